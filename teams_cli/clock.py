@@ -1,0 +1,70 @@
+"""Time: the wall clock for people, and a steady clock that neither a set-back nor a restart can fool, for leases."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Clock(Protocol):
+        """What a store reads the time from."""
+
+        def now(self) -> datetime: ...
+
+        def steady(self) -> tuple[str, float]: ...
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware, UTC."""
+        return datetime.now(UTC)
+
+    def steady(self) -> tuple[str, float]:
+        """An epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which goes on during sleep.
+
+        Another epoch means that the machine was started anew, so every process of the old one is gone.
+        """
+        return boot_id(), time.clock_gettime(_STEADY)
+
+
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_boot_id = ""
+
+
+def boot_id() -> str:
+    """What tells this start of the machine from every other; empty where the system does not say."""
+    global _boot_id
+    if not _boot_id:
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                _boot_id = file.read().strip()
+        except OSError:
+            _boot_id = "unknown"
+    return _boot_id
+
+
+def rfc3339(moment: datetime) -> str:
+    """The time as it stands in the files: RFC 3339, UTC, milliseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """The aware time that *text* says.
+
+    Raises:
+        ValueError: It is no RFC 3339 time with an offset.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset")
+    return moment
+
+
+def seconds_since(text: str, now: datetime) -> float:
+    """How long before *now* the time *text* was."""
+    return (now - parse_rfc3339(text)).total_seconds()

@@ -1,0 +1,73 @@
+"""Names of teams, agents and roles, and numbered ids; the same check for names typed and names read from disk."""
+
+from __future__ import annotations
+
+from teams_cli.errors import InvalidValue
+
+_ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_ALLOWED = _ALPHANUMERIC | frozenset("-_")
+_DIGITS = frozenset("0123456789")
+
+MAX_NAME = 64
+HUMAN = "human"
+SYSTEM = "system"
+EVERYONE = "all"
+RESERVED = frozenset({HUMAN, SYSTEM, EVERYONE})
+_DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
+
+
+def is_name(text: str) -> bool:
+    """Whether *text* has the form of a name: ASCII letters, digits, `-`, `_`, 64 at most, first a letter or digit."""
+    return 0 < len(text) <= MAX_NAME and text[0] in _ALPHANUMERIC and _ALLOWED.issuperset(text)
+
+
+def check_name(text: str, what: str) -> str:
+    """Return *text* if it can name a new *what* ("team", "agent", "role").
+
+    Raises:
+        InvalidValue: It has another form, is reserved, or is a device name on some system.
+    """
+    if not is_name(text):
+        raise InvalidValue(
+            f"{text!r} can't name {_article(what)}",
+            f"Use 1 to {MAX_NAME} letters (a-z, A-Z), digits, '-' and '_', the first a letter or digit.",
+        )
+    if text.lower() in RESERVED:
+        raise InvalidValue(f"{text!r} is reserved and can't name {_article(what)}", "Choose another name.")
+    if text.lower() in _DEVICES:
+        raise InvalidValue(
+            f"{text!r} is a device name on some systems and can't name {_article(what)}", "Choose another."
+        )
+    return text
+
+
+def number_of(text: str, kind: str) -> int:
+    """The number in `7`, `#7` or `task-7`.
+
+    Raises:
+        InvalidValue: It is none of these.
+    """
+    digits = text.removeprefix("#").removeprefix(f"{kind}-")
+    if not is_number(digits):
+        raise InvalidValue(f"{text!r} is not the id of {_article(kind)}", f"Write it as {kind}-7, #7 or 7.")
+    return int(digits)
+
+
+def id_of(text: str, kind: str) -> str:
+    """The whole id, `task-7`, for `7`, `#7` or `task-7`."""
+    return f"{kind}-{number_of(text, kind)}"
+
+
+def is_number(text: str) -> bool:
+    """Whether *text* is a number from 1 without leading zeros, in ASCII digits, short enough to be real."""
+    return 0 < len(text) <= 12 and _DIGITS.issuperset(text) and text[0] != "0"
+
+
+def alias(index: int) -> str:
+    """The alias number *index*, from 0: agentA … agentZ, agentA1 … agentZ1, agentA2 …"""
+    letter = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index % 26]
+    return f"agent{letter}{index // 26 or ''}"
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

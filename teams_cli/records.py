@@ -1,0 +1,121 @@
+"""Records: what one JSON file holds, as a light class. The annotations are the one definition of its shape.
+
+The standard library's dataclasses cost 17 ms to import, as much as all else that a command does, so records
+have a base class of their own. Types are strings until `validation` reads them at a trust boundary.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):
+        return lambda cls: cls
+
+
+def optional() -> Any:
+    """The default of a field that is left out of the file while it has no value."""
+    return None
+
+
+class FreshList:
+    """The default of a field that starts as an empty list of its own."""
+
+
+class FreshDict:
+    """The default of a field that starts as an empty object of its own."""
+
+
+def fresh_list() -> Any:
+    return FreshList
+
+
+def fresh_dict() -> Any:
+    return FreshDict
+
+
+MISSING = object()
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(optional, fresh_list, fresh_dict))
+class Record:
+    """Base of all records: snake_case here, camelCase on disk; unknown keys are kept in `extra` and written back."""
+
+    if TYPE_CHECKING:
+        fields: ClassVar[dict[str, tuple[str, Any]]]
+        attributes: ClassVar[dict[str, str]]
+        nested: ClassVar[dict[str, type[Record]]]
+        extra: dict[str, Any] = fresh_dict()
+
+    nested = {}
+    """The attributes that hold a list of records, and of which kind."""
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = {}
+        for name in cls.__dict__.get("__annotations__", ()):
+            cls.fields[name] = (key_of(name), getattr(cls, name, MISSING))
+        cls.attributes = {key: name for name, (key, _) in cls.fields.items()}
+
+    def __init__(self, **values: Any) -> None:
+        own = self.__dict__
+        for name, (_, default) in self.fields.items():
+            if name in values:
+                own[name] = values.pop(name)
+            elif default is MISSING:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+            else:
+                own[name] = [] if default is FreshList else {} if default is FreshDict else default
+        own["extra"] = values.pop("extra", None) or {}
+        if values:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """The record that a checked JSON object says."""
+        attributes = cls.attributes
+        values: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for key, value in document.items():
+            if key in attributes:
+                values[attributes[key]] = value
+            else:
+                extra[key] = value
+        for name, kind in cls.nested.items():
+            values[name] = [kind.from_json(item) for item in values.get(name, ())]
+        return cls(**values, extra=extra)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object, in the order of the fields, then the unknown keys; None is left out."""
+        own = self.__dict__
+        document = {key: own[name] for name, (key, _) in self.fields.items() if own[name] is not None}
+        for name in self.nested:
+            document[self.fields[name][0]] = [item.to_json() for item in own[name]]
+        document.update(self.extra)
+        return document
+
+    def having(self, **changes: Any) -> Self:
+        """A copy with other values in some fields."""
+        other = copy(self)
+        for name, value in changes.items():
+            if name not in self.fields:
+                raise TypeError(f"{type(self).__name__} has no {name}")
+            other.__dict__[name] = value
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # records are values that hold lists
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.to_json().items())})"
+
+
+def key_of(name: str) -> str:
+    """The key on disk of the attribute *name*: `claimed_at` is `claimedAt`, `from_` is `from`."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)

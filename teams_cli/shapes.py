@@ -1,0 +1,50 @@
+"""The types that records, settings and workflows are declared with; imported only where something is validated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.names import is_name
+
+MAX_STATUS = 300
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError("is not a name")
+    return text
+
+
+def _time(text: str) -> str:
+    parse_rfc3339(text)
+    return text
+
+
+def _unicode(text: str) -> str:
+    text.encode()
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Time = Annotated[str, Field(max_length=64), AfterValidator(_time)]
+Text = Annotated[str, AfterValidator(_unicode)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=255), AfterValidator(_unicode)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Number = Annotated[int, Field(ge=1, lt=10**12)]
+Seconds = Annotated[float, Field(ge=0, lt=1e12)]
+Object = dict[str, Any]
+
+TaskId = Annotated[str, StringConstraints(pattern=r"^task-[1-9][0-9]{0,11}\z")]
+MessageId = Annotated[str, StringConstraints(pattern=r"^msg-[1-9][0-9]{0,11}\z")]
+PlanId = Annotated[str, StringConstraints(pattern=r"^plan-[1-9][0-9]{0,11}\z")]
+ShutdownId = Annotated[str, StringConstraints(pattern=r"^shutdown-[1-9][0-9]{0,11}\z")]
+
+TeamState = Literal["active", "closed"]
+TaskStatus = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
+Priority = Literal["high", "normal", "low"]
+PlanStatus = Literal["proposed", "approved", "rejected"]
+ShutdownStatus = Literal["requested", "approved", "rejected"]
+MessageType = Literal["plain", "broadcast", "reply", "notice", "plan", "shutdown", "output"]

@@ -1,0 +1,103 @@
+"""Records as JSON text: indented for people, with a checksum that tells what the tool wrote from what others did."""
+
+from __future__ import annotations
+
+import json
+from zlib import crc32
+
+from teams_cli.errors import DamagedRecord, InvalidValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from teams_cli.records import Record
+    from teams_cli.store.contract import Kind
+
+    R = TypeVar("R", bound=Record)
+
+_MARK = b',\n  "checksum": "'
+_END = b'"\n}\n'
+
+
+def encode(record: Record) -> bytes:
+    """The file of a record: its keys in order, two spaces, a newline at the end, the checksum last.
+
+    Raises:
+        InvalidValue: A text in it is not Unicode.
+    """
+    try:
+        body = json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False).encode()[:-2]
+    except UnicodeEncodeError:
+        raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
+    return b"%s%s%08x%s" % (body, _MARK, crc32(body), _END)
+
+
+def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
+    """The record in a file; checked field by field unless the checksum shows that this tool wrote it.
+
+    Raises:
+        DamagedRecord: It is no JSON object of that kind, or belongs under another key.
+    """
+    record = _own(data, kind.record)
+    if record is None:
+        document = strict_json(data, path)
+        if isinstance(document, dict):
+            document.pop("checksum", None)
+        from teams_cli.validation import check_record
+
+        check_record(kind.record, document, path)
+        record = kind.record.from_json(document)
+    if key and getattr(record, kind.key) != key:
+        raise DamagedRecord(f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name.")
+    return record
+
+
+def _own(data: bytes, kind: type[R]) -> R | None:
+    """The record, if the file is byte for byte what `encode` makes; None otherwise."""
+    cut = data.rfind(_MARK)
+    if cut < 0 or data[cut + len(_MARK) :] != b"%08x%s" % (crc32(data[:cut]), _END):
+        return None
+    document = json.loads(data)
+    del document["checksum"]
+    try:
+        return kind.from_json(document)
+    except (TypeError, AttributeError):  # written by a version with other fields: to be checked like any other
+        return None
+
+
+def strict_json(data: bytes, path: str) -> Any:
+    """The JSON value in *data*, refusing what JSON readers disagree about: NaN, infinities, keys given twice.
+
+    Raises:
+        DamagedRecord: It is not JSON, or not of that strict kind, or nested too deeply.
+    """
+    try:
+        return json.loads(
+            data.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique_keys
+        )
+    except RecursionError:
+        problem = "is nested too deeply"
+    except UnicodeDecodeError:
+        problem = "is not UTF-8"
+    except ValueError as error:
+        problem = f"is not JSON: {error}"
+    raise DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.")
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a number in JSON")
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{word} is too large")
+    return number
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found

@@ -1,0 +1,268 @@
+"""The file engine: one JSON file a record under a root directory, for the agents of one machine.
+
+    <root>/                                    0700
+    ├── teams/<team>/team.json
+    │   ├── agents/<agent>.json · inboxes/<agent>.json · plans/plan-1.json · shutdowns/… · runs/…
+    │   ├── messages/<number div 1000>/<number>.<to>.<uid>.json     <to> is a name, or @ with the list inside
+    │   └── history.jsonl
+    ├── tasks/<team>/task-1.json
+    │   └── index/<label>/task-1                empty files: which tasks are in progress, which wait with what priority
+    └── tmp/                                    files being written
+
+Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; then the
+directory is brought to the disk. A revision is the bytes that were read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.clock import SystemClock
+from teams_cli.errors import AlreadyExists, DamagedRecord, NotFound, StaleRevision, TeamsError
+from teams_cli.names import is_name, is_number
+from teams_cli.store import disk, root_directory
+from teams_cli.store.documents import decode, encode
+from teams_cli.store.locks import Lock
+from teams_cli.store.message_log import MessageLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from typing import Any, TypeVar
+
+    from teams_cli.clock import Clock
+    from teams_cli.records import Record
+    from teams_cli.store.contract import Kind, Watch
+
+    R = TypeVar("R", bound=Record)
+
+_PLURALS = {"inbox": "inboxes"}
+
+
+class FileStore:
+    """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn."""
+
+    def __init__(self, root: str, clock: Clock | None = None, lock_timeout: float = 10.0) -> None:
+        self.place = os.path.abspath(root)
+        self.clock = clock or SystemClock()
+        self.lock_timeout = lock_timeout
+        self._temp = f"{self.place}/tmp"
+        self._writable = False
+        root_directory.check_owner(self.place)
+
+    def teams(self) -> list[str]:
+        names = disk.names_in(f"{self.place}/teams")
+        return sorted(name for name in names if is_name(name) and os.path.isdir(f"{self.place}/teams/{name}"))
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
+        self._prepare()
+        if kind.name == "team":
+            return self._create_team(team, kind, record)
+        directory = self._directory(team, kind)
+        disk.make_directories(directory, self.place)
+        if key is None:
+            return self._create_numbered(directory, kind, record)
+        path = self._path(team, kind, key)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock(directory):
+                _refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
+                self._mark(directory, kind, key, record)
+                disk.commit(temp, path)
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return record, data
+
+    def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
+        """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
+        parent, directory = f"{self.place}/teams", self._directory(team, kind)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock(parent):
+                for name in disk.names_in(parent):
+                    if name.lower() == team.lower() and (name != team or os.path.lexists(f"{directory}/team.json")):
+                        raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
+                disk.make_directories(directory, self.place)
+                disk.make_directories(f"{self.place}/tasks/{team}", self.place)
+                disk.commit(temp, f"{directory}/team.json")
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return record, data
+
+    def _create_numbered(self, directory: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
+        with self._lock(directory):
+            taken = [_number(name, kind) for name in disk.names_in(directory)]
+            record = kind.numbering(record, max(taken, default=0) + 1)
+            key = getattr(record, kind.key)
+            temp = disk.write_temp(self._temp, data := encode(record))
+            self._mark(directory, kind, key, record)
+            disk.commit(temp, f"{directory}/{key}.json")
+        return record, data
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
+        if kind.name == "message":
+            return self._log(team).get(kind, key)
+        path = self._path(team, kind, key)
+        try:
+            data = disk.read_file(path)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {kind.name} {key}") from None
+        return decode(data, kind, key, path), data
+
+    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
+        directory = self._directory(team, kind)
+        for key in self._keys(directory, kind, problems):
+            path = f"{directory}/{key}.json"
+            try:
+                data = disk.read_file(path)
+                yield decode(data, kind, key, path), data
+            except FileNotFoundError:
+                continue
+            except TeamsError as problem:
+                problems.append(problem)
+
+    def _keys(self, directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+        """The keys that files stand for, by number or name."""
+        keys = []
+        for name in disk.names_in(directory):
+            if name.endswith(".json"):
+                key = name[:-5]
+                if _number(name, kind) if kind.numbered else is_name(key):
+                    keys.append(key)
+                else:
+                    problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", "Remove it."))
+        return sorted(keys, key=lambda key: int(key.rpartition("-")[2])) if kind.numbered else sorted(keys)
+
+    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+        prefix = f"{kind.prefix}-"
+        names = disk.names_in(f"{self._directory(team, kind)}/index/{label}")
+        numbers = sorted(int(name[len(prefix) :]) for name in names if _number(f"{name}.json", kind))
+        return [f"{prefix}{number}" for number in numbers]
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
+        self._prepare()
+        path = self._path(team, kind, key)
+        directory = os.path.dirname(path)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock(directory):
+                self._refuse_stale(path, f"{kind.name} {key}", revision)
+                self._mark(directory, kind, key, record)
+                disk.commit(temp, path)
+                self._unmark(directory, kind, key, record, decode(revision, kind, key, path))
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return data
+
+    def _refuse_stale(self, path: str, what: str, revision: bytes) -> None:
+        try:
+            current = disk.read_file(path)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {what}") from None
+        if current != revision:
+            raise StaleRevision(f"{what} was changed meanwhile", "Look at it again.")
+
+    def _mark(self, directory: str, kind: Kind[R], key: str, record: R) -> None:
+        """Make the label findable before the record says it: a mark too many does no harm, one too few might."""
+        if kind.label and (label := kind.label(record)):
+            try:
+                os.makedirs(f"{directory}/index/{label}", 0o700, exist_ok=True)
+                os.close(os.open(f"{directory}/index/{label}/{key}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            except OSError as error:
+                raise disk.failed("write", f"{directory}/index/{label}/{key}", error) from None
+
+    def _unmark(self, directory: str, kind: Kind[R], key: str, record: R, before: R) -> None:
+        if kind.label and (old := kind.label(before)) and old != kind.label(record):
+            disk.discard(f"{directory}/index/{old}/{key}")
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        if kind.name == "message":
+            self._log(team).confirm(kind, key)
+        else:
+            path = self._path(team, kind, key)
+            disk.confirm(os.path.dirname(path), path)
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        self._prepare()
+        return self._log(team).append(kind, to, record, uid)
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+    ) -> list[R]:
+        return self._log(team).read(kind, agent, after, problems, limit)
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        return self._log(team).last()
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        from teams_cli.store.journal import note
+
+        note(f"{self.place}/teams/{team}/history.jsonl", entry)
+
+    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        from teams_cli.store.journal import entries
+
+        return entries(f"{self.place}/teams/{team}/history.jsonl", after)
+
+    def watch(self, team: str) -> Watch:
+        from teams_cli.store.watches import watch_directories
+
+        return watch_directories(f"{self.place}/teams/{team}", f"{self.place}/tasks/{team}")
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def steady(self) -> tuple[str, float]:
+        return self.clock.steady()
+
+    def close(self) -> None:
+        return None
+
+    def _prepare(self) -> None:
+        """Before the first change: a root of our own on a disk that keeps its promises."""
+        if not self._writable:
+            root_directory.prepare(self.place)
+            self._writable = True
+
+    def _lock(self, directory: str) -> Lock:
+        return Lock(directory, self.lock_timeout)
+
+    def _log(self, team: str) -> MessageLog:
+        return MessageLog(f"{self.place}/teams/{_checked(team)}/messages", self.place, self.lock_timeout)
+
+    def _directory(self, team: str, kind: Kind[R]) -> str:
+        if kind.name == "task":
+            return f"{self.place}/tasks/{_checked(team)}"
+        if kind.name == "team":
+            return f"{self.place}/teams/{_checked(team)}"
+        return f"{self.place}/teams/{_checked(team)}/{_PLURALS.get(kind.name) or kind.name + 's'}"
+
+    def _path(self, team: str, kind: Kind[R], key: str) -> str:
+        directory = self._directory(team, kind)
+        if kind.name == "team":
+            if os.path.islink(directory):
+                raise DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
+            return f"{directory}/team.json"
+        return f"{directory}/{_checked(key)}.json"
+
+
+def _checked(name: str) -> str:
+    """The name, which becomes a part of a path."""
+    if not is_name(name):
+        raise NotFound(f"there is nothing called {name!r}")
+    return name
+
+
+def _number(file_name: str, kind: Kind[R]) -> int:
+    """The number in the file name of a numbered record; 0 if it is not one."""
+    digits = file_name.removesuffix(".json").removeprefix(f"{kind.prefix}-")
+    return int(digits) if is_number(digits) and file_name == f"{kind.prefix}-{digits}.json" else 0
+
+
+def _refuse_taken(directory: str, file_name: str, what: str) -> None:
+    if any(name.lower() == file_name.lower() for name in disk.names_in(directory)):
+        raise AlreadyExists(f"there is a {what} already", "Choose another name.")

@@ -1,0 +1,178 @@
+"""The in-memory engine: the contract without a disk, for one process; its records are gone with it."""
+
+from __future__ import annotations
+
+import json
+from threading import Condition, RLock
+
+from teams_cli.clock import SystemClock
+from teams_cli.errors import AlreadyExists, NotFound, StaleRevision
+from teams_cli.store.documents import encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from typing import Any, TypeVar
+
+    from teams_cli.clock import Clock
+    from teams_cli.errors import TeamsError
+    from teams_cli.records import Record
+    from teams_cli.store.contract import Kind, Watch
+
+    R = TypeVar("R", bound=Record)
+
+
+class MemoryStore:
+    """Records in the memory of this process, safe for its threads."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.place = "memory"
+        self.clock = clock or SystemClock()
+        self._lock = RLock()
+        self._changed = Condition(self._lock)
+        self._changes = 0
+        self._records: dict[tuple[str, str], dict[str, tuple[bytes, int]]] = {}
+        self._logs: dict[str, list[tuple[str, bytes]]] = {}
+        self._histories: dict[str, list[dict[str, Any]]] = {}
+
+    def teams(self) -> list[str]:
+        with self._lock:
+            return sorted(team for (team, kind), found in self._records.items() if kind == "team" and found)
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, int]:
+        with self._lock:
+            taken = self._of(team, kind)
+            if key is None:
+                record = kind.numbering(record, len(taken) + 1)
+                key = getattr(record, kind.key)
+            elif kind.name == "team" and any(name.lower() == team.lower() for name in self.teams()):
+                raise AlreadyExists(f"there is a team {team} already", "Choose another name, or join it.")
+            elif any(name.lower() == key.lower() for name in taken):
+                raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
+            return record, self._put(taken, key, record)
+
+    def _put(self, records: dict[str, tuple[bytes, int]], key: str, record: R) -> int:
+        data = encode(record)
+        self._changes += 1
+        records[key] = (data, self._changes)
+        self._changed.notify_all()
+        return self._changes
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, int]:
+        with self._lock:
+            if kind.name == "message":
+                number = int(key.rpartition("-")[2])
+                log = self._logs.get(team, [])
+                if not 1 <= number <= len(log):
+                    raise NotFound(f"there is no {kind.name} {key}")
+                return _decode(kind, log[number - 1][1]), 0
+            if key not in (found := self._of(team, kind)):
+                raise NotFound(f"there is no {kind.name} {key}")
+            data, revision = found[key]
+        return _decode(kind, data), revision
+
+    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, int]]:
+        with self._lock:
+            found = list(self._of(team, kind).items())
+        found.sort(key=(lambda item: int(item[0].rpartition("-")[2])) if kind.numbered else (lambda item: item[0]))
+        return iter([(_decode(kind, data), revision) for _, (data, revision) in found])
+
+    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+        of = kind.label or (lambda record: None)
+        return [getattr(record, kind.key) for record, _ in self.scan(team, kind, []) if of(record) == label]
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: int) -> int:
+        with self._lock:
+            if key not in (found := self._of(team, kind)):
+                raise NotFound(f"there is no {kind.name} {key}")
+            if found[key][1] != revision:
+                raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+            return self._put(found, key, record)
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        return None
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        with self._lock:
+            log = self._logs.setdefault(team, [])
+            for used, data in log:
+                if uid is not None and used == uid:
+                    return _decode(kind, data), False
+            record = kind.numbering(record, len(log) + 1)
+            log.append((uid or "", encode(record)))
+            self._changes += 1
+            self._changed.notify_all()
+        return record, True
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+    ) -> list[R]:
+        with self._lock:
+            later = [data for _, data in self._logs.get(team, [])[after:]]
+        found = []
+        for message in (_decode(kind, data) for data in later):
+            if agent is None or message.to == agent or agent in (message.recipients or ()):  # type: ignore[attr-defined]
+                found.append(message)
+        return found[:limit] if limit else found
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        with self._lock:
+            return len(self._logs.get(team, []))
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        with self._lock:
+            self._histories.setdefault(team, []).append(entry)
+            self._changes += 1
+            self._changed.notify_all()
+
+    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        with self._lock:
+            return iter(list(enumerate(self._histories.get(team, []), start=1))[after:])
+
+    def watch(self, team: str) -> Watch:
+        return MemoryWatch(self)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def steady(self) -> tuple[str, float]:
+        return self.clock.steady()
+
+    def close(self) -> None:
+        return None
+
+    def changes(self) -> int:
+        """How many changes there were so far."""
+        return self._changes
+
+    def wait_for_more(self, seen: int, timeout: float) -> bool:
+        """Block until there were more than *seen* changes; False when *timeout* seconds ran out."""
+        with self._lock:
+            return self._changed.wait_for(lambda: self._changes > seen, timeout)
+
+    def _of(self, team: str, kind: Kind[R]) -> dict[str, tuple[bytes, int]]:
+        return self._records.setdefault((team, kind.name), {})
+
+
+class MemoryWatch:
+    """Wakes at every change in the store."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._seen = store.changes()
+
+    def wait(self, timeout: float) -> bool:
+        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        woken = self._store.wait_for_more(self._seen, timeout)
+        self._seen = self._store.changes()
+        return woken
+
+    def close(self) -> None:
+        return None
+
+
+def _decode(kind: Kind[R], data: bytes) -> R:
+    document = json.loads(data)
+    del document["checksum"]
+    return kind.record.from_json(document)

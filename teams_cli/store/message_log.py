@@ -1,0 +1,131 @@
+"""The log of one team's messages as files: a thousand to a directory, each written once and never changed."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.errors import DamagedRecord, NotFound, TeamsError
+from teams_cli.names import is_name, is_number
+from teams_cli.store import disk
+from teams_cli.store.documents import decode, encode
+from teams_cli.store.locks import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeVar
+
+    from teams_cli.records import Record
+    from teams_cli.store.contract import Kind
+
+    R = TypeVar("R", bound=Record)
+
+_SEGMENT = 1000
+_SEVERAL = "@"
+
+
+class MessageLog:
+    """Messages as `<number div 1000>/<number>.<to>.<uid>.json`; number order is the order of commitment."""
+
+    def __init__(self, directory: str, root: str, lock_timeout: float) -> None:
+        self.directory = directory
+        self.root = root
+        self.lock_timeout = lock_timeout
+
+    def append(self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        """See the contract. Numbers are given under the lock, so the file is written under it too."""
+        disk.make_directories(self.directory, self.root)
+        with Lock(self.directory, self.lock_timeout):
+            if uid is not None and (earlier := self._find(f".{uid}.json")):
+                disk.confirm(os.path.dirname(earlier), earlier)
+                return self._decode(kind, earlier), False
+            number = self.last() + 1
+            segment = f"{self.directory}/{number // _SEGMENT}"
+            disk.make_directories(segment, self.root)
+            record = kind.numbering(record, number)
+            name = f"{number}.{to[0] if len(to) == 1 else _SEVERAL}.{uid or os.urandom(8).hex()}.json"
+            disk.commit(disk.write_temp(f"{self.root}/tmp", encode(record)), f"{segment}/{name}")
+        return record, True
+
+    def read(self, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0) -> list[R]:
+        found: list[R] = []
+        for segment in self._segments():
+            if segment >= (after + 1) // _SEGMENT:
+                for number, name in self._names(segment, agent):
+                    if number > after:
+                        self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
+                        if len(found) == limit:
+                            return found
+        return found
+
+    def _take(self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[TeamsError]) -> None:
+        try:
+            record = self._decode(kind, path)
+        except FileNotFoundError:
+            return
+        except TeamsError as problem:
+            problems.append(problem)
+            return
+        if agent is None or record.to == agent or agent in (record.recipients or ()):  # type: ignore[attr-defined]
+            found.append(record)
+
+    def get(self, kind: Kind[R], key: str) -> tuple[R, bytes]:
+        path = self._find_number(kind, key)
+        try:
+            return self._decode(kind, path), b""
+        except FileNotFoundError:
+            raise NotFound(f"there is no {kind.name} {key}") from None
+
+    def confirm(self, kind: Kind[R], key: str) -> None:
+        path = self._find_number(kind, key)
+        disk.confirm(os.path.dirname(path), path)
+
+    def last(self) -> int:
+        for segment in reversed(self._segments()):
+            numbers = [number for number, _ in self._names(segment, None)]
+            if numbers:
+                return max(numbers)
+        return 0
+
+    def _find_number(self, kind: Kind[R], key: str) -> str:
+        number = int(key.rpartition("-")[2])
+        segment = number // _SEGMENT
+        for found, name in self._names(segment, None):
+            if found == number:
+                return f"{self.directory}/{segment}/{name}"
+        raise NotFound(f"there is no {kind.name} {key}")
+
+    def _find(self, ending: str) -> str | None:
+        """The newest message whose file name ends so: a retry comes soon after what it repeats."""
+        for segment in reversed(self._segments()):
+            for name in disk.names_in(f"{self.directory}/{segment}"):
+                if name.endswith(ending) and _number(name):
+                    return f"{self.directory}/{segment}/{name}"
+        return None
+
+    def _segments(self) -> list[int]:
+        names = disk.names_in(self.directory)
+        return sorted(int(name) for name in names if is_number(name) or name == "0")
+
+    def _names(self, segment: int, agent: str | None) -> list[tuple[int, str]]:
+        """The numbers and file names of messages that may be for *agent*, in order."""
+        names = disk.names_in(f"{self.directory}/{segment}")
+        if agent is not None:
+            alone, several = f".{agent}.", f".{_SEVERAL}."
+            names = [name for name in names if alone in name or several in name]
+        return sorted((number, name) for name in names if (number := _number(name)))
+
+    def _decode(self, kind: Kind[R], path: str) -> R:
+        record = decode(disk.read_file(path), kind, f"{kind.prefix}-{_number(os.path.basename(path))}", path)
+        to = os.path.basename(path).split(".")[1]
+        if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
+            raise DamagedRecord(f"{path}: to: does not fit the name of the file", "Correct the file or its name.")
+        return record
+
+
+def _number(file_name: str) -> int:
+    """The number in the file name of a message; 0 if it is not one."""
+    parts = file_name.split(".")
+    if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
+        return 0
+    return int(parts[0]) if parts[1] == _SEVERAL or is_name(parts[1]) else 0
