@@ -17,31 +17,22 @@ else:
         return lambda cls: cls
 
 
-def optional() -> Any:
-    """The default of a field that is left out of the file while it has no value."""
-    return None
+class Fresh:
+    """The default of a field that starts with a value of its own in each record."""
+
+    def __init__(self, factory: type) -> None:
+        self.factory = factory
 
 
-class FreshList:
-    """The default of a field that starts as an empty list of its own."""
-
-
-class FreshDict:
-    """The default of a field that starts as an empty object of its own."""
-
-
-def fresh_list() -> Any:
-    return FreshList
-
-
-def fresh_dict() -> Any:
-    return FreshDict
+def field(*, default_factory: type) -> Any:
+    """Give a field a fresh list or object as its default."""
+    return Fresh(default_factory)
 
 
 MISSING = object()
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(optional, fresh_list, fresh_dict))
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Record:
     """Base of all records: snake_case here, camelCase on disk; unknown keys are kept in `extra` and written back."""
 
@@ -49,14 +40,14 @@ class Record:
         fields: ClassVar[dict[str, tuple[str, Any]]]
         attributes: ClassVar[dict[str, str]]
         nested: ClassVar[dict[str, type[Record]]]
-        extra: dict[str, Any] = fresh_dict()
+        extra: dict[str, Any] = field(default_factory=dict)
 
-    nested = {}
+    nested = {}  # noqa: RUF012  # declared above
     """The attributes that hold a list of records, and of which kind."""
 
     def __init_subclass__(cls) -> None:
         cls.fields = {}
-        for name in cls.__dict__.get("__annotations__", ()):
+        for name in cls.__dict__.get("__annotations__", ()):  # noqa: RUF063  # inspect costs 10 ms to import
             cls.fields[name] = (key_of(name), getattr(cls, name, MISSING))
         cls.attributes = {key: name for name, (key, _) in cls.fields.items()}
 
@@ -68,7 +59,7 @@ class Record:
             elif default is MISSING:
                 raise TypeError(f"{type(self).__name__} needs {name}")
             else:
-                own[name] = [] if default is FreshList else {} if default is FreshDict else default
+                own[name] = default.factory() if type(default) is Fresh else default
         own["extra"] = values.pop("extra", None) or {}
         if values:
             raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Required
 
 from pydantic import AfterValidator, Field, StringConstraints
+from typing_extensions import TypedDict
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.names import is_name
@@ -48,3 +49,21 @@ Priority = Literal["high", "normal", "low"]
 PlanStatus = Literal["proposed", "approved", "rejected"]
 ShutdownStatus = Literal["requested", "approved", "rejected"]
 MessageType = Literal["plain", "broadcast", "reply", "notice", "plan", "shutdown", "output"]
+
+Verdict = Literal["allow", "ask", "deny"]
+PermissionTable = dict[Literal["tool"], dict[Word, dict[Word, Verdict]]]
+
+
+class RoleDefinition(TypedDict, total=False):
+    """A role that a team or a user defines."""
+
+    extends: Required[Name]
+    skill: list[Word]
+    description: Text
+    allow: list[Word]
+    deny: list[Word]
+
+
+RoleTable = dict[Name, RoleDefinition]
+SettingTable = dict[Word, bool | int | float | str]
+HarnessTable = dict[Name, Object]

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_mod
 
 from teams_cli import shapes
 from teams_cli.errors import DamagedRecord
-from teams_cli.records import MISSING, FreshDict, FreshList, Record
+from teams_cli.records import MISSING, Fresh, Record
 
 _checkers: dict[type[Record], TypeAdapter[Any]] = {}
 
@@ -47,6 +47,6 @@ def _model(kind: type[Record]) -> Any:
 def _default(default: object) -> dict[str, Any]:
     if default is MISSING:
         return {}
-    if default is FreshList or default is FreshDict:
-        return {"default_factory": list if default is FreshList else dict}
+    if isinstance(default, Fresh):
+        return {"default_factory": default.factory}
     return {"default": default}

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli.errors import Busy, StaleRevision
+from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision
 from teams_cli.records import Record
 
 TYPE_CHECKING = False
@@ -94,13 +94,13 @@ if TYPE_CHECKING:
             """
 
         def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-            """Make durable what `get` showed, before it is answered for as done."""
+            """Make durable what `get` showed (of the log, all up to that message), before it is answered for."""
 
-        def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str) -> tuple[R, bool]:
+        def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
             """Append a message to the log, for the agents in *to*: all of them or none.
 
             Returns the message as stored, with its number, and whether it is new: a *uid* that was used before in
-            the team gives the message of that time and adds nothing.
+            the team gives the message of that time and adds nothing. With None the store makes a uid that is new.
 
             Raises:
                 Busy, OutcomeUnknown, StorageFailed: See the promises.
@@ -110,6 +110,9 @@ if TYPE_CHECKING:
             self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
         ) -> list[R]:
             """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
+
+        def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+            """The messages with these numbers, in order; numbers that there are not are passed over."""
 
         def last(self, team: str, kind: Kind[R]) -> int:
             """The number of the newest message; 0 when there is none."""
@@ -198,6 +201,24 @@ def update(
             if time.monotonic() > give_up:
                 raise Busy(f"{key} of team {team} kept changing for {patience:g} seconds", "Try again.") from None
             time.sleep(jitter(0.002))
+
+
+def upsert(
+    store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float = 10.0
+) -> tuple[R, R]:
+    """As `update`, but where there is no record yet, one is made of *fresh*."""
+    try:
+        return update(store, team, kind, key, change, patience)
+    except NotFound:
+        pass
+    changed = change(fresh)
+    if changed is fresh:
+        return fresh, fresh
+    try:
+        store.create(team, kind, key, changed)
+        return fresh, changed
+    except AlreadyExists:  # another process was first
+        return update(store, team, kind, key, change, patience)
 
 
 def jitter(seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Single files and directories: read with suspicion, written so that a crash leaves the old or the new, never a part."""
+"""Single files and directories: read with suspicion, written so that a crash leaves the old or the new."""
 
 from __future__ import annotations
 

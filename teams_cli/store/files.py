@@ -195,6 +195,9 @@ class FileStore:
     ) -> list[R]:
         return self._log(team).read(kind, agent, after, problems, limit)
 
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        return self._log(team).fetch(kind, numbers, problems)
+
     def last(self, team: str, kind: Kind[R]) -> int:
         return self._log(team).last()
 

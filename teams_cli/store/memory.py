@@ -116,6 +116,9 @@ class MemoryStore:
                 found.append(message)
         return found[:limit] if limit else found
 
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        return [message for message in self.read(team, kind, None, 0, problems) if message.number in numbers]  # type: ignore[attr-defined]
+
     def last(self, team: str, kind: Kind[R]) -> int:
         with self._lock:
             return len(self._logs.get(team, []))

@@ -40,12 +40,29 @@ class MessageLog:
                 disk.confirm(os.path.dirname(earlier), earlier)
                 return self._decode(kind, earlier), False
             number = self.last() + 1
-            segment = f"{self.directory}/{number // _SEGMENT}"
-            disk.make_directories(segment, self.root)
+            segment = self._segment_for(number)
             record = kind.numbering(record, number)
             name = f"{number}.{to[0] if len(to) == 1 else _SEVERAL}.{uid or os.urandom(8).hex()}.json"
             disk.commit(disk.write_temp(f"{self.root}/tmp", encode(record)), f"{segment}/{name}")
         return record, True
+
+    def _segment_for(self, number: int) -> str:
+        """The directory for that message; all messages in the directories before it are durable."""
+        segment = f"{self.directory}/{number // _SEGMENT}"
+        if not os.path.isdir(segment):
+            before = f"{self.directory}/{number // _SEGMENT - 1}"
+            if os.path.isdir(before):
+                disk.confirm(before, before)
+            disk.make_directories(segment, self.root)
+        return segment
+
+    def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        found: list[R] = []
+        for segment in sorted({number // _SEGMENT for number in numbers}):
+            for number, name in self._names(segment, None):
+                if number in numbers:
+                    self._take(kind, f"{self.directory}/{segment}/{name}", None, found, problems)
+        return found
 
     def read(self, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0) -> list[R]:
         found: list[R] = []

@@ -1,0 +1,225 @@
+"""Making a team, joining it, leaving it, and handing over the lead."""
+
+from __future__ import annotations
+
+from teams_cli import claims, history, names, roles, tasks, teams, text
+from teams_cli.caller import Caller
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NoIdentity, NotAllowed, WrongState
+from teams_cli.roles import require
+from teams_cli.store.contract import update
+from teams_cli.teams import LEADER, MANAGER, MEMBER, TEAM, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+ROLES = (LEADER, MEMBER, MANAGER)
+
+
+def spawn_team(
+    store: Store, name: str, caller: Caller | None, description: str | None = None, secure: bool = False
+) -> tuple[Team, dict[str, str]]:
+    """Create a team; the caller becomes its leader and first member.
+
+    With *secure*, every member proves itself by a token from then on: the leader's and the human's are returned,
+    and only their hashes are kept.
+
+    Raises:
+        AlreadyExists: There is a team of that name, or of one that differs only in case.
+        InvalidValue: The name can't be one.
+        NotAllowed: The caller's type is one of those that don't create teams.
+    """
+    names.check_name(name, "team")
+    text.within(description or "", "description", text.MAX_MESSAGE)
+    if caller is None:
+        raise NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
+    said = roles.role_for(caller.type, None, caller.config) if caller.type else None
+    role = names.HUMAN if caller.is_human else said or LEADER
+    roles.judge(role, "spawn-team", roles.verdict(role, "spawn-team", None, caller.config), caller, name)
+    team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store))
+    if not caller.is_human:
+        names.check_name(caller.name, "agent")
+        leader = Member(agent_id=caller.name, agent_name=caller.display or None, role=LEADER, joined_at=team.created_at)
+        team = team.having(members=[leader])
+    team, tokens = _secured(team) if secure else (team, {})
+    store.create(name, TEAM, name, team)
+    history.note(store, name, caller.name, "team created", description=description)
+    return team, tokens
+
+
+def _secured(team: Team) -> tuple[Team, dict[str, str]]:
+    tokens = {"token": roles.new_token(), "humanToken": roles.new_token()}
+    members = [member.having(token_hash=roles.hash_token(tokens["token"])) for member in team.members]
+    return team.having(members=members, human_token_hash=roles.hash_token(tokens["humanToken"])), tokens
+
+
+def join(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    role: str | None = None,
+    specialty: str | None = None,
+    display: str | None = None,
+    answer: str | None = None,
+) -> tuple[Member, str]:
+    """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
+
+    Joining again with the same role changes nothing; who left may come back under its name. In a team made with
+    `--secure`, the token of a new member is returned.
+
+    Raises:
+        TeamNotFound: There is no such team.
+        AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
+        NotAllowed: Leaders create teams and don't join; who was shut down does not come back.
+    """
+    token = ""
+    joined: list[Member] = []
+
+    def change(team: Team) -> Team:
+        nonlocal token
+        if team.state == "closed":
+            raise WrongState(f"team {team_name} is closed", f"`teams restore-team {team_name}` opens it again.")
+        draft = _draft(store, team, caller, role, specialty, display, answer)
+        asking = caller or Caller(draft.agent_id)
+        roles.judge(
+            draft.role, "join-team", roles.verdict(draft.role, "join-team", team, asking.config), asking, team_name
+        )
+        _refuse_look_alike(team, draft.agent_id)
+        found = team.find(draft.agent_id)
+        if found and found.active:
+            joined[:] = [_same_again(team, found, draft, asking)]
+            return team
+        if found:
+            _refuse_return(store, team, found)
+        if team.secure:
+            token = roles.new_token()
+            draft = draft.having(token_hash=roles.hash_token(token))
+        joined[:] = [draft]
+        named = caller is not None
+        return team.with_member(draft).having(alias_count=team.alias_count if named else _next_alias(team) + 1)
+
+    teams.load(store, team_name)
+    before, after = update(store, team_name, TEAM, team_name, change)
+    member = joined[0]
+    if before is after:
+        return member, ""
+    history.note(store, team_name, member.agent_id, "member joined", role=member.role)
+    return member, token
+
+
+def _draft(
+    store: Store,
+    team: Team,
+    caller: Caller | None,
+    role: str | None,
+    specialty: str | None,
+    display: str | None,
+    answer: str | None,
+) -> Member:
+    """The member that the caller would become."""
+    name = caller.name if caller else names.alias(_next_alias(team))
+    names.check_name(name, "agent")
+    config = caller.config if caller else None
+    word = caller.type if caller else ""
+    kind = role and roles.known_role(role, team, config)
+    if not kind:
+        kind = roles.role_for(word, team, config) if word else None
+        specialty = specialty or (word if word and kind is None else None)
+    if not kind:
+        member = team.member(name)
+        kind = member.role if member else MEMBER
+    if specialty:
+        text.one_line(specialty, "specialty", 64)
+    return Member(
+        agent_id=name,
+        agent_name=display or (caller.display if caller else "") or None,
+        agent_type=specialty,
+        role=kind,
+        joined_at=teams.now(store),
+        answer=answer,
+    )
+
+
+def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Member:
+    if draft.role != found.role:
+        raise AlreadyExists(
+            f"{found.agent_id} is in team {team.name} as {found.role} already",
+            "Choose another name, or leave and join again.",
+        )
+    roles.verify(team, caller)
+    return found
+
+
+def _refuse_return(store: Store, team: Team, found: Member) -> None:
+    if found.stopped_by:
+        raise NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")
+    claims.release_tasks_of(store, team, found.agent_id, found.agent_id, "its owner left the team")
+
+
+def _refuse_look_alike(team: Team, name: str) -> None:
+    for member in team.members:
+        if member.agent_id.lower() == name.lower() and member.agent_id != name:
+            raise AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
+
+
+def _next_alias(team: Team) -> int:
+    taken = {member.agent_id.lower() for member in team.members}
+    index = team.alias_count
+    while names.alias(index).lower() in taken:
+        index += 1
+    return index
+
+
+def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
+    """Leave the team. What one has in progress becomes free, one's messages stay; the ids of the freed tasks.
+
+    Raises:
+        Conflict: The leader can't leave.
+    """
+    require(store, team_name, caller, "leave-team")
+    assert caller is not None
+    name = caller.name
+
+    def change(team: Team) -> Team:
+        if team.leader == name:
+            raise WrongState(
+                f"{name} leads team {team_name} and can't leave it",
+                "Hand it over (teams hand-over AGENT) or close it (teams close-team).",
+            )
+        member = team.member(name)
+        return team.with_member(member.having(left_at=teams.now(store))) if member else team
+
+    _, team = update(store, team_name, TEAM, team_name, change)
+    history.note(store, team_name, name, "member left")
+    return claims.release_tasks_of(store, team, name, name, "its owner left the team")
+
+
+def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
+    """Make another member the leader; the old leader stays as a member.
+
+    Raises:
+        AgentNotFound: There is no such active member.
+        Conflict: It has tasks in progress, which leaders have not.
+    """
+    require(store, team_name, caller, "hand-over", to)
+    assert caller is not None
+    name = caller.name
+
+    def change(team: Team) -> Team:
+        heir = team.member(to)
+        if heir is None:
+            teams.find_recipient(team, to)
+            raise InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
+        if to == team.leader:
+            return team
+        old = team.member(team.leader)
+        changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
+        return changed.with_member(old.having(role=MEMBER)) if old else changed
+
+    busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
+    if busy:
+        raise Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+    before, team = update(store, team_name, TEAM, team_name, change)
+    if before is not team:
+        history.note(store, team_name, name, "team handed over", to=to)
+    return team

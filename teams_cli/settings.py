@@ -1,0 +1,111 @@
+"""The settings of a team: their names, what they may be, and where a value comes from."""
+
+from __future__ import annotations
+
+from teams_cli import history
+from teams_cli.errors import InvalidValue
+from teams_cli.roles import require
+from teams_cli.store.contract import update
+from teams_cli.teams import TEAM, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.caller import Caller
+    from teams_cli.config import Config
+    from teams_cli.store.contract import Store
+
+    Value = bool | int | float | str
+
+
+class Setting:
+    """One setting: its default, and either its choices or, for numbers, its least and greatest value."""
+
+    def __init__(
+        self, default: Value, help: str, *, choices: tuple[str, ...] = (), least: float = 0, most: float = 1e6
+    ):
+        self.default = default
+        self.help = help
+        self.choices = choices
+        self.least = least
+        self.most = most
+
+    def parse(self, key: str, word: str) -> Value:
+        """The value that *word* means.
+
+        Raises:
+            InvalidValue: It is none of the choices, or no number within the bounds.
+        """
+        if self.choices:
+            if word not in self.choices:
+                raise InvalidValue(f"{word!r} is no value of {key}", f"Choose one of: {', '.join(self.choices)}.")
+            return word
+        try:
+            number = float(word)
+        except ValueError:
+            number = float("nan")
+        if not self.least <= number <= self.most:
+            raise InvalidValue(f"{word!r} is no value of {key}", f"Give a number from {self.least:g} to {self.most:g}.")
+        return int(number) if number.is_integer() else number
+
+
+SETTINGS = {
+    "staleAfterSeconds": Setting(
+        300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
+    ),
+}
+
+
+def known(key: str) -> Setting:
+    """The setting of that name.
+
+    Raises:
+        InvalidValue: There is none; the hint names those that there are.
+    """
+    if key not in SETTINGS:
+        raise InvalidValue(f"there is no setting {key!r}", f"Settings: {', '.join(SETTINGS)}.")
+    return SETTINGS[key]
+
+
+def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
+    """Give a setting of the team another value.
+
+    Raises:
+        InvalidValue: There is no such setting, or no such value of it.
+    """
+    require(store, team_name, caller, "set", key)
+    assert caller is not None
+    value = known(key).parse(key, word)
+
+    def edit(team: Team) -> Team:
+        if team.settings.get(key) == value:
+            return team
+        return team.having(settings={**team.settings, key: value})
+
+    before, team = update(store, team_name, TEAM, team_name, edit)
+    if before is not team:
+        history.note(store, team_name, caller.name, "setting changed", key=key, value=value)
+    return value
+
+
+def of_user(config: Config) -> dict[str, Value]:
+    """The user's values, which a new team starts with.
+
+    Raises:
+        InvalidValue: One of them is no setting, or no value of it.
+    """
+    return {key: known(key).parse(key, str(value)) for key, value in config.settings.items()}
+
+
+def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
+    """Each setting with its value and where that came from: `team`, `user` or `default`."""
+    rows = []
+    for key, setting in SETTINGS.items():
+        row: dict[str, Any] = {"key": key, "value": setting.default, "source": "default", "help": setting.help}
+        if team and key in team.settings:
+            row.update(value=team.settings[key], source="team")
+        elif team is None and key in config.settings:
+            row.update(value=config.settings[key], source="user")
+        rows.append(row)
+    return rows

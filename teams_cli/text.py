@@ -1,0 +1,52 @@
+"""Text that people and agents hand in: present, Unicode, and not too long; never cut in silence."""
+
+from __future__ import annotations
+
+from teams_cli.errors import InvalidValue
+
+MAX_MESSAGE = 64 * 1024
+MAX_RESULT = 1024 * 1024
+MAX_LINE = 300
+
+
+def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
+    """Return *text* if it says something and has at most *limit* bytes in UTF-8.
+
+    Raises:
+        InvalidValue: It is blank, too long, or not Unicode.
+    """
+    if not text.strip():
+        raise InvalidValue(f"the {what} is blank", f"Give {what} text that says something.")
+    return within(text, what, limit)
+
+
+def within(text: str, what: str, limit: int) -> str:
+    """Return *text* if it has at most *limit* bytes in UTF-8; it may be blank.
+
+    Raises:
+        InvalidValue: It is too long, or not Unicode.
+    """
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidValue(f"the {what} is not valid UTF-8", "Hand in UTF-8 text.") from None
+    if size > limit:
+        raise InvalidValue(
+            f"the {what} has {size} bytes, more than the {limit} allowed",
+            "Shorten it, or put it in a file and give its path.",
+        )
+    return text
+
+
+def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
+    """Return *text* if it is one line of at most *limit* characters.
+
+    Raises:
+        InvalidValue: It is blank, longer, or has a line break.
+    """
+    checked(text, what)
+    if len(text) > limit:
+        raise InvalidValue(f"the {what} has {len(text)} characters, more than the {limit} allowed", "Shorten it.")
+    if len(text.splitlines()) > 1:
+        raise InvalidValue(f"the {what} has a line break", "Write it on one line.")
+    return text
