@@ -129,6 +129,7 @@ def wait_and_read(
     problems: list[TeamsError],
     timeout: float,
     sleep_until: Callable[[Callable[[], bool], float], bool],
+    peek: bool = False,
 ) -> list[dict[str, Any]]:
     """As `read`, but block until there is one.
 
@@ -138,7 +139,7 @@ def wait_and_read(
     shown: list[dict[str, Any]] = []
 
     def arrived() -> bool:
-        shown[:] = read(store, team, caller, selection, problems)
+        shown[:] = read(store, team, caller, selection, problems, peek)
         return bool(shown)
 
     if not sleep_until(arrived, timeout):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import claims, history, names, roles, tasks, teams, text
+from teams_cli import claims, history, names, roles, settings, tasks, teams, text
 from teams_cli.caller import Caller
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NoIdentity, NotAllowed, WrongState
 from teams_cli.roles import require
@@ -36,7 +36,8 @@ def spawn_team(
     said = roles.role_for(caller.type, None, caller.config) if caller.type else None
     role = names.HUMAN if caller.is_human else said or LEADER
     roles.judge(role, "spawn-team", roles.verdict(role, "spawn-team", None, caller.config), caller, name)
-    team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store))
+    defaults = settings.of_user(caller.config) if caller.config else {}
+    team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
     if not caller.is_human:
         names.check_name(caller.name, "agent")
         leader = Member(agent_id=caller.name, agent_name=caller.display or None, role=LEADER, joined_at=team.created_at)

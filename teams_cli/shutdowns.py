@@ -12,6 +12,8 @@ from teams_cli.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from teams_cli.caller import Caller
     from teams_cli.shapes import Name, ShutdownId, ShutdownStatus, Text, Time
     from teams_cli.store.contract import Store
@@ -77,7 +79,7 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
         raise Conflict(f"{made.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
 
 
-def open_requests(store: Store, team: Team, agent: str):  # type: ignore[no-untyped-def]
+def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     """The requests to the agent that wait for its answer, oldest first."""
     return (found for found in listing(store, team, []) if found.agent == agent and found.status == "requested")
 

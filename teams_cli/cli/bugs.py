@@ -1,0 +1,19 @@
+"""What happens to a failure that nobody expected: the traceback goes to a log, its name to the person."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+
+from teams_cli import __version__
+from teams_cli.errors import TeamsError
+
+
+def report(error: Exception, words: list[str]) -> TeamsError:
+    """Write the traceback to a log; what to tell the person."""
+    descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")
+        log.write("".join(traceback.format_exception(error)))
+    return TeamsError(f"a bug: {type(error).__name__}: {error}", f"The details are in {path}; please report them.")

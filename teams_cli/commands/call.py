@@ -1,0 +1,94 @@
+"""One call of a command: the store, who calls, in which team, and what was damaged on the way."""
+
+from __future__ import annotations
+
+from teams_cli import agents, teams
+from teams_cli.errors import NoIdentity, NoTeam, TeamsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.caller import Caller
+    from teams_cli.config import Config
+    from teams_cli.store.contract import Store
+    from teams_cli.teams import Team
+
+
+class Call:
+    """What a command is given besides its parameters. *sources* says where each setting of the call came from;
+    *say* shows a line of talk to the person, where there is one.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        caller: Caller | None = None,
+        team: str = "",
+        sources: dict[str, tuple[str, str]] | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.config = config
+        self.caller = caller
+        self.said_team = team
+        self.sources = sources or {}
+        self.say = say or (lambda line: None)
+        self.problems: list[TeamsError] = []
+
+    @property
+    def team(self) -> str:
+        """The name of the team to act in: the one that was said, or the only one.
+
+        Raises:
+            NoTeam: None was said, and there is none or more than one.
+        """
+        if not self.said_team:
+            known = self.store.teams()
+            if len(known) != 1:
+                hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
+                raise NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
+            self.said_team = known[0]
+        return self.said_team
+
+    @property
+    def agent(self) -> str:
+        """The name of the caller.
+
+        Raises:
+            NoIdentity: Nobody said who calls.
+        """
+        if self.caller is None:
+            raise NoIdentity("say who you are", "Use --as AGENT or TEAMS_AGENT_ID.")
+        return self.caller.name
+
+    def load_team(self) -> Team:
+        """The team to act in."""
+        return teams.load(self.store, self.team)
+
+    def note_seen(self) -> None:
+        """After a change: note that the caller is alive. The change is made, so failing here is no failure."""
+        if self.caller is None or self.caller.is_human or not self.said_team:
+            return
+        try:
+            agents.saw(self.store, self.said_team, self.caller.name)
+        except TeamsError:
+            return
+
+
+class Outcome:
+    """An answer that goes with another exit status than 0."""
+
+    def __init__(self, document: Any, status: int) -> None:
+        self.document = document
+        self.status = status
+
+
+def public(team: Team) -> dict[str, Any]:
+    """The team as JSON for everyone: without the hashes of tokens."""
+    document = team.to_json()
+    document.pop("humanTokenHash", None)
+    document["members"] = [{k: v for k, v in m.items() if k != "tokenHash"} for m in document["members"]]
+    return {**document, "secure": True} if team.secure else document
