@@ -44,7 +44,7 @@ class Agent(Record):
     pid: Count | None = None
     pid_started: Word | None = None
     pid_boot: Word | None = None
-    looked_at: Time | None = None
+    looked_to: Count | None = None
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent")

@@ -34,3 +34,9 @@ def _at(entry: dict[str, Any]) -> datetime:
         return parse_rfc3339(str(entry.get("at")))
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
+
+
+def line(entry: dict[str, Any]) -> str:
+    """The entry in words: `bob: task claimed task-1`."""
+    said = [str(value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
+    return f"{entry.get('actor')}: {entry.get('what')} {' '.join(said)}".rstrip()

@@ -66,7 +66,7 @@ def _run(words: list[str]) -> int:
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
     from teams_cli.cli import environment, output
-    from teams_cli.commands.call import Outcome
+    from teams_cli.commands.call import Outcome, Stream
 
     as_json = values.pop("as_json")
     for parameter in command.own:
@@ -81,8 +81,19 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     status = 0
     if isinstance(answer, Outcome):
         answer, status = answer.document, answer.status
-    output.answer(command.name, answer, as_json, sys.stdout)
+    for part in answer.parts if isinstance(answer, Stream) else [answer]:
+        _print(output, command.name, part, as_json)
     return status
+
+
+def _print(output: Any, name: str, part: Any, as_json: bool) -> None:
+    try:
+        output.answer(name, part, as_json, sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritten(error) from None
 
 
 def _standard_input() -> str:

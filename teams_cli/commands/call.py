@@ -7,7 +7,7 @@ from teams_cli.errors import NoIdentity, NoTeam, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from teams_cli.caller import Caller
@@ -84,6 +84,13 @@ class Outcome:
     def __init__(self, document: Any, status: int) -> None:
         self.document = document
         self.status = status
+
+
+class Stream:
+    """An answer that comes in parts, each as soon as it is there."""
+
+    def __init__(self, parts: Iterator[dict[str, Any]]) -> None:
+        self.parts = parts
 
 
 def public(team: Team) -> dict[str, Any]:

@@ -24,12 +24,13 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision
+from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed
+from teams_cli.names import is_number
 from teams_cli.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import Any, Generic, Protocol, TypeVar
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
     Revision = Any
+    Finding = dict[str, str]
 
     class Watch(Protocol):
         """A look-out for changes in one team, from the moment it is made."""
@@ -101,8 +103,10 @@ if TYPE_CHECKING:
 
             Returns the message as stored, with its number, and whether it is new: a *uid* that was used before in
             the team gives the message of that time and adds nothing. With None the store makes a uid that is new.
+            A uid is made of names with `~` between them.
 
             Raises:
+                InvalidValue: A recipient or the uid is of another form.
                 Busy, OutcomeUnknown, StorageFailed: See the promises.
             """
 
@@ -125,6 +129,9 @@ if TYPE_CHECKING:
 
         def watch(self, team: str) -> Watch:
             """Look out for changes in the team."""
+
+        def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+            """What is wrong with the engine's own things; with *fix*, mend what loses nothing."""
 
         def now(self) -> datetime:
             """The time by the store's clock, aware, UTC."""
@@ -169,11 +176,22 @@ class Kind(Generic[R]):
         """What finds a record without reading all; None for one that nobody looks for."""
 
     def numbering(self, record: R, number: int) -> R:
-        """The record with its number in it."""
+        """The record with its number in it.
+
+        Raises:
+            StorageFailed: The number is too high to be read again.
+        """
+        if not is_number(str(number)):
+            raise StorageFailed(f"there can't be a {self.prefix}-{number}", "Look for the one before: it is foreign.")
         numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}
         if "number" in self.record.fields:
             numbers["number"] = number
         return record.having(**numbers)
+
+    def number_in(self, key: str) -> int:
+        """The number in the id of a numbered record; 0 if it is no such id."""
+        digits = key.removeprefix(f"{self.prefix}-")
+        return int(digits) if digits != key and is_number(digits) else 0
 
 
 def update(

@@ -37,7 +37,15 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
     except OSError as error:
         raise failed("read", path, error) from None
     finally:
+        release(descriptor)
+
+
+def release(descriptor: int) -> None:
+    """Close a file that was only read, locked or synced: an error changes nothing there, and none is reported."""
+    try:
         os.close(descriptor)
+    except OSError:
+        return
 
 
 def _read_all(descriptor: int, path: str, limit: int) -> bytes:
@@ -132,18 +140,20 @@ def sync_directory(path: str) -> None:
     try:
         os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        release(descriptor)
 
 
 def make_directories(path: str, root: str) -> None:
-    """Make *path* and what is missing above it, each durable in its parent; nothing if it is there.
+    """Make *path* and what is missing above it, each durable in its parent.
 
+    A directory that is there may be younger than the last time its parent was brought to the disk: another process
+    makes it just now, or was killed doing so. One with a lock file is older, since that is made afterwards.
     Above *root* directories are made as the user's umask says, from *root* on for the user alone.
 
     Raises:
         StorageFailed: The system refused.
     """
-    if os.path.isdir(path):
+    if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):
         return
     parent = os.path.dirname(path)
     if parent and parent != path:
@@ -159,7 +169,8 @@ def make_directories(path: str, root: str) -> None:
         sync_directory(path)
         sync_directory(parent or ".")
     except OSError as error:
-        raise failed("make", path, error) from None
+        if path != root or error.errno != errno.EACCES:  # the root may be in a place that its owner can't look into
+            raise failed("make", path, error) from None
 
 
 def names_in(path: str) -> list[str]:

@@ -24,12 +24,14 @@ def encode(record: Record) -> bytes:
     """The file of a record: its keys in order, two spaces, a newline at the end, the checksum last.
 
     Raises:
-        InvalidValue: A text in it is not Unicode.
+        InvalidValue: A text in it is not Unicode, or it is nested too deeply.
     """
     try:
         body = json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False).encode()[:-2]
     except UnicodeEncodeError:
         raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
+    except (ValueError, RecursionError):
+        raise InvalidValue("the record is nested too deeply, or has a number that JSON has not", "") from None
     return b"%s%s%08x%s" % (body, _MARK, crc32(body), _END)
 
 
@@ -58,12 +60,12 @@ def _own(data: bytes, kind: type[R]) -> R | None:
     cut = data.rfind(_MARK)
     if cut < 0 or data[cut + len(_MARK) :] != b"%08x%s" % (crc32(data[:cut]), _END):
         return None
-    document = json.loads(data)
-    del document["checksum"]
     try:
+        document = json.loads(data)
+        del document["checksum"]
         return kind.from_json(document)
-    except (TypeError, AttributeError):  # written by a version with other fields: to be checked like any other
-        return None
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return None  # written by a version with other fields, or made up: to be checked like any other
 
 
 def strict_json(data: bytes, path: str) -> Any:

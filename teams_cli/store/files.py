@@ -19,7 +19,7 @@ import os
 
 from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, DamagedRecord, NotFound, StaleRevision, TeamsError
-from teams_cli.names import is_name, is_number
+from teams_cli.names import is_name
 from teams_cli.store import disk, root_directory
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.locks import Lock
@@ -27,13 +27,13 @@ from teams_cli.store.message_log import MessageLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.records import Record
-    from teams_cli.store.contract import Kind, Watch
+    from teams_cli.store.contract import Finding, Kind, Watch
 
     R = TypeVar("R", bound=Record)
 
@@ -53,17 +53,17 @@ class FileStore:
 
     def teams(self) -> list[str]:
         names = disk.names_in(f"{self.place}/teams")
-        return sorted(name for name in names if is_name(name) and os.path.isdir(f"{self.place}/teams/{name}"))
+        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.place}/teams/{n}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
+        directory = self._directory(team, kind)
+        path = self._path(team, kind, key) if key is not None else ""
         self._prepare()
         if kind.name == "team":
             return self._create_team(team, kind, record)
-        directory = self._directory(team, kind)
         disk.make_directories(directory, self.place)
         if key is None:
             return self._create_numbered(directory, kind, record)
-        path = self._path(team, kind, key)
         temp = disk.write_temp(self._temp, data := encode(record))
         try:
             with self._lock(directory):
@@ -78,11 +78,12 @@ class FileStore:
     def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
         """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
         parent, directory = f"{self.place}/teams", self._directory(team, kind)
+        disk.make_directories(parent, self.place)
         temp = disk.write_temp(self._temp, data := encode(record))
         try:
             with self._lock(parent):
                 for name in disk.names_in(parent):
-                    if name.lower() == team.lower() and (name != team or os.path.lexists(f"{directory}/team.json")):
+                    if name.lower() == team.lower() and (name != team or "team.json" in disk.names_in(directory)):
                         raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
                 disk.make_directories(directory, self.place)
                 disk.make_directories(f"{self.place}/tasks/{team}", self.place)
@@ -98,8 +99,12 @@ class FileStore:
             record = kind.numbering(record, max(taken, default=0) + 1)
             key = getattr(record, kind.key)
             temp = disk.write_temp(self._temp, data := encode(record))
-            self._mark(directory, kind, key, record)
-            disk.commit(temp, f"{directory}/{key}.json")
+            try:
+                self._mark(directory, kind, key, record)
+                disk.commit(temp, f"{directory}/{key}.json")
+            except BaseException:
+                disk.discard(temp)
+                raise
         return record, data
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
@@ -137,14 +142,13 @@ class FileStore:
         return sorted(keys, key=lambda key: int(key.rpartition("-")[2])) if kind.numbered else sorted(keys)
 
     def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-        prefix = f"{kind.prefix}-"
         names = disk.names_in(f"{self._directory(team, kind)}/index/{label}")
-        numbers = sorted(int(name[len(prefix) :]) for name in names if _number(f"{name}.json", kind))
-        return [f"{prefix}{number}" for number in numbers]
+        return [f"{kind.prefix}-{number}" for number in sorted(filter(None, map(kind.number_in, names)))]
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
-        self._prepare()
         path = self._path(team, kind, key)
+        self._refuse_stale(path, f"{kind.name} {key}", revision)  # early; under the lock is what counts
+        self._prepare()
         directory = os.path.dirname(path)
         temp = disk.write_temp(self._temp, data := encode(record))
         try:
@@ -187,8 +191,9 @@ class FileStore:
             disk.confirm(os.path.dirname(path), path)
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        log = self._log(team)
         self._prepare()
-        return self._log(team).append(kind, to, record, uid)
+        return log.append(kind, to, record, uid)
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
@@ -204,17 +209,30 @@ class FileStore:
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.journal import note
 
-        note(f"{self.place}/teams/{team}/history.jsonl", entry)
+        note(f"{self.place}/teams/{_checked(team)}/history.jsonl", entry)
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.journal import entries
 
-        return entries(f"{self.place}/teams/{team}/history.jsonl", after)
+        return entries(f"{self.place}/teams/{_checked(team)}/history.jsonl", after)
 
     def watch(self, team: str) -> Watch:
         from teams_cli.store.watches import watch_directories
 
-        return watch_directories(f"{self.place}/teams/{team}", f"{self.place}/tasks/{team}")
+        return watch_directories(f"{self.place}/teams/{_checked(team)}", f"{self.place}/tasks/{team}")
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+        from teams_cli.store.examination import examine
+
+        return examine(self, kinds, fix)
+
+    def mark_path(self, team: str, kind: Kind[R], label: str, key: str) -> str:
+        """Where the mark is by which a record of that label is found."""
+        return f"{self._directory(team, kind)}/index/{label}/{key}"
+
+    def mark(self, team: str, kind: Kind[R], key: str, record: R) -> None:
+        """Make the record findable by its label."""
+        self._mark(self._directory(team, kind), kind, key, record)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -262,8 +280,7 @@ def _checked(name: str) -> str:
 
 def _number(file_name: str, kind: Kind[R]) -> int:
     """The number in the file name of a numbered record; 0 if it is not one."""
-    digits = file_name.removesuffix(".json").removeprefix(f"{kind.prefix}-")
-    return int(digits) if is_number(digits) and file_name == f"{kind.prefix}-{digits}.json" else 0
+    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
 def _refuse_taken(directory: str, file_name: str, what: str) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+
+from teams_cli.store.disk import failed, release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_LINE = 1 << 20
 
 
@@ -26,7 +30,7 @@ def note(path: str, entry: dict[str, Any]) -> None:
     except OSError:
         return
     finally:
-        os.close(descriptor)
+        release(descriptor)
 
 
 def _at_line_start(descriptor: int) -> bool:
@@ -38,19 +42,35 @@ def _at_line_start(descriptor: int) -> bool:
 def entries(path: str, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """The entries from byte *after* on, each with the position behind it; lines that are none are passed over."""
     try:
-        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW), "rb")
+        descriptor = os.open(path, _READ)
     except OSError:
         return
-    with file:
-        file.seek(after)
-        position = after
-        while line := file.readline(_MAX_LINE):
-            if not line.endswith(b"\n"):
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            yield from _entries(descriptor, after)
+    except OSError as error:
+        raise failed("read", path, error) from None
+    finally:
+        release(descriptor)
+
+
+def _entries(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    begins = True
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        file.seek(position)
+        while part := file.readline(_MAX_LINE):
+            ends = part.endswith(b"\n")
+            if not ends and len(part) < _MAX_LINE:  # being written, or cut off
                 return
-            position += len(line)
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(entry, dict):
+            position += len(part)
+            if begins and ends and (entry := _entry(part)) is not None:
                 yield position, entry
+            begins = ends
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None

@@ -9,7 +9,7 @@ import time
 
 from teams_cli.errors import Busy, StorageFailed
 from teams_cli.store.contract import jitter
-from teams_cli.store.disk import failed
+from teams_cli.store.disk import failed, release
 
 try:
     import fcntl
@@ -38,7 +38,7 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         if isinstance(self._held, int):
-            os.close(self._held)
+            release(self._held)
         else:
             self._held.release()
 
@@ -55,16 +55,16 @@ def _flock(path: str, timeout: float) -> int:
                 break
             except BlockingIOError:
                 if time.monotonic() > give_up:
-                    os.close(descriptor)
+                    release(descriptor)
                     raise _busy(path, timeout) from None
             except OSError as error:
-                os.close(descriptor)
+                release(descriptor)
                 raise failed("lock", path, error) from None
             time.sleep(pause / 2 + jitter(pause))
             pause = min(pause * 1.5, 0.01)
         if _still_there(descriptor, path):
             return descriptor
-        os.close(descriptor)  # somebody removed the file: others lock its successor
+        release(descriptor)  # somebody removed the file: others lock its successor
 
 
 def _open(path: str) -> int:
@@ -74,10 +74,14 @@ def _open(path: str) -> int:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.") from None
         raise failed("open", path, error) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
-    return descriptor
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+    except OSError as error:
+        release(descriptor)
+        raise failed("lock", path, error) from None
+    release(descriptor)
+    raise StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
 
 
 def _still_there(descriptor: int, path: str) -> bool:
@@ -85,6 +89,9 @@ def _still_there(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
         return False
+    except OSError as error:
+        release(descriptor)
+        raise failed("lock", path, error) from None
 
 
 def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # only where there is no flock

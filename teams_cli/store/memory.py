@@ -11,14 +11,14 @@ from teams_cli.store.documents import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.errors import TeamsError
     from teams_cli.records import Record
-    from teams_cli.store.contract import Kind, Watch
+    from teams_cli.store.contract import Finding, Kind, Watch
 
     R = TypeVar("R", bound=Record)
 
@@ -34,7 +34,7 @@ class MemoryStore:
         self._changes = 0
         self._records: dict[tuple[str, str], dict[str, tuple[bytes, int]]] = {}
         self._logs: dict[str, list[tuple[str, bytes]]] = {}
-        self._histories: dict[str, list[dict[str, Any]]] = {}
+        self._histories: dict[str, list[str]] = {}
 
     def teams(self) -> list[str]:
         with self._lock:
@@ -62,7 +62,7 @@ class MemoryStore:
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, int]:
         with self._lock:
             if kind.name == "message":
-                number = int(key.rpartition("-")[2])
+                number = kind.number_in(key)
                 log = self._logs.get(team, [])
                 if not 1 <= number <= len(log):
                     raise NotFound(f"there is no {kind.name} {key}")
@@ -125,16 +125,20 @@ class MemoryStore:
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         with self._lock:
-            self._histories.setdefault(team, []).append(entry)
+            self._histories.setdefault(team, []).append(json.dumps(entry))
             self._changes += 1
             self._changed.notify_all()
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         with self._lock:
-            return iter(list(enumerate(self._histories.get(team, []), start=1))[after:])
+            noted = self._histories.get(team, [])[after:]
+        return iter([(position, json.loads(entry)) for position, entry in enumerate(noted, start=after + 1)])
 
     def watch(self, team: str) -> Watch:
         return MemoryWatch(self)
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+        return []
 
     def now(self) -> datetime:
         return self.clock.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import DamagedRecord, NotFound, TeamsError
+from teams_cli.errors import DamagedRecord, InvalidValue, NotFound, TeamsError
 from teams_cli.names import is_name, is_number
 from teams_cli.store import disk
 from teams_cli.store.documents import decode, encode
@@ -34,6 +34,8 @@ class MessageLog:
 
     def append(self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         """See the contract. Numbers are given under the lock, so the file is written under it too."""
+        addressee = _addressee(to, record)
+        _check_uid(uid)
         disk.make_directories(self.directory, self.root)
         with Lock(self.directory, self.lock_timeout):
             if uid is not None and (earlier := self._find(f".{uid}.json")):
@@ -42,14 +44,15 @@ class MessageLog:
             number = self.last() + 1
             segment = self._segment_for(number)
             record = kind.numbering(record, number)
-            name = f"{number}.{to[0] if len(to) == 1 else _SEVERAL}.{uid or os.urandom(8).hex()}.json"
+            name = f"{number}.{addressee}.{uid or os.urandom(8).hex()}.json"
             disk.commit(disk.write_temp(f"{self.root}/tmp", encode(record)), f"{segment}/{name}")
         return record, True
 
     def _segment_for(self, number: int) -> str:
         """The directory for that message; all messages in the directories before it are durable."""
         segment = f"{self.directory}/{number // _SEGMENT}"
-        if not os.path.isdir(segment):
+        first = number == 1 or number % _SEGMENT == 0  # then who made it may have been killed before it was durable
+        if first or not os.path.isdir(segment):
             before = f"{self.directory}/{number // _SEGMENT - 1}"
             if os.path.isdir(before):
                 disk.confirm(before, before)
@@ -105,10 +108,10 @@ class MessageLog:
         return 0
 
     def _find_number(self, kind: Kind[R], key: str) -> str:
-        number = int(key.rpartition("-")[2])
+        number = kind.number_in(key)
         segment = number // _SEGMENT
         for found, name in self._names(segment, None):
-            if found == number:
+            if found == number > 0:
                 return f"{self.directory}/{segment}/{name}"
         raise NotFound(f"there is no {kind.name} {key}")
 
@@ -133,11 +136,26 @@ class MessageLog:
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def _decode(self, kind: Kind[R], path: str) -> R:
-        record = decode(disk.read_file(path), kind, f"{kind.prefix}-{_number(os.path.basename(path))}", path)
-        to = os.path.basename(path).split(".")[1]
+        number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
+        record = decode(disk.read_file(path), kind, f"{kind.prefix}-{number}", path)
+        if getattr(record, "number", number) != number:
+            raise DamagedRecord(f"{path}: number: does not fit the name of the file", "Correct the file or its name.")
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
             raise DamagedRecord(f"{path}: to: does not fit the name of the file", "Correct the file or its name.")
         return record
+
+
+def _addressee(to: Sequence[str], record: Record) -> str:
+    """What stands for the recipients in the name of the file."""
+    for name in to:
+        if not is_name(name):
+            raise InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
+    return _SEVERAL if getattr(record, "recipients", None) else to[0]
+
+
+def _check_uid(uid: str | None) -> None:
+    if uid is not None and not all(map(is_name, uid.split("~"))):
+        raise InvalidValue(f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts.")
 
 
 def _number(file_name: str) -> int:

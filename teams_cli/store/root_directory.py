@@ -48,11 +48,10 @@ def prepare(root: str) -> None:
     Raises:
         StorageFailed: It can't be made, or its file system does not exclude writers of other machines.
     """
-    if not os.path.isdir(f"{root}/tmp"):
+    if not os.path.isdir(f"{root}/tmp") or not os.path.lexists(f"{root}/README"):
         disk.make_directories(f"{root}/tmp", root)
         disk.make_directories(f"{root}/teams", root)
-        if not os.path.exists(f"{root}/README"):
-            disk.commit(disk.write_temp(f"{root}/tmp", _README.encode()), f"{root}/README")
+        disk.commit(disk.write_temp(f"{root}/tmp", _README.encode()), f"{root}/README")  # last: all else is there
     network = network_file_system(root)
     if network:
         raise StorageFailed(

@@ -1,0 +1,140 @@
+"""Commands for looking into the teams and setting them."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+
+from teams_cli import __version__, conditions, config, doctor, history, settings, teams
+from teams_cli.clock import parse_rfc3339
+from teams_cli.commands.call import Outcome, Stream
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli.names import HUMAN
+from teams_cli.store import root_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_HISTORY = """List every change of the team with its actor, oldest first; with --follow, go on with those to come.
+
+--since takes a time (2026-01-25T23:00:00Z) or how long ago (90s, 10m, 2h, 1d). With --follow and --json, each change is
+a JSON object on a line of its own.
+"""
+_DOCTOR = """Look for what is wrong: damaged files, missing blockers, circles, claims that are over, leftovers.
+
+With --fix, mend what can be mended without losing anything: damaged files are moved to `quarantine`, never changed.
+The exit status is 1 while there are problems.
+"""
+_SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
+
+Raises:
+    InvalidValue: There is no such setting, or no such value of it.
+"""
+_SETTINGS = """List the settings, each with its value and where that comes from, and what this call goes by."""
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _history(call: Call, since: str | None, follow: bool) -> Any:
+    team = call.load_team().name
+    moment = _moment(since, call.store.now()) if since else None
+    if follow:
+        return Stream(_follow(call, team, moment))
+    return [entry for _, entry in history.since(call.store, team, moment)]
+
+
+def _follow(call: Call, team: str, moment: datetime | None) -> Iterator[dict[str, Any]]:
+    position = 0
+
+    def more() -> bool:
+        return any(call.store.history(team, position))
+
+    while True:
+        for behind, entry in history.since(call.store, team, moment, position):
+            position = behind
+            yield entry
+        conditions.sleep_until(call.store, team, more, None)
+
+
+def _moment(word: str, now: datetime) -> datetime:
+    """The time that *word* means: itself one, or how long ago.
+
+    Raises:
+        InvalidValue: It is neither.
+    """
+    number, unit = word[:-1], word[-1:]
+    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) < 10:
+        return now - timedelta(seconds=int(number) * _UNITS[unit])
+    try:
+        return parse_rfc3339(word)
+    except ValueError:
+        raise InvalidValue(f"{word!r} is no time", "Write 2026-01-25T23:00:00Z, or 90s, 10m, 2h, 1d.") from None
+
+
+def _doctor(call: Call, fix: bool) -> Any:
+    found = doctor.examine(call.store, fix)
+    bad = any(finding["level"] == "problem" for finding in found)
+    return Outcome({"root": call.store.place, "healthy": not bad, "findings": found}, 1 if bad else 0)
+
+
+def _set(call: Call, key: str, value: str, user: bool) -> Any:
+    if user:
+        return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
+    return {"key": key, "value": settings.change(call.store, call.team, call.caller, key, value), "source": "team"}
+
+
+def _set_of_user(call: Call, key: str, value: str) -> Any:
+    if call.agent != HUMAN:
+        raise NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
+    parsed = settings.known(key).parse(key, value)
+    root_directory.prepare(call.store.place)
+    config.save(call.store.place, call.config.having(settings={**call.config.settings, key: parsed}))
+    return parsed
+
+
+def _settings(call: Call) -> Any:
+    team_name = call.sources["team"][0]
+    team = teams.load(call.store, team_name) if team_name else None
+    return {
+        "call": {what: {"value": value or None, "source": source} for what, (value, source) in call.sources.items()},
+        "settings": settings.effective(team, call.config),
+    }
+
+
+def _version(call: Call) -> Any:
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return {"version": __version__, "python": python, "root": call.store.place}
+
+
+COMMANDS = table(
+    Command(
+        "history",
+        _history,
+        option("--since", "Only from this time on.", metavar="TIME"),
+        switch("--follow", "Go on with what is to come, until interrupted."),
+        doc=_HISTORY,
+        changes=False,
+    ),
+    Command("doctor", _doctor, switch("--fix", "Mend what can be mended."), doc=_DOCTOR, in_team=False, changes=False),
+    Command(
+        "set",
+        _set,
+        argument("KEY", "Which setting; `teams settings` lists them.", name="key"),
+        argument("VALUE", "Its new value.", name="value"),
+        switch("--user", "The default for new teams of this user."),
+        doc=_SET,
+    ),
+    Command("settings", _settings, doc=_SETTINGS, changes=False),
+    Command(
+        "version",
+        _version,
+        doc="Say which version this is, of what Python, and where the teams are kept.",
+        in_team=False,
+        changes=False,
+    ),
+)

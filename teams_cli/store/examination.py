@@ -1,0 +1,121 @@
+"""What `doctor` looks at in the file engine: the root, damaged files, leftovers, marks and locks; and the mending."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from teams_cli.errors import DamagedRecord, TeamsError
+from teams_cli.store import disk, root_directory
+from teams_cli.store.locks import holder_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from teams_cli.records import Record
+    from teams_cli.store.contract import Finding, Kind
+    from teams_cli.store.files import FileStore
+
+_LEFTOVER_AGE = 36 * 3600.0
+
+
+def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool) -> Iterator[Finding]:
+    """What is wrong with the files; with *fix*, what can be mended without losing anything is.
+
+    Damaged files are moved to `quarantine`, never changed.
+    """
+    yield from _root(store)
+    yield from _leftovers(store, fix)
+    for team in store.teams():
+        for kind in kinds:
+            yield from _records(store, team, kind, fix)
+            if kind.label:
+                yield from _marks(store, team, kind, fix)
+        yield from _locks(store, team)
+
+
+def finding(where: str, what: str, remedy: str = "", fixed: bool = False, warning: bool = False) -> Finding:
+    level = "fixed" if fixed else "warning" if warning else "problem"
+    return {"level": level, "where": where, "what": what, "remedy": remedy}
+
+
+def _root(store: FileStore) -> Iterator[Finding]:
+    network = root_directory.network_file_system(store.place)
+    if network:
+        yield finding(store.place, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
+    if os.path.isdir(store.place) and os.stat(store.place).st_mode & 0o077:
+        yield finding(store.place, "others may read it", f"Run: chmod 700 {store.place}", warning=True)
+
+
+def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
+    """Files that a crashed process was writing; younger ones may be being written now."""
+    for name in disk.names_in(f"{store.place}/tmp"):
+        path = f"{store.place}/tmp/{name}"
+        try:
+            old = time.time() - os.lstat(path).st_mtime > _LEFTOVER_AGE
+        except FileNotFoundError:
+            continue
+        if old and name != "config.checked":
+            if fix:
+                disk.discard(path)
+            yield finding(path, "is left over from a crash", "Remove it, or use --fix.", fixed=fix, warning=True)
+
+
+def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
+    for problem in _problems(store, team, kind):
+        path = problem.message.partition(": ")[0]
+        movable = fix and isinstance(problem, DamagedRecord) and kind.name != "team" and os.path.lexists(path)
+        if movable:
+            _quarantine(store, path)
+        yield finding(f"team {team}", problem.message, problem.hint, fixed=movable)
+
+
+def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[TeamsError]:
+    problems: list[TeamsError] = []
+    try:
+        if kind.name == "team":
+            store.get(team, kind, team)
+        elif kind.name == "message":
+            store.read(team, kind, None, 0, problems)
+        else:
+            list(store.scan(team, kind, problems))
+    except TeamsError as problem:
+        problems.append(problem)
+    return problems
+
+
+def _quarantine(store: FileStore, path: str) -> None:
+    aside = f"{store.place}/quarantine/{os.path.relpath(path, store.place).replace('/', '.')}.{int(time.time())}"
+    disk.make_directories(os.path.dirname(aside), store.place)
+    disk.commit(path, aside)
+    disk.confirm(os.path.dirname(path), path)
+
+
+def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
+    """Records that can't be found by their label, as after an edit by hand: `claim-task --next` would see them last."""
+    assert kind.label is not None
+    for record, _ in store.scan(team, kind, []):
+        label = kind.label(record)
+        key = getattr(record, kind.key)
+        if label and not os.path.lexists(store.mark_path(team, kind, label, key)):
+            if fix:
+                store.mark(team, kind, key, record)
+            yield finding(
+                f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
+            )
+
+
+def _locks(store: FileStore, team: str) -> Iterator[Finding]:
+    for directory, _, files in os.walk(f"{store.place}/teams/{team}"):
+        if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
+            what = f"is held by process {holder}{' which is stopped' if _is_stopped(holder) else ''}"
+            yield finding(f"{directory}/.lock", what, f"If it hangs, end process {holder}.", warning=True)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except OSError:
+        return False
