@@ -1,0 +1,95 @@
+"""Every command of the README does what the README says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+CI = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def steps(block):
+    """The commands of a transcript, each with the lines that it shows."""
+    found = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def as_pattern(lines):
+    """The expected output; `…` stands for anything, alone on a line for any lines."""
+    return "\n".join(re.escape(line).replace("…", ".*?") if line != "…" else r"(?s:.*?)" for line in lines)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    """One bash that keeps what it is told, with a `teams` and a home of its own."""
+    home = tmp_path_factory.mktemp("readme")
+    command = home / "bin" / "teams"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m teams_cli "$@"\n')
+    command.chmod(0o755)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TEAMS_", "OPENCODE_", "XDG_"))}
+    env.update(HOME=str(home), TEAMS_HOME=str(home / "teams"), PATH=f"{command.parent}:{env['PATH']}")
+    with subprocess.Popen(
+        ["bash"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=env,
+        cwd=CHECKOUT,
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+def run(shell, command):
+    shell.stdin.write(f"{command}\n__status=$?; echo; echo __end__; (exit $__status)\n")
+    shell.stdin.flush()
+    lines = []
+    while (line := shell.stdout.readline()) and line != "__end__\n":
+        lines.append(line.rstrip("\n"))
+    return "\n".join(lines).strip("\n")
+
+
+def test_the_transcripts_are_true(shell):
+    """All `console` blocks in order, in one shell, line by line."""
+    for block in blocks("console"):
+        for command, expected in steps(block):
+            shown = run(shell, command)
+            assert re.fullmatch(as_pattern(expected), shown), f"$ {command}\n{shown}"
+
+
+def test_ci_runs_the_two_commands_of_the_readme():
+    for block in blocks("sh"):
+        for command in block.strip().splitlines():
+            assert f"\n{command}\n" in f"{CI}\n", command
+
+
+def test_every_command_is_in_the_readme():
+    from teams_cli import commands
+
+    for group, names in commands.GROUPS.items():
+        row = next(line for line in README.splitlines() if line.startswith(f"| {group} |"))
+        assert re.findall(r"`([a-z-]+)`", row) == list(names)
+
+
+def test_every_exit_status_is_in_the_readme():
+    from teams_cli import errors
+
+    statuses = {cls.status for cls in vars(errors).values() if isinstance(cls, type)} | {0, 3, 130}
+    table = README[README.index("| status | meaning |") :]
+    assert {int(n) for n in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == statuses
