@@ -80,6 +80,18 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
     return agent
 
 
+def introduce(store: Store, team: str, name: str, message: str) -> None:
+    """Take the beginning of an agent's first broadcast as its status, if it announced none."""
+    if load(store, team, name).status is not None:
+        return
+    line = Status(status=" ".join(message.split())[: text.MAX_LINE], at=teams.now(store))
+
+    def change(agent: Agent) -> Agent:
+        return agent if agent.status else agent.having(status=line.status, status_history=[line])
+
+    upsert(store, team, AGENT, name, Agent(agent=name), change)
+
+
 def saw(store: Store, team: str, name: str, note: str | None = None, every: float = _SEEN_EVERY) -> Agent:
     """Note that the agent is alive, unless that was noted within the last *every* seconds."""
 

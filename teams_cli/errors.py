@@ -135,6 +135,10 @@ class NobodyThere(Conflict):
     """There is no other active member to receive it."""
 
 
+class NotFinished(Conflict):
+    """The caller may not finish yet."""
+
+
 class PlanRequired(Conflict):
     """The task needs an approved plan first."""
 

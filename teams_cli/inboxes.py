@@ -179,6 +179,17 @@ def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str) -> Inbo
     return ahead.having(open=entries)
 
 
+def mark_read(store: Store, team: str, agent: str, numbers: set[int]) -> None:
+    """Mark messages as read that were shown to the agent in another way."""
+
+    def change(inbox: Inbox) -> Inbox:
+        return _marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store))
+
+    if numbers:
+        store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
+        upsert(store, team, INBOX, agent, Inbox(agent=agent), change)
+
+
 def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
     """Mark messages as handled, without an answer; those that are handled already stay so.
 
@@ -188,7 +199,7 @@ def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) 
     require(store, team_name, caller, "ack")
     assert caller is not None
     found = [received(store, team_name, caller.name, word) for word in ids]
-    _settle(store, team_name, caller.name, {message.number for message in found})
+    settle(store, team_name, caller.name, {message.number for message in found})
     for message in found:
         history.note(store, team_name, caller.name, "message handled", message=message.id)
     return found
@@ -218,7 +229,7 @@ def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: 
     )
     # A crash between the two changes leaves the message open; the same answer again then finds the one that was sent.
     answer = messages.post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
-    _settle(store, team_name, caller.name, {original.number})
+    settle(store, team_name, caller.name, {original.number})
     return answer, original
 
 
@@ -238,7 +249,8 @@ def received(store: Store, team: str, agent: str, word: str) -> Message:
     return message
 
 
-def _settle(store: Store, team: str, agent: str, numbers: set[int]) -> None:
+def settle(store: Store, team: str, agent: str, numbers: set[int]) -> None:
+    """Mark messages that were sent to the agent as handled."""
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
     def change(inbox: Inbox) -> Inbox:
@@ -275,6 +287,12 @@ def unread(store: Store, team: str, agent: str) -> list[int]:
     """The numbers of the agent's messages that it has not read yet."""
     inbox = advance(store, team, load(store, team, agent), [])
     return [entry.number for entry in inbox.open if entry.read_at is None]
+
+
+def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
+    """The unhandled messages in which *sender*'s output came to the agent."""
+    inbox = advance(store, team, load(store, team, agent), [])
+    return [m for m in _open_messages(store, team, inbox, []) if m.from_ == sender and m.type == "output"]
 
 
 def as_shown(message: Message, inbox: Inbox) -> dict[str, Any]:

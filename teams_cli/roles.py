@@ -9,6 +9,8 @@ from teams_cli.teams import LEADER, MANAGER, MEMBER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.caller import Caller
     from teams_cli.config import Config
     from teams_cli.shapes import RoleDefinition
@@ -17,7 +19,17 @@ if TYPE_CHECKING:
 
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
-_ALL = {"send-message", "read-messages", "reply", "ack", "announce", "ask-others", "answer", "heartbeat", "leave-team"}
+_ALL = {
+    "send-message",
+    "read-messages",
+    "reply",
+    "ack",
+    "announce",
+    "ask-others",
+    "answer",
+    "heartbeat",
+    "leave-team",
+} | {"interject"}
 _WORK = {"join-team", "claim-task", "update-task", "release-task", "propose-plan", "spawn"} | {
     "approve-shutdown",
     "reject-shutdown",
@@ -37,7 +49,7 @@ MAY: dict[str, frozenset[str]] = {
     LEADER: frozenset(_ALL | _LEAD),
     MEMBER: frozenset(_ALL | _WORK | {"broadcast-message"}),
     MANAGER: frozenset(_ALL | _WORK | {"create-task"}),
-    HUMAN: frozenset(_ALL | _LEAD) - {"heartbeat", "leave-team"},
+    HUMAN: frozenset(_ALL | _LEAD) - {"leave-team"},
 }
 """The operations of each role; whose task or plan one may change, the operation itself asks `is_any`."""
 
@@ -145,30 +157,32 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
 
 
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """`allow`, `ask` or `deny`: what the rules say of this very role, else of the one it extends, else of `*`,
-    else of the table of roles. Where team and user say different things of one role, deny beats ask beats allow.
+    """`allow`, `ask` or `deny`: the stronger of what the team and what the user says, else the table of roles.
+
+    Each says it of this very role, else of one that it extends, else of `*`. Deny beats ask beats allow, so that no
+    team gives back what the user took.
     """
     if role == HUMAN:
         return "allow" if operation in MAY[HUMAN] else "deny"
     line = lineage(role, team, config)
-    for name in [*line, "*"]:
-        said = _said(name, operation, team, config)
-        if said:
-            return max(said, key=_STRENGTH.index)
+    rules = config.permission.get("tool", {}).get(operation, {}) if config else {}
+    by_team = _nearest(line, operation, team.roles if team else {}, {})
+    by_user = _nearest(line, operation, config.agent if config else {}, rules)
+    said = [word for word in (by_team, by_user) if word]
+    if said:
+        return max(said, key=_STRENGTH.index)
     return "allow" if operation in MAY.get(line[-1], ()) else "deny"
 
 
-def _said(role: str, operation: str, team: Team | None, config: Config | None) -> list[str]:
-    """What the team and the user say of the role itself."""
-    said: list[str] = []
-    for table in _role_tables(team, config):
-        if role in table:
-            said += ["deny"] if operation in table[role].get("deny", ()) else []
-            said += ["allow"] if operation in table[role].get("allow", ()) else []
-    if config:
-        rules = config.permission.get("tool", {}).get(operation, {})
-        said += [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
-    return said
+def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
+    """What definitions and rules say of the first role in *line* that they say anything of, else of `*`."""
+    for name in [*line, "*"]:
+        said = [decision for key, decision in rules.items() if ALIASES.get(key, key) == name]
+        if name in roles:
+            said += [word for word in ("allow", "deny") if operation in roles[name].get(word, ())]  # type: ignore[operator]
+        if said:
+            return max(said, key=_STRENGTH.index)
+    return ""
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import history
 from teams_cli.errors import InvalidValue
+from teams_cli.names import check_name
 from teams_cli.roles import require
 from teams_cli.store.contract import update
 from teams_cli.teams import TEAM, Team
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default, and either its choices or, for numbers, its least and greatest value."""
+    """One setting: its default, and for numbers the least and the greatest value; *free* ones are words."""
 
-    def __init__(
-        self, default: Value, help: str, *, choices: tuple[str, ...] = (), least: float = 0, most: float = 1e6
-    ):
+    def __init__(self, default: Value, help: str, *, free: bool = False, least: float = 0, most: float = 1e6):
         self.default = default
         self.help = help
-        self.choices = choices
+        self.free = free
         self.least = least
         self.most = most
 
@@ -35,12 +34,10 @@ class Setting:
         """The value that *word* means.
 
         Raises:
-            InvalidValue: It is none of the choices, or no number within the bounds.
+            InvalidValue: It is no name, or no number within the bounds.
         """
-        if self.choices:
-            if word not in self.choices:
-                raise InvalidValue(f"{word!r} is no value of {key}", f"Choose one of: {', '.join(self.choices)}.")
-            return word
+        if self.free:
+            return check_name(word, key)
         try:
             number = float(word)
         except ValueError:
@@ -54,6 +51,9 @@ SETTINGS = {
     "staleAfterSeconds": Setting(
         300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
     ),
+    "harness": Setting("shell", "what agents are started with, unless said otherwise", free=True),
+    "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
+    "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
 }
 
 
@@ -87,6 +87,11 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
     if before is not team:
         history.note(store, team_name, caller.name, "setting changed", key=key, value=value)
     return value
+
+
+def value(team: Team, key: str) -> Value:
+    """The team's value of a setting, or its default."""
+    return team.settings.get(key, SETTINGS[key].default)
 
 
 def of_user(config: Config) -> dict[str, Value]:

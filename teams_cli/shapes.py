@@ -67,3 +67,7 @@ class RoleDefinition(TypedDict, total=False):
 RoleTable = dict[Name, RoleDefinition]
 SettingTable = dict[Word, bool | int | float | str]
 HarnessTable = dict[Name, Object]
+HarnessInput = Literal["prompt", "messages"]
+Ladder = list[tuple[Word, Seconds]]
+SessionState = Literal["starting", "running", "waiting", "done", "paused"]
+Outcome = Literal["completed", "failed", "stopped", "lost"]

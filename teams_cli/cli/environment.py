@@ -66,4 +66,4 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: Appro
             approve=approve,
         )
     sources = {"root": (root, root_source), "team": (team, team_source), "agent": (agent, agent_source)}
-    return Call(FileStore(root), settings, caller, team, sources, say)
+    return Call(FileStore(root), settings, caller, team, sources, say, environ)

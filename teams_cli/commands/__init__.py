@@ -29,9 +29,12 @@ GROUPS: dict[str, dict[str, str]] = {
         ["create-task", "get-tasks", "show-task", "claim-task", "update-task", "release-task", "heartbeat"], "tasks"
     ),
     "Messages": dict.fromkeys(
-        ["send-message", "broadcast-message", "announce", "read-messages", "reply", "ack", "list-agents"], "messages"
+        ["send-message", "broadcast-message", "announce", "read-messages", "reply", "ack", "list-agents", "attend"],
+        "messages",
     ),
-    "Agents": {"wait": "waiting"},
+    "Agents": dict.fromkeys(["run-agent", "spawn"], "agents")
+    | {"wait": "waiting"}
+    | dict.fromkeys(["interject", "stop-agent", "recall", "before-complete"], "agents"),
     "Plans and shutdown": dict.fromkeys(
         [
             "propose-plan",

@@ -7,7 +7,7 @@ from teams_cli.errors import NoIdentity, NoTeam, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from teams_cli.caller import Caller
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Call:
     """What a command is given besides its parameters. *sources* says where each setting of the call came from;
-    *say* shows a line of talk to the person, where there is one.
+    *say* shows a line of talk to the person, where there is one; agents that are started inherit from *environ*.
     """
 
     def __init__(
@@ -29,6 +29,7 @@ class Call:
         team: str = "",
         sources: dict[str, tuple[str, str]] | None = None,
         say: Callable[[str], None] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
         self.config = config
@@ -36,6 +37,7 @@ class Call:
         self.said_team = team
         self.sources = sources or {}
         self.say = say or (lambda line: None)
+        self.environ = environ or {}
         self.problems: list[TeamsError] = []
 
     @property

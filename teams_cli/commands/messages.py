@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, conditions, inboxes, messages, tasks
+from teams_cli import agents, attention, conditions, inboxes, messages, sessions, tasks
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import WrongUsage
 from teams_cli.inboxes import Selection
-from teams_cli.names import number_of
+from teams_cli.names import HUMAN, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +36,24 @@ Raises:
 
 
 def _send(call: Call, to: str, text: str, uid: str | None) -> Any:
-    return messages.send(call.store, call.team, call.caller, to, text, uid).to_json()
+    return _delivered(call, messages.send(call.store, call.team, call.caller, to, text, uid))
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
-    return messages.broadcast(call.store, call.team, call.caller, text, uid).to_json()
+    sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
+    if sent.from_ != HUMAN:
+        agents.introduce(call.store, call.team, sent.from_, sent.message)
+    return _delivered(call, sent)
+
+
+def _delivered(call: Call, message: messages.Message) -> dict[str, Any]:
+    """The stored message as JSON; those of its recipients that `teams` started and that are idle are resumed."""
+    recipients = message.recipients or [message.to]
+    if any(sessions.find(call.store, call.team, name) for name in recipients):
+        from teams_cli import launching
+
+        launching.wake(call.store, call.load_team(), call.config, recipients, message.from_, call.environ)
+    return message.to_json()
 
 
 def _announce(call: Call, status: str) -> Any:
@@ -72,7 +85,7 @@ def _read(
 
 def _reply(call: Call, message: str, text: str) -> Any:
     answer, original = inboxes.reply(call.store, call.team, call.caller, message, text)
-    return {**answer.to_json(), "repliedTo": original.to_json()}
+    return {**_delivered(call, answer), "repliedTo": original.to_json()}
 
 
 def _ack(call: Call, message: list[str]) -> Any:
@@ -82,9 +95,19 @@ def _ack(call: Call, message: list[str]) -> Any:
 
 def _list(call: Call) -> Any:
     team = call.load_team()
+    started = {session.agent: session for session in sessions.of_team(call.store, team.name, call.problems)}
     working = {task.owner or "" for task in tasks.labelled(call.store, team.name, tasks.IN_PROGRESS)}
+    working |= {name for name, session in started.items() if not session.ended}
     rows = agents.listing(call.store, team, working, call.problems)
+    for row in rows:
+        if row["name"] in started:
+            sessions.describe(started[row["name"]], row)
     return {"self": call.caller.name if call.caller else None, "agents": rows}
+
+
+def _attend(call: Call) -> Any:
+    team = call.team
+    return attention.payload(call.store, team, call.caller)
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
@@ -125,4 +148,5 @@ COMMANDS = table(
         doc=_ACK,
     ),
     Command("list-agents", _list, doc=_LIST, changes=False),
+    Command("attend", _attend, doc=attention.payload),
 )

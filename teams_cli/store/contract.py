@@ -46,6 +46,9 @@ if TYPE_CHECKING:
         def wait(self, timeout: float) -> bool:
             """Block until anything in the team may have changed since the last call; False when time ran out."""
 
+        def fileno(self) -> int | None:
+            """What `select` wakes on when something changed; None where there is no such thing."""
+
         def close(self) -> None:
             """Stop looking out."""
 
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
             Returns the record as stored, with its number in it.
 
             Raises:
-                AlreadyExists: The key is taken, also by one that differs only in case.
+                AlreadyExists: The key is taken, also by one that differs only in case; what took it is durable.
                 Busy, OutcomeUnknown, StorageFailed: See the promises.
             """
 

@@ -83,7 +83,8 @@ class FileStore:
         try:
             with self._lock(parent):
                 for name in disk.names_in(parent):
-                    if name.lower() == team.lower() and (name != team or "team.json" in disk.names_in(directory)):
+                    if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
+                        disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
                         raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
                 disk.make_directories(directory, self.place)
                 disk.make_directories(f"{self.place}/tasks/{team}", self.place)
@@ -174,7 +175,9 @@ class FileStore:
         """Make the label findable before the record says it: a mark too many does no harm, one too few might."""
         if kind.label and (label := kind.label(record)):
             try:
-                os.makedirs(f"{directory}/index/{label}", 0o700, exist_ok=True)
+                for made in (f"{directory}/index", f"{directory}/index/{label}"):
+                    if not os.path.isdir(made):
+                        os.mkdir(made, 0o700)
                 os.close(os.open(f"{directory}/index/{label}/{key}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             except OSError as error:
                 raise disk.failed("write", f"{directory}/index/{label}/{key}", error) from None
@@ -285,4 +288,5 @@ def _number(file_name: str, kind: Kind[R]) -> int:
 
 def _refuse_taken(directory: str, file_name: str, what: str) -> None:
     if any(name.lower() == file_name.lower() for name in disk.names_in(directory)):
+        disk.confirm(directory, f"{directory}/{file_name}")
         raise AlreadyExists(f"there is a {what} already", "Choose another name.")

@@ -175,6 +175,9 @@ class MemoryWatch:
         self._seen = self._store.changes()
         return woken
 
+    def fileno(self) -> None:
+        return None
+
     def close(self) -> None:
         return None
 

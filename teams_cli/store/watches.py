@@ -51,6 +51,10 @@ class InotifyWatch:
             self._drain()
         return bool(ready)
 
+    def fileno(self) -> int:
+        """What select and poll take."""
+        return self._descriptor
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -87,6 +91,9 @@ class PollingWatch:
             time.sleep(_PAUSE)
         self._seen = seen
         return True
+
+    def fileno(self) -> None:
+        return None
 
     def close(self) -> None:
         return None

@@ -51,6 +51,19 @@ def _agents(found: dict[str, Any]) -> Parts:
     return [Table(["agent", "role", "state", "unread", "last seen", "status"], rows, "no agents")]
 
 
+def _attention(payload: dict[str, Any]) -> Parts:
+    state = payload["state"]
+    output = state["output"]
+    lines: Parts = [state["title"]]
+    lines += [output["hint"]] if "hint" in output else []
+    for agent in output["agents"]:
+        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}")
+    for message in output["messages"]:
+        body = "\n".join(f"| {line}" for line in message["content"].splitlines())
+        lines.append(f'#{message["id"]}\n[From agent "{message["from"]}"]:\n{body}')
+    return lines
+
+
 SHOW = {
     "send-message": _sent,
     "broadcast-message": _sent,
@@ -59,4 +72,5 @@ SHOW = {
     "reply": _replied,
     "ack": lambda done: [f"handled: {', '.join(done['handled'])}"],
     "list-agents": _agents,
+    "attend": _attention,
 }

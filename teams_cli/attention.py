@@ -1,0 +1,50 @@
+"""What an agent has to know before its next model call: who is there, and what was written to it."""
+
+from __future__ import annotations
+
+from teams_cli import agents, inboxes, sessions, tasks, teams
+from teams_cli.inboxes import Selection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.caller import Caller
+    from teams_cli.store.contract import Store
+
+HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
+
+
+def payload(store: Store, team_name: str, caller: Caller | None) -> dict[str, Any]:
+    """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+
+    It is made for the end of the context of the next model call. Messages come again at every call until they are
+    handled; being shown marks them as read. `hint` is there until you have announced yourself.
+    """
+    shown = inboxes.read(store, team_name, caller, Selection(), [])
+    assert caller is not None
+    others = _others(store, team_name, caller.name)
+    output: dict[str, Any] = {}
+    if not caller.is_human and agents.load(store, team_name, caller.name).status is None:
+        output["hint"] = HINT
+    output["you_are"] = caller.name
+    output["agents"] = others
+    output["messages"] = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
+    state = {"status": "completed", "input": {"synthetic": True}, "output": output}
+    state["title"] = f"{len(others)} agent(s), {len(shown)} message(s)"
+    return {"tool": "broadcast", "state": state}
+
+
+def _others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
+    """The other members in the order of joining, idle ones too."""
+    team = teams.load(store, team_name)
+    working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
+    found = []
+    for other in team.active_names():
+        if other != name:
+            agent = agents.load(store, team_name, other)
+            session = sessions.find(store, team_name, other)
+            busy = other in working or (session is not None and not session.ended)
+            history = [entry.status for entry in agent.status_history]
+            found.append({"name": other, "status": agent.status, "idle": not busy, "statusHistory": history})
+    return found

@@ -1,0 +1,58 @@
+"""Agents that were started, in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.show import present
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.cli.output import Table
+
+    Parts = list[str | Table]
+
+
+def _run(done: dict[str, Any]) -> Parts:
+    if "state" in done:
+        return _started(done)
+    lines = _ended(done)
+    if len(done.get("agents", ())) > 1:
+        lines += ["", *(line for agent in done["agents"] for line in _summary(agent))]
+    return lines
+
+
+def _started(session: dict[str, Any]) -> Parts:
+    tree = f", in {session['worktree']} on {session['branch']}" if "worktree" in session else ""
+    return [f"{session['agent']}: started{tree} ({session['description']})"]
+
+
+def _ended(done: dict[str, Any]) -> Parts:
+    if done["outcome"] == "completed":
+        return [(done["output"] or "").rstrip("\n") or f"{done['agent']}: completed without output"]
+    return present(f"{done['agent']}: {done['outcome']}: {done['failure']}", done["output"])
+
+
+def _summary(agent: dict[str, Any]) -> Parts:
+    tree = f", in {agent['worktree']}" if agent["worktree"] else ""
+    head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){tree} ({agent['description']})"
+    return [head, *(f"  → {status}" for status in agent["statusHistory"])]
+
+
+def _recalled(found: dict[str, Any]) -> Parts:
+    lines: Parts = []
+    for agent in found["agents"]:
+        lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
+        lines += [f"  → {entry['status']}" for entry in agent["statusHistory"]]
+        lines += present(agent.get("output"), agent.get("failure"))
+    return lines or ["no agents"]
+
+
+SHOW = {
+    "run-agent": _run,
+    "spawn": _run,
+    "interject": lambda message: [f"{message['id']}: interjected to {message['to']}"],
+    "stop-agent": _ended,
+    "recall": _recalled,
+    "before-complete": lambda done: [f"{done['agent']}: may finish"],
+}
