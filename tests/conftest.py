@@ -1,0 +1,96 @@
+"""What all tests share: every engine in turn, a clock that stands still, and no way to the real home."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli.store.files import FileStore
+from teams_cli.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+
+class FakeClock:
+    """A clock that moves only when it is told to; `epoch` is the start of the machine."""
+
+    def __init__(self) -> None:
+        self.wall = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+        self.seconds = 1000.0
+        self.epoch = "boot-1"
+
+    def now(self) -> datetime:
+        return self.wall
+
+    def steady(self) -> tuple[str, float]:
+        return self.epoch, self.seconds
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, on both clocks."""
+        self.wall += timedelta(seconds=seconds)
+        self.seconds += seconds
+
+    def restart(self) -> None:
+        """Start the machine anew: the steady clock begins again, in another epoch."""
+        self.epoch, self.seconds = f"{self.epoch}+", 0.0
+
+
+# A new engine is one more line here: how to make an empty store in a directory of its own.
+ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
+    "files": lambda directory, clock: FileStore(str(directory / "root"), clock, lock_timeout=2.0),
+    "memory": lambda directory, clock: MemoryStore(clock),
+}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+    """An empty store of every engine in turn."""
+    made = ENGINES[request.param](tmp_path, clock)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def file_store(tmp_path: Path, clock: FakeClock) -> FileStore:
+    return FileStore(str(tmp_path / "root"), clock, lock_timeout=2.0)
+
+
+_SETTINGS = tuple({os.environ.get("XDG_CONFIG_HOME") or "", os.path.expanduser("~/.config")} - {""})
+_guarded = False
+
+
+def _refuse_real_settings(event: str, arguments: tuple[object, ...]) -> None:
+    if _guarded and event in ("open", "os.mkdir", "os.rename", "os.listdir", "os.scandir") and arguments:
+        path = arguments[0]
+        if isinstance(path, str) and path.startswith(_SETTINGS):
+            raise AssertionError(f"a test touched the real home: {event} {path}")
+
+
+sys.addaudithook(_refuse_real_settings)
+
+
+@pytest.fixture(autouse=True)
+def no_real_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty home, no settings from outside, and an error for whoever opens the real ones all the same."""
+    global _guarded
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(("TEAMS_", "OPENCODE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    _guarded = True
+    yield home
+    _guarded = False

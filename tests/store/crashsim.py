@@ -1,0 +1,237 @@
+"""A model of what a disk may hold after the power failed, kept beside the real one by listening to the system calls.
+
+As LevelDB's fault injection does it: what was not brought to the disk by fsync may be lost. The content of a file that
+was not synced may be gone, cut in half or whole; each change of a directory that was not synced may be there or not,
+in any combination. A rename is one change. Nothing is assumed of a file system that POSIX does not promise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Tree = dict[str, Any]
+"""A directory: bytes for a file, a tree for a directory."""
+
+
+class Killed(BaseException):
+    """The process ends here; not even its clean-up runs."""
+
+
+class File:
+    def __init__(self, content: bytes = b"") -> None:
+        self.written = self.synced = content
+
+    def after_crash(self, part: str) -> bytes:
+        """What is left, if of what was not synced the *part* "none", "half" or "all" is."""
+        if self.written == self.synced or part == "all":
+            return self.written
+        return self.written[: len(self.written) // 2] if part == "half" else self.synced
+
+
+class Directory:
+    def __init__(self) -> None:
+        self.entries: dict[str, File | Directory] = {}
+        self.synced: dict[str, File | Directory] = {}
+
+
+Change = list[tuple[Directory, str, "File | Directory | None"]]
+"""Entries that are set or removed together."""
+
+
+class Disk:
+    """The files below *top* as the processes see them, and as they are on the disk for sure."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = str(top)
+        self.root = Directory()
+        self.pending: list[Change] = []
+
+    def find(self, path: str) -> File | Directory | None:
+        node: File | Directory | None = self.root
+        for name in path[len(self.top) :].strip("/").split("/"):
+            if name:
+                node = node.entries.get(name) if isinstance(node, Directory) else None
+        return node
+
+    def load(self, tree: Tree, into: Directory | None = None) -> None:
+        """Take what is in *tree* for durable."""
+        into = into or self.root
+        for name, found in tree.items():
+            node = File(found) if isinstance(found, bytes) else Directory()
+            into.entries[name] = into.synced[name] = node
+            if isinstance(node, Directory):
+                self.load(found, node)
+
+    def change(self, *entries: tuple[str, File | Directory | None]) -> None:
+        """Set or remove the entries at these paths in one step."""
+        made: Change = []
+        for path, node in entries:
+            parent = self.find(os.path.dirname(path))
+            assert isinstance(parent, Directory)
+            made.append((parent, os.path.basename(path), node))
+        for parent, name, node in made:
+            _set(parent.entries, name, node)
+        self.pending.append(made)
+
+    def sync(self, node: File | Directory) -> None:
+        if isinstance(node, File):
+            node.synced = node.written
+            return
+        for change in [c for c in self.pending if any(parent is node for parent, _, _ in c)]:
+            self.pending.remove(change)
+            for parent, name, child in change:
+                _set(parent.synced, name, child)
+
+    def crash_states(self) -> Iterator[tuple[str, Tree]]:
+        """What the power cut may leave now, each with a word on what was kept."""
+        pending = self.pending
+        choices = [("nothing", []), ("everything", pending)]
+        choices += [(f"only {_said(change)}", [change]) for change in pending]
+        choices += [(f"all but {_said(change)}", [c for c in pending if c is not change]) for change in pending]
+        choices += [(f"the first {n}", pending[:n]) for n in range(2, len(pending) - 1)]
+        for said, kept in choices:
+            for part in ("none", "half", "all"):
+                yield f"{said} kept, of file contents {part}", self._tree(self.root, kept, part)
+
+    def worst(self) -> Tree:
+        """What is left when all is lost that may be lost."""
+        return self._tree(self.root, [], "none")
+
+    def _tree(self, directory: Directory, kept: list[Change], part: str) -> Tree:
+        entries = dict(directory.synced)
+        for change in kept:
+            for parent, name, node in change:
+                if parent is directory:
+                    _set(entries, name, node)
+        return {
+            name: node.after_crash(part) if isinstance(node, File) else self._tree(node, kept, part)
+            for name, node in entries.items()
+        }
+
+
+def _set(entries: dict[str, File | Directory], name: str, node: File | Directory | None) -> None:
+    if node is None:
+        entries.pop(name, None)
+    else:
+        entries[name] = node
+
+
+def _said(change: Change) -> str:
+    return ", ".join(f"{'-' if node is None else '+'}{name}" for _, name, node in change)
+
+
+class Recorder:
+    """Listens to the system calls that change what is below the disk's top, and ends the process before one of them.
+
+    Within `with`, fsync costs nothing: the model remembers what was synced. *told* is called after each call.
+    """
+
+    def __init__(self, disk: Disk, told: Callable[[str], None] | None = None, kill_before: int = 0) -> None:
+        self.disk = disk
+        self.told = told or (lambda call: None)
+        self.kill_before = kill_before
+        self.calls = 0
+        self.dead = False
+        self._open: dict[int, File | Directory | None] = {}
+        self._real = {
+            name: getattr(os, name) for name in ("mkdir", "open", "write", "fsync", "rename", "unlink", "close")
+        }
+
+    def __enter__(self) -> Recorder:
+        for name in self._real:
+            setattr(os, name, getattr(self, f"_{name}") if name != "open" else self._open_file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, function in self._real.items():
+            setattr(os, name, function)
+
+    def revive(self) -> None:
+        """Go on as another process, for which the killed one left its files but neither locks nor open ones."""
+        for descriptor in list(self._open):
+            self._close(descriptor)
+        self.dead, self.kill_before = False, 0
+
+    def _step(self) -> None:
+        self.calls += 1
+        if self.dead or self.calls == self.kill_before:
+            self.dead = True
+            raise Killed
+
+    def _ours(self, path: Any) -> bool:
+        return isinstance(path, str) and f"{path}/".startswith(f"{self.disk.top}/")
+
+    def _mkdir(self, path: str, mode: int = 0o777) -> None:
+        if self._ours(path):
+            self._step()
+        self._real["mkdir"](path, mode)
+        if self._ours(path):
+            self.disk.change((path, Directory()))
+            self.told(f"mkdir {path}")
+
+    def _open_file(self, path: str, flags: int, mode: int = 0o777, **options: Any) -> int:
+        if not self._ours(path):
+            return self._real["open"](path, flags, mode, **options)
+        missing = flags & os.O_CREAT and not os.path.lexists(path)
+        if missing or flags & os.O_TRUNC:
+            self._step()
+        descriptor: int = self._real["open"](path, flags, mode)
+        if missing:
+            self.disk.change((path, File()))
+        node = self._open[descriptor] = self.disk.find(path)
+        if flags & os.O_TRUNC and isinstance(node, File):
+            node.written = b""
+        if missing or flags & os.O_TRUNC:
+            self.told(f"open {path}")
+        return descriptor
+
+    def _write(self, descriptor: int, data: bytes) -> int:
+        node = self._open.get(descriptor)
+        if isinstance(node, File):
+            self._step()
+        count: int = self._real["write"](descriptor, data)
+        if isinstance(node, File):
+            node.written += bytes(data[:count])
+            self.told("write")
+        return count
+
+    def _fsync(self, descriptor: int) -> None:
+        node = self._open.get(descriptor)
+        if node is not None:
+            self._step()
+            self.disk.sync(node)
+            self.told("fsync")
+
+    def _rename(self, source: str, target: str) -> None:
+        self._step()
+        self._real["rename"](source, target)
+        self.disk.change((target, self.disk.find(source)), (source, None))
+        self.told(f"rename to {target}")
+
+    def _unlink(self, path: str) -> None:
+        self._step()
+        self._real["unlink"](path)
+        self.disk.change((path, None))
+        self.told(f"unlink {path}")
+
+    def _close(self, descriptor: int) -> None:
+        self._open.pop(descriptor, None)
+        self._real["close"](descriptor)
+
+
+def put(tree: Tree, top: Path) -> None:
+    """Make the files of *tree* below *top*."""
+    for name, found in tree.items():
+        if isinstance(found, bytes):
+            (top / name).write_bytes(found)
+        else:
+            (top / name).mkdir(mode=0o700, exist_ok=True)
+            put(found, top / name)
+
+
+def taken(top: Path) -> Tree:
+    """The tree of what is below *top*."""
+    return {path.name: taken(path) if path.is_dir() else path.read_bytes() for path in sorted(top.iterdir())}

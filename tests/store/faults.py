@@ -1,0 +1,39 @@
+"""Errors of the operating system, raised at the Nth call: the disk is full, broken, or forbids."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE]
+_CALLS = ("mkdir", "open", "write", "fsync", "rename", "listdir", "read", "fstat")
+
+
+class Fault:
+    """Within `with`, the call number *nth* to the operating system fails once; `happened` tells whether it did."""
+
+    def __init__(self, nth: int, number: int) -> None:
+        self.nth = nth
+        self.number = number
+        self.happened = ""
+        self._real = {name: getattr(os, name) for name in _CALLS}
+
+    def __enter__(self) -> Fault:
+        for name in self._real:
+            setattr(os, name, self._failing(name))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, function in self._real.items():
+            setattr(os, name, function)
+
+    def _failing(self, name: str) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.nth -= 1
+            if self.nth == 0:
+                self.happened = name
+                raise OSError(self.number, os.strerror(self.number))
+            return self._real[name](*arguments, **options)
+
+        return call

@@ -1,0 +1,72 @@
+"""A list of changes, what is seen after each, and what must hold when it was cut off somewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from teams_cli.errors import AlreadyExists
+from teams_cli.store.files import FileStore
+from teams_cli.store.memory import MemoryStore
+from tests.store.kinds import TASK, Task, make_team, seen, send
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+    Change = Callable[[Store], Any]
+
+
+def stages(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """What is seen before the first change, after it, after the second …, by the engine that knows no crashes."""
+    store = MemoryStore()
+    found = [seen(store)]
+    for change in changes:
+        change(store)
+        found.append(seen(store))
+    return found
+
+
+def check(root: Path, done: int, expected: list[dict[str, Any]], changes: Sequence[Change]) -> None:
+    """After a crash with *done* changes acknowledged: these are there, the next wholly or not, and work goes on."""
+    store = FileStore(str(root), lock_timeout=0.5)
+    state = seen(store)
+    assert state in expected[done : done + 2]
+    with cheap_fsync():
+        for change in changes[done : done + 1]:
+            try:
+                change(store)
+            except AlreadyExists:
+                assert state == expected[done + 1]
+        work_goes_on(store)
+
+
+def work_goes_on(store: Store) -> None:
+    make_team(store, "omega")
+    assert store.create("omega", TASK, None, Task(title="t"))[0].id == "task-1"
+    assert send(store, "bob", "hello", team="omega").number == 1
+    if "alpha" in store.teams():
+        assert send(store, "eve", "new").message == "new"
+        assert store.create("alpha", TASK, None, Task(title="new"))[0].title == "new"
+
+
+@contextmanager
+def cheap_fsync() -> Iterator[None]:
+    """Here nobody will pull the plug."""
+    real, os.fsync = os.fsync, lambda descriptor: None
+    try:
+        yield
+    finally:
+        os.fsync = real
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Say at which point a check failed."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(what)
+        raise

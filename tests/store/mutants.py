@@ -1,0 +1,173 @@
+"""Show that the tests have teeth: take one safeguard out of a copy of the package, and see that a test fails.
+
+Run with `python -m tests.store.mutants`; ends with 1 if a mutant survives. Each is tried on a copy, never here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parents[2]
+RACES, CRASH, DAMAGE, FILES = (f"tests/store/test_{name}.py" for name in ("races", "crash", "damage", "files"))
+
+
+class Mutant(NamedTuple):
+    """A safeguard taken out: in *module* the text *old*, which must be there once, becomes *new*."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    tests: str
+    """The tests that ought to notice."""
+
+
+IN_PLACE = """\
+        with open(temp, "rb") as source:
+            data = source.read()
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        _write_all(target, data)
+        os.fsync(target)
+        os.close(target)
+        os.unlink(temp)
+"""
+MUTANTS = [
+    Mutant("no lock", "locks", "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", RACES),
+    Mutant("no compare-and-swap", "files", "if current != revision:", "if False:", RACES),
+    Mutant(
+        "compare before the lock only",
+        "files",
+        """            with self._lock(directory):
+                self._refuse_stale(path, f"{kind.name} {key}", revision)
+""",
+        "            with self._lock(directory):\n",
+        RACES,
+    ),
+    Mutant(
+        "in-place write",
+        "disk",
+        "        os.rename(temp, path)\n",
+        IN_PLACE,
+        CRASH,
+    ),
+    Mutant(
+        "in-place write, seen by readers",
+        "disk",
+        "        os.rename(temp, path)\n",
+        IN_PLACE,
+        f"{RACES}::test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order",
+    ),
+    Mutant(
+        "no file sync",
+        "disk",
+        "            _write_all(descriptor, data)\n            os.fsync(descriptor)\n",
+        "            _write_all(descriptor, data)\n",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync after a rename",
+        "disk",
+        "    confirm(os.path.dirname(path), path)\n",
+        "",
+        CRASH,
+    ),
+    Mutant(
+        "no parent sync",
+        "disk",
+        '        sync_directory(parent or ".")\n',
+        "        pass\n",
+        CRASH,
+    ),
+    Mutant(
+        "directories that are there taken for durable",
+        "disk",
+        'if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):',
+        "if os.path.isdir(path):",
+        CRASH,
+    ),
+    Mutant(
+        "a repeated uid not synced",
+        "message_log",
+        "                disk.confirm(os.path.dirname(earlier), earlier)\n",
+        "",
+        CRASH,
+    ),
+    Mutant(
+        "an unknown outcome told as a failure",
+        "disk",
+        "        raise OutcomeUnknown(\n",
+        "        raise StorageFailed(\n",
+        FILES,
+    ),
+    Mutant("links followed", "disk", '| getattr(os, "O_NOFOLLOW", 0) | getattr(', "| getattr(", DAMAGE),
+    Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
+]
+
+
+def main() -> int:
+    """Try the package as it is, then each mutant; print a table."""
+    survived = 0
+    print(f"{'mutant':46} {'caught by':66} seconds")
+    with tempfile.TemporaryDirectory() as place:
+        for mutant in [None, *MUTANTS]:
+            copy = copied(Path(place))
+            tests = list(dict.fromkeys(m.tests for m in MUTANTS)) if mutant is None else [mutant.tests]
+            if mutant:
+                apply(mutant, copy)
+            began = time.monotonic()
+            caught = failing_test(copy, tests)
+            wrong = bool(caught) if mutant is None else not caught
+            survived += wrong
+            said = caught or ("-" if mutant is None else "SURVIVED")
+            print(f"{mutant.name if mutant else 'none':46} {said:66} {time.monotonic() - began:7.1f}", flush=True)
+    return 1 if survived else 0
+
+
+def copied(place: Path) -> Path:
+    """A fresh copy of the package and the store's tests."""
+    copy = place / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE / "teams_cli", copy / "teams_cli", ignore=ignored)
+    shutil.copytree(HERE / "tests/store", copy / "tests/store", ignore=ignored)
+    for name in ("tests/__init__.py", "tests/conftest.py", "pyproject.toml"):
+        shutil.copy(HERE / name, copy / name)
+    return copy
+
+
+def apply(mutant: Mutant, copy: Path) -> None:
+    path = copy / f"teams_cli/store/{mutant.module}.py"
+    text = path.read_text()
+    assert text.count(mutant.old) == 1, f"{mutant.name}: the text to replace is {text.count(mutant.old)} times there"
+    path.write_text(text.replace(mutant.old, mutant.new))
+
+
+def failing_test(copy: Path, tests: list[str]) -> str:
+    """The name of the first test that fails on the copy; empty if all pass."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if run.returncode not in (0, 1):
+        raise SystemExit(f"the tests could not run:\n{run.stdout}{run.stderr}")
+    names = [
+        line.split(" ", 1)[1].split(" - ")[0]
+        for line in run.stdout.splitlines()
+        if line.startswith(("FAILED", "ERROR"))
+    ]
+    return names[0].removeprefix("tests/store/") if names else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

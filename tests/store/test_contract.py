@@ -1,0 +1,583 @@
+"""What `teams_cli.store.contract` promises, sentence by sentence, on every engine."""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from teams_cli.errors import AlreadyExists, Busy, InvalidValue, NotFound, StaleRevision
+from teams_cli.store.contract import update, upsert
+from tests.store.kinds import (
+    INBOX,
+    MESSAGE,
+    TASK,
+    TEAM,
+    Inbox,
+    Member,
+    Message,
+    Task,
+    Team,
+    broadcast,
+    make_team,
+    send,
+    texts,
+    titles,
+)
+
+
+@pytest.fixture(autouse=True)
+def team(store):
+    assert store.teams() == []
+    make_team(store)
+
+
+class TestTeams:
+    def test_are_listed_by_name(self, store):
+        for name in ("zeta", "Beta", "gamma"):
+            make_team(store, name)
+        assert store.teams() == ["Beta", "alpha", "gamma", "zeta"]
+
+    @pytest.mark.parametrize("name", ["alpha", "ALPHA", "Alpha"])
+    def test_names_that_differ_only_in_case_are_one(self, store, name):
+        with pytest.raises(AlreadyExists):
+            make_team(store, name)
+        assert store.teams() == ["alpha"]
+        assert store.get("alpha", TEAM, "alpha")[0].leader == "ann"
+
+    def test_each_has_records_of_its_own(self, store):
+        make_team(store, "beta")
+        store.create("alpha", TASK, None, Task(title="of alpha"))
+        send(store, "bob", "to alpha", uid="u")
+        assert titles(store, "beta") == {}
+        assert send(store, "bob", "to beta", uid="u", team="beta").id == "msg-1"
+        assert texts(store, "bob") == ["to alpha"]
+        assert texts(store, "bob", team="beta") == ["to beta"]
+
+    def test_place_is_said_for_people(self, store):
+        assert isinstance(store.place, str)
+        assert store.place
+
+
+class TestCreate:
+    def test_gives_back_the_record_and_a_revision_to_replace_it_by(self, store):
+        record, revision = store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert record == Inbox(agent="bob")
+        store.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=3), revision)
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 3
+
+    def test_numbered_records_count_up_from_one(self, store):
+        made = [store.create("alpha", TASK, None, Task(title=f"t{n}"))[0].id for n in range(1, 13)]
+        assert made == [f"task-{n}" for n in range(1, 13)]
+
+    def test_the_number_is_in_the_record_as_stored(self, store):
+        made, _ = store.create("alpha", TASK, None, Task(title="t"))
+        assert store.get("alpha", TASK, "task-1")[0] == made == Task(id="task-1", title="t")
+
+    def test_numbers_count_in_each_team(self, store):
+        make_team(store, "beta")
+        for team in ("alpha", "beta"):
+            assert store.create(team, TASK, None, Task(title="first"))[0].id == "task-1"
+
+    @pytest.mark.parametrize("key", ["bob", "BOB", "boB"])
+    def test_a_key_that_differs_only_in_case_is_taken(self, store, key):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=7))
+        with pytest.raises(AlreadyExists):
+            store.create("alpha", INBOX, key, Inbox(agent=key))
+        assert [inbox.up_to for inbox, _ in store.scan("alpha", INBOX, [])] == [7]
+
+    def test_of_several_that_create_one_key_one_wins(self, store):
+        outcomes = in_threads(8, lambda n: store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=n))[0].up_to)
+        winners = [outcome for outcome in outcomes if isinstance(outcome, int)]
+        assert len(winners) == 1
+        assert store.get("alpha", INBOX, "bob")[0].up_to == winners[0]
+        assert sum(isinstance(outcome, AlreadyExists) for outcome in outcomes) == 7
+
+    def test_text_that_is_not_unicode_is_refused_and_changes_nothing(self, store):
+        with pytest.raises(InvalidValue):
+            store.create("alpha", TASK, None, Task(title="\ud800"))
+        assert titles(store) == {}
+
+    def test_a_refused_number_is_not_used_up(self, store):
+        with pytest.raises(InvalidValue):
+            store.create("alpha", TASK, None, Task(title="\ud800"))
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-1"
+
+
+class TestGet:
+    def test_what_is_not_there(self, store):
+        with pytest.raises(NotFound):
+            store.get("alpha", TASK, "task-1")
+
+    def test_in_a_team_that_is_not_there(self, store):
+        with pytest.raises(NotFound):
+            store.get("nobody", TASK, "task-1")
+        with pytest.raises(NotFound):
+            store.get("nobody", TEAM, "nobody")
+
+    def test_names_are_looked_up_to_the_letter(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        with pytest.raises(NotFound):
+            store.get("alpha", INBOX, "Bob")
+
+    def test_the_revision_stays_while_the_record_does(self, store):
+        _, made = store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert store.get("alpha", INBOX, "bob")[1] == store.get("alpha", INBOX, "bob")[1] == made
+
+    def test_every_type_of_value_comes_back(self, store):
+        task = Task(
+            title='"\\\n\t\u2028é日本\U0001f600',
+            owner="bob",
+            count=2**53 - 1,
+            weight=1.5,
+            blocked_by=["task-9"],
+            notes={"deep": [{"er": None, "yes": True, "no": False, "e": 1e300}], "": ""},
+        )
+        store.create("alpha", TASK, None, task)
+        assert store.get("alpha", TASK, "task-1")[0] == task.having(id="task-1")
+
+    def test_nested_records_come_back(self, store):
+        team, revision = store.get("alpha", TEAM, "alpha")
+        store.replace("alpha", TEAM, "alpha", team.having(members=[Member(name="bob")]), revision)
+        assert store.get("alpha", TEAM, "alpha")[0].members == [Member(name="bob", active=True)]
+
+    def test_a_message_by_its_id(self, store):
+        sent = send(store, "bob", "hello")
+        assert store.get("alpha", MESSAGE, "msg-1")[0] == sent
+        for missing in ("msg-2", "msg-1000000"):
+            with pytest.raises(NotFound):
+                store.get("alpha", MESSAGE, missing)
+
+
+class TestScan:
+    def test_numbered_records_come_in_the_order_of_their_numbers(self, store):
+        for n in range(1, 13):
+            store.create("alpha", TASK, None, Task(title=f"t{n}"))
+        assert list(titles(store).values()) == [f"t{n}" for n in range(1, 13)]
+
+    def test_named_records_come_in_the_order_of_their_names(self, store):
+        for name in ("cid", "Ann", "bob", "b-2"):
+            store.create("alpha", INBOX, name, Inbox(agent=name))
+        assert [inbox.agent for inbox, _ in store.scan("alpha", INBOX, [])] == ["Ann", "b-2", "bob", "cid"]
+
+    def test_the_revisions_can_be_replaced_by(self, store):
+        store.create("alpha", TASK, None, Task(title="old"))
+        for task, revision in store.scan("alpha", TASK, []):
+            store.replace("alpha", TASK, task.id, task.having(title="new"), revision)
+        assert titles(store) == {"task-1": "new"}
+
+    def test_nothing_in_an_empty_or_missing_team(self, store):
+        assert titles(store) == titles(store, "nobody") == {}
+
+
+class TestLabels:
+    def test_find_the_keys_lowest_number_first(self, store):
+        for n in range(12):
+            store.create("alpha", TASK, None, Task(title="t", status="pending" if n % 2 else "completed"))
+        assert store.labelled("alpha", TASK, "pending") == [f"task-{n}" for n in (2, 4, 6, 8, 10, 12)]
+
+    def test_follow_the_record(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        store.replace("alpha", TASK, task.id, task.having(status="in_progress"), revision)
+        assert store.labelled("alpha", TASK, "in_progress") == ["task-1"]
+        assert store.labelled("alpha", TASK, "pending") == []
+
+    def test_records_without_a_label_are_not_listed(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        store.replace("alpha", TASK, task.id, task.having(status="failed"), revision)
+        assert store.labelled("alpha", TASK, "pending") == store.labelled("alpha", TASK, "failed") == []
+
+    def test_nothing_in_a_missing_team(self, store):
+        assert store.labelled("nobody", TASK, "pending") == []
+
+
+class TestReplace:
+    def test_a_record_that_changed_meanwhile_is_left_alone(self, store):
+        task, first = store.create("alpha", TASK, None, Task(title="first"))
+        store.replace("alpha", TASK, task.id, task.having(title="second"), first)
+        with pytest.raises(StaleRevision):
+            store.replace("alpha", TASK, task.id, task.having(title="third"), first)
+        assert titles(store) == {"task-1": "second"}
+
+    def test_gives_the_revision_to_go_on_from(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="0"))
+        for n in range(1, 4):
+            revision = store.replace("alpha", TASK, task.id, task.having(title=str(n)), revision)
+        assert store.get("alpha", TASK, task.id)[1] == revision
+        assert titles(store) == {"task-1": "3"}
+
+    def test_of_several_one_wins(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        outcomes = in_threads(8, lambda n: store.replace("alpha", TASK, task.id, task.having(count=n + 1), revision))
+        assert sum(isinstance(outcome, StaleRevision) for outcome in outcomes) == 7
+
+    def test_what_is_not_there(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(NotFound):
+            store.replace("alpha", TASK, "task-2", task, revision)
+        assert titles(store) == {"task-1": "t"}
+
+    def test_where_there_is_no_record_of_the_kind_or_no_team(self, store):
+        _, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(NotFound):
+            store.replace("alpha", INBOX, "bob", Inbox(agent="bob"), revision)
+        with pytest.raises(NotFound):
+            store.replace("nobody", TASK, "task-1", Task(id="task-1", title="t"), revision)
+        assert store.teams() == ["alpha"]
+
+    def test_keeps_fields_that_this_version_does_not_know(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t", extra={"x-later": {"a": [1, None]}}))
+        read, revision = store.get("alpha", TASK, task.id)
+        store.replace("alpha", TASK, task.id, read.having(title="u"), revision)
+        assert store.get("alpha", TASK, task.id)[0].extra == {"x-later": {"a": [1, None]}}
+
+    def test_text_that_is_not_unicode_changes_nothing(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(InvalidValue):
+            store.replace("alpha", TASK, task.id, task.having(title="\udcff"), revision)
+        assert titles(store) == {"task-1": "t"}
+
+
+class TestRecordsAreValues:
+    """Nothing that a caller does to a record reaches the store but through `replace`."""
+
+    def test_changing_what_was_handed_in(self, store):
+        task = Task(title="t", notes={"a": 1})
+        store.create("alpha", TASK, None, task)
+        task.notes["a"] = 2
+        assert store.get("alpha", TASK, "task-1")[0].notes == {"a": 1}
+
+    def test_changing_what_was_read(self, store):
+        store.create("alpha", TASK, None, Task(title="t", notes={"a": 1}))
+        store.get("alpha", TASK, "task-1")[0].notes["a"] = 2
+        next(iter(store.scan("alpha", TASK, [])))[0].notes["a"] = 3
+        assert store.get("alpha", TASK, "task-1")[0].notes == {"a": 1}
+
+    def test_changing_a_message(self, store):
+        broadcast(store, ["bob", "cid"], "hello").recipients.append("eve")
+        store.read("alpha", MESSAGE, None, 0, [])[0].recipients.append("eve")
+        assert store.get("alpha", MESSAGE, "msg-1")[0].recipients == ["bob", "cid"]
+
+    def test_changing_an_entry_of_the_history(self, store):
+        entry = {"what": "made", "list": [1]}
+        store.journal("alpha", entry)
+        entry["list"].append(2)
+        next(iter(store.history("alpha")))[1]["list"].append(3)
+        assert [noted for _, noted in store.history("alpha")] == [{"what": "made", "list": [1]}]
+
+
+class TestConfirm:
+    def test_changes_nothing(self, store):
+        _, revision = store.create("alpha", TASK, None, Task(title="t"))
+        send(store, "bob", "hello")
+        store.confirm("alpha", TASK, "task-1")
+        store.confirm("alpha", TEAM, "alpha")
+        store.confirm("alpha", MESSAGE, "msg-1")
+        assert store.get("alpha", TASK, "task-1")[1] == revision
+
+
+class TestAppend:
+    def test_numbers_are_the_order_of_commitment(self, store):
+        sent = [send(store, "bob", f"m{n}") for n in range(1, 13)]
+        assert [message.number for message in sent] == list(range(1, 13))
+        assert [message.id for message in sent] == [f"msg-{n}" for n in range(1, 13)]
+        assert texts(store, "bob") == [f"m{n}" for n in range(1, 13)]
+
+    def test_numbers_go_on_across_a_thousand(self, store):
+        sent = [send(store, "bob", f"m{n}", uid=f"u{n}").number for n in range(1, 1003)]
+        assert sent == list(range(1, 1003))
+        assert texts(store, "bob", after=997) == ["m998", "m999", "m1000", "m1001", "m1002"]
+        assert store.last("alpha", MESSAGE) == 1002
+        assert store.get("alpha", MESSAGE, "msg-999")[0].message == "m999"
+        assert send(store, "bob", "again", uid="u1").message == "m1"
+
+    def test_a_message_to_several_is_one_message(self, store):
+        sent = broadcast(store, ["bob", "cid"], "hello")
+        assert texts(store, "bob") == texts(store, "cid") == texts(store, None) == ["hello"]
+        assert texts(store, "dan") == []
+        assert sent.number == store.last("alpha", MESSAGE) == 1
+
+    def test_a_message_to_all_where_all_is_one(self, store):
+        """A team of two: the list of recipients has one name."""
+        sent = broadcast(store, ["bob"], "hello")
+        assert texts(store, "bob") == texts(store, None) == ["hello"]
+        assert store.get("alpha", MESSAGE, sent.id)[0] == sent
+
+    def test_the_same_uid_gives_the_first_message_and_adds_nothing(self, store):
+        draft = Message(from_="ann", to="bob", message="first")
+        first, new = store.append("alpha", MESSAGE, ["bob"], draft, "ann~order-1")
+        again, new_again = store.append("alpha", MESSAGE, ["bob"], draft.having(message="second"), "ann~order-1")
+        assert (new, new_again) == (True, False)
+        assert again == first
+        assert texts(store, "bob") == ["first"]
+
+    def test_a_uid_that_another_ends_with_is_another(self, store):
+        send(store, "bob", "first", uid="order-11")
+        assert send(store, "bob", "second", uid="1").message == "second"
+        assert send(store, "bob", "third", uid="order-1").message == "third"
+
+    def test_without_a_uid_each_message_is_new(self, store):
+        assert [send(store, "bob", "same").number for _ in range(3)] == [1, 2, 3]
+
+    def test_of_several_with_one_uid_one_is_new(self, store):
+        draft = Message(from_="ann", to="bob", message="hello")
+        outcomes = in_threads(8, lambda n: store.append("alpha", MESSAGE, ["bob"], draft, "one"))
+        assert sorted(new for _, new in outcomes) == [False] * 7 + [True]
+        assert texts(store, "bob") == ["hello"]
+
+    @pytest.mark.parametrize("to", [["bob"], ["bob", "cid"]])
+    def test_text_that_is_not_unicode_adds_nothing(self, store, to):
+        draft = Message(from_="ann", to=to[0], message="\ud800", recipients=to if len(to) > 1 else None)
+        with pytest.raises(InvalidValue):
+            store.append("alpha", MESSAGE, to, draft, None)
+        assert store.last("alpha", MESSAGE) == 0
+
+
+class TestRead:
+    @pytest.fixture(autouse=True)
+    def sent(self, store):
+        for n in range(1, 7):
+            send(store, "bob" if n % 2 else "cid", f"m{n}")
+        broadcast(store, ["bob", "cid"], "m7")
+
+    def test_each_agent_gets_its_own_in_order(self, store):
+        assert texts(store, "bob") == ["m1", "m3", "m5", "m7"]
+        assert texts(store, "cid") == ["m2", "m4", "m6", "m7"]
+        assert texts(store, None) == [f"m{n}" for n in range(1, 8)]
+
+    def test_after_a_number(self, store):
+        assert texts(store, "bob", after=3) == ["m5", "m7"]
+        assert texts(store, "bob", after=4) == ["m5", "m7"]
+        assert texts(store, None, after=7) == texts(store, None, after=5000) == []
+
+    def test_at_most_so_many(self, store):
+        assert texts(store, "bob", limit=2) == ["m1", "m3"]
+        assert texts(store, None, after=2, limit=3) == ["m3", "m4", "m5"]
+        assert texts(store, "bob", limit=100) == ["m1", "m3", "m5", "m7"]
+
+    def test_what_is_to_several_others_hides_nothing(self, store):
+        send(store, "dan", "m8")
+        assert texts(store, "dan") == ["m8"]
+        assert texts(store, "dan", limit=1) == ["m8"]
+
+    def test_nothing_for_a_stranger_or_in_a_missing_team(self, store):
+        assert texts(store, "dan") == texts(store, "bob", team="nobody") == []
+
+    def test_by_numbers(self, store):
+        problems = []
+        fetched = store.fetch("alpha", MESSAGE, [7, 2, 99, 4], problems)
+        assert [message.message for message in fetched] == ["m2", "m4", "m7"]
+        assert problems == []
+        assert store.fetch("nobody", MESSAGE, [1], problems) == []
+
+    def test_the_last_number(self, store):
+        assert store.last("alpha", MESSAGE) == 7
+        assert store.last("nobody", MESSAGE) == 0
+
+
+class TestHistory:
+    def test_entries_come_back_in_order(self, store):
+        for n in range(5):
+            store.journal("alpha", {"what": "done", "n": n, "text": "é\n\ud800"})
+        assert [entry["n"] for _, entry in store.history("alpha")] == list(range(5))
+        assert next(iter(store.history("alpha")))[1]["text"] == "é\n\ud800"
+
+    def test_goes_on_from_a_position(self, store):
+        for n in range(5):
+            store.journal("alpha", {"n": n})
+        positions = [position for position, _ in store.history("alpha")]
+        for index, position in enumerate(positions):
+            assert [entry["n"] for _, entry in store.history("alpha", position)] == list(range(index + 1, 5))
+
+    def test_nothing_where_nothing_was_noted(self, store):
+        assert list(store.history("alpha")) == list(store.history("nobody")) == []
+
+
+class TestWatch:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda store: store.create("alpha", TASK, None, Task(title="t")),
+            lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
+            lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+            lambda store: send(store, "bob", "hello"),
+            lambda store: store.journal("alpha", {"what": "said"}),
+        ],
+        ids=["create task", "create inbox", "replace team", "append", "journal"],
+    )
+    def test_a_change_wakes_who_waits(self, store, change):
+        watch = store.watch("alpha")
+        settle(watch)
+        threading.Timer(0.05, change, [store]).start()
+        began = time.monotonic()
+        assert watch.wait(5)
+        assert time.monotonic() - began < 2
+        watch.close()
+
+    def test_a_change_before_the_wait_is_not_missed(self, store):
+        watch = store.watch("alpha")
+        send(store, "bob", "hello")
+        assert watch.wait(5)
+        watch.close()
+
+    def test_every_message_wakes(self, store):
+        """Also the second in a directory that is watched already, and one in a directory that is new."""
+        watch = store.watch("alpha")
+        for n in range(3):
+            settle(watch)
+            send(store, "bob", str(n))
+            assert watch.wait(5)
+        watch.close()
+
+    def test_select_wakes_too_where_it_can(self, store):
+        watch = store.watch("alpha")
+        settle(watch)
+        if watch.fileno() is not None:
+            assert select.select([watch.fileno()], [], [], 0)[0] == []
+            send(store, "bob", "hello")
+            assert select.select([watch.fileno()], [], [], 5)[0]
+        watch.close()
+
+    def test_without_a_change_the_time_runs_out(self, store):
+        watch = store.watch("alpha")
+        settle(watch)
+        began = time.monotonic()
+        assert not watch.wait(0.1)
+        assert time.monotonic() - began >= 0.09
+        assert not watch.wait(0)
+        watch.close()
+
+    def test_reading_wakes_nobody(self, store):
+        send(store, "bob", "hello")
+        watch = store.watch("alpha")
+        settle(watch)
+        texts(store, "bob")
+        titles(store)
+        store.get("alpha", TEAM, "alpha")
+        assert not watch.wait(0.05)
+        watch.close()
+
+
+class TestTime:
+    def test_is_the_one_of_the_clock_aware_and_utc(self, store, clock):
+        assert store.now() == clock.now()
+        assert store.now().utcoffset() == timedelta(0)
+        clock.advance(3600)
+        assert store.now() == clock.now()
+
+    def test_the_steady_clock_has_an_epoch(self, store, clock):
+        before = store.steady()
+        clock.advance(60)
+        assert store.steady() == (before[0], before[1] + 60)
+        clock.restart()
+        assert store.steady()[0] != before[0]
+
+
+class TestUpdate:
+    def test_gives_the_old_and_the_new(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        old, new = update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+        assert (old.count, new.count) == (0, 1)
+        assert store.get("alpha", TASK, "task-1")[0] == new
+
+    def test_starts_anew_when_another_was_first(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        seen = []
+
+        def change(task: Task) -> Task:
+            seen.append(task.count)
+            if len(seen) < 3:
+                update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+            return task.having(title=f"{task.title}!")
+
+        _, new = update(store, "alpha", TASK, "task-1", change)
+        assert (new.count, new.title, seen) == (2, "t!", [0, 1, 2])
+
+    def test_the_record_itself_means_no_change(self, store):
+        _, revision = store.create("alpha", TASK, None, Task(title="t"))
+        assert update(store, "alpha", TASK, "task-1", lambda task: task)[1].title == "t"
+        assert store.get("alpha", TASK, "task-1")[1] == revision
+
+    def test_gives_up_when_others_are_always_first(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+
+        def change(task: Task) -> Task:
+            update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+            return task.having(title="mine")
+
+        with pytest.raises(Busy):
+            update(store, "alpha", TASK, "task-1", change, patience=0.05)
+        assert titles(store) == {"task-1": "t"}
+
+    def test_what_is_not_there(self, store):
+        with pytest.raises(NotFound):
+            update(store, "alpha", TASK, "task-1", lambda task: task)
+
+    def test_upsert_makes_what_is_not_there_and_changes_what_is(self, store):
+        for expected in (1, 2):
+            upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=inbox.up_to + 1))
+            assert store.get("alpha", INBOX, "bob")[0].up_to == expected
+
+    def test_upsert_of_several_loses_no_change(self, store):
+        in_threads(
+            8,
+            lambda n: upsert(
+                store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=inbox.up_to + 1)
+            ),
+        )
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 8
+
+    def test_upsert_without_a_change_makes_nothing(self, store):
+        upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox)
+        with pytest.raises(NotFound):
+            store.get("alpha", INBOX, "bob")
+
+
+def test_two_teams_created_at_once_under_one_name(store):
+    outcomes = in_threads(8, lambda n: make_team(store, "beta" if n % 2 else "Beta"))
+    assert outcomes.count(None) == 1
+    assert len(store.teams()) == 2
+
+
+def test_a_closed_store_keeps_its_records(store):
+    """`close` gives back what the engine holds, not what it keeps."""
+    store.create("alpha", TASK, None, Task(title="t"))
+    store.close()
+    assert titles(store) == {"task-1": "t"}
+
+
+def test_a_team_record_is_like_any_other(store):
+    team, revision = store.get("alpha", TEAM, "alpha")
+    store.replace("alpha", TEAM, "alpha", team.having(leader="bob"), revision)
+    with pytest.raises(StaleRevision):
+        store.replace("alpha", TEAM, "alpha", team, revision)
+    assert store.get("alpha", TEAM, "alpha")[0] == Team(name="alpha", leader="bob")
+
+
+def settle(watch):
+    """Use up what the making of the watch and earlier changes still announce."""
+    while watch.wait(0.02):
+        pass
+
+
+def in_threads(count, job):
+    """What `job(0)`, `job(1)`, … returned or raised when all began at once."""
+    outcomes = [None] * count
+    barrier = threading.Barrier(count)
+
+    def run(n):
+        barrier.wait()
+        try:
+            outcomes[n] = job(n)
+        except Exception as error:
+            outcomes[n] = error
+
+    threads = [threading.Thread(target=run, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes

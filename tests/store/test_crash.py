@@ -1,0 +1,163 @@
+"""A power cut or a kill at every step of every change: what was acknowledged is there, the rest wholly or not."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from teams_cli.errors import AlreadyExists
+from teams_cli.store.contract import update
+from teams_cli.store.files import FileStore
+from tests.store.crashsim import Disk, Killed, Recorder, put, taken
+from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
+from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, make_team, seen, send
+
+
+def start_task(store):
+    update(store, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress", owner="bob"))
+
+
+def say_again(store):
+    """What a client does that lost the answer: nothing new, but it must be durable when it is confirmed."""
+    send(store, "bob", "hello", uid="one")
+
+
+CHANGES = [
+    make_team,
+    lambda store: store.create("alpha", TASK, None, Task(title="first")),
+    lambda store: store.create("alpha", TASK, None, Task(title="second", status="completed")),
+    start_task,
+    start_task,
+    lambda store: send(store, "bob", "hello", uid="one"),
+    lambda store: broadcast(store, ["bob", "cid"], "hello all", uid="two"),
+    say_again,
+    lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
+    lambda store: update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=2)),
+    lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="cid")),
+    lambda store: store.journal("alpha", {"what": "all done"}),
+    lambda store: store.create("beta", TEAM, "beta", Team(name="beta", leader="ann")),
+    lambda store: send(store, "bob", "hello beta", uid="one", team="beta"),
+]
+"""One after another; each can be repeated by a client that does not know whether it was done."""
+
+
+@pytest.fixture
+def places():
+    """Fresh directories, one after another; in memory where that can be, since the disk is a model here."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as top:
+        yield (made for number in itertools.count() if not (made := Path(top, str(number))).mkdir())
+
+
+def power_cuts(disk, root, changes):
+    """Make all changes; every state that a power cut may leave on the way, by the number of changes done."""
+    states = {}
+    done = 0
+
+    def collect(call):
+        for said, tree in disk.crash_states():
+            states.setdefault((done, repr(_essence(tree))), (f"after {call} of change {done + 1}: {said}", tree))
+
+    with Recorder(disk, collect):
+        store = FileStore(str(root))
+        for change in changes:
+            change(store)
+            done += 1
+            collect("the answer")
+    return [(done, said, tree) for (done, _), (said, tree) in states.items()]
+
+
+def _essence(tree):
+    """The tree without what nobody reads: files that were being written."""
+    return {
+        name: found if isinstance(found, bytes) else _essence(found) for name, found in tree.items() if name != "tmp"
+    }
+
+
+@pytest.mark.parametrize(("depth", "changes"), [("root", CHANGES), ("not/there/root", CHANGES[:3])])
+def test_after_a_power_cut_at_any_moment(places, depth, changes):
+    """Also before the root and the directories above it were there."""
+    top = next(places)
+    expected = stages(changes)
+    states = power_cuts(Disk(top), top / depth, changes)
+    assert len(states) > 10 * len(changes)
+    for done, said, tree in states:
+        place = next(places)
+        put(tree, place)
+        with explained(said):
+            check(place / depth, done, expected, changes)
+
+
+def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
+    top = next(places)
+    store = FileStore(str(top / "root"))
+    make_team(store)
+    send(store, "bob", "hello", uid="old")
+    log = top / "root/teams/alpha/messages/0"
+    (log / "999.bob.old.json").write_text((log / "1.bob.old.json").read_text().replace("1", "999"))
+    (log / "1.bob.old.json").unlink()
+    changes = [lambda store: send(store, "bob", "m1000", uid="a"), lambda store: send(store, "bob", "m1001", uid="b")]
+    disk = Disk(top)
+    disk.load(taken(top))
+    for done, said, tree in power_cuts(disk, top / "root", changes):
+        place = next(places)
+        put(tree, place)
+        with explained(said):
+            store = FileStore(str(place / "root"))
+            numbers = [message.number for message in store.read("alpha", MESSAGE, None, 998, [])]
+            assert numbers in ([999, 1000, 1001][: done + 1], [999, 1000, 1001][: done + 2])
+            assert send(store, "bob", "next").number == numbers[-1] + 1
+
+
+def test_after_a_kill_at_any_step_and_then_a_power_cut(places):
+    """The next process repeats the change; when it is answered, not even a power cut may take that back.
+
+    So who finds a file or directory that another made must not take it for durable.
+    """
+    expected = stages(CHANGES)
+    for step in itertools.count(1):
+        top = next(places)
+        disk = Disk(top)
+        recorder = Recorder(disk, kill_before=step)
+        with recorder, explained(f"killed before step {step}"):
+            done = until_killed(top / "root", CHANGES)
+            if not recorder.dead:
+                break
+            recorder.revive()
+            store = FileStore(str(top / "root"), lock_timeout=0.5)
+            state = seen(store)
+            assert state in expected[done : done + 2]
+            repeat(store, CHANGES[done])
+            acknowledged = seen(store)
+            assert state == expected[done + 1] or acknowledged == expected[done + 1]
+            worst = next(places)
+        put(disk.worst(), worst)
+        with explained(f"killed before step {step}, repeated, and the power cut"):
+            assert seen(FileStore(str(worst / "root"))) == acknowledged
+            with cheap_fsync():
+                work_goes_on(FileStore(str(worst / "root"), lock_timeout=0.5))
+    assert step > 80
+
+
+def until_killed(root, changes):
+    """Make the changes; how many were done when the process was killed."""
+    done = 0
+    try:
+        store = FileStore(str(root))
+        for change in changes:
+            change(store)
+            done += 1
+    except Killed:
+        pass
+    return done
+
+
+def repeat(store, change):
+    """As a client does that knows not whether it was done: a named thing may be there already."""
+    try:
+        change(store)
+    except AlreadyExists as there:
+        assert there.hint

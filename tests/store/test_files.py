@@ -1,0 +1,227 @@
+"""What the file engine promises beyond the contract: its layout, its locks, and that reading leaves no trace."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import json
+import os
+import stat
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
+from teams_cli.store.contract import update
+from teams_cli.store.watches import PollingWatch
+from tests.store.faults import ERRORS, Fault
+from tests.store.kinds import (
+    INBOX,
+    MESSAGE,
+    TASK,
+    TEAM,
+    Inbox,
+    Task,
+    broadcast,
+    make_team,
+    seen,
+    send,
+    texts,
+    titles,
+)
+from tests.store.trees import snapshot
+
+CHANGES = {
+    "tasks/alpha": lambda store: store.create("alpha", TASK, None, Task(title="t")),
+    "tasks/alpha/": lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new")),
+    "teams/alpha/messages": lambda store: send(store, "bob", "hello"),
+    "teams/alpha/inboxes": lambda store: store.create("alpha", INBOX, "eve", Inbox(agent="eve")),
+    "teams/alpha": lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+    "teams": lambda store: make_team(store, f"beta{len(store.teams())}"),
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def store(file_store):
+    make_team(file_store)
+    file_store.create("alpha", TASK, None, Task(title="t"))
+    file_store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+    send(file_store, "bob", "first", uid="one")
+    broadcast(file_store, ["bob", "cid"], "second", uid="two")
+    return file_store
+
+
+def test_the_layout_is_the_documented_one(store, root):
+    files = {path for path, found in snapshot(root).items() if isinstance(found, bytes)}
+    assert files == {
+        "README",
+        "teams/alpha/team.json",
+        "teams/alpha/inboxes/bob.json",
+        "teams/alpha/messages/0/1.bob.one.json",
+        "teams/alpha/messages/0/2.@.two.json",
+        "tasks/alpha/task-1.json",
+        "tasks/alpha/index/pending/task-1",
+    }
+
+
+def test_a_file_is_for_people_too(store, root):
+    text = (root / "teams/alpha/messages/0/2.@.two.json").read_text()
+    assert text.endswith("\n}\n")
+    assert text.startswith('{\n  "id": "msg-2",\n  "number": 2,\n  "from": "ann",\n  "to": "all",\n')
+    assert list(json.loads(text)) == ["id", "number", "from", "to", "message", "recipients", "checksum"]
+
+
+def test_all_is_for_the_owner_alone_whatever_the_umask(file_store, root):
+    before = os.umask(0)
+    try:
+        make_team(file_store)
+        for change in ("tasks/alpha", "teams/alpha/messages"):
+            CHANGES[change](file_store)
+        file_store.journal("alpha", {"what": "done"})
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in [root, *root.rglob("*")]}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if not path.is_dir()} == {0o600}
+
+
+def test_reading_makes_nothing(file_store, tmp_path):
+    assert seen(file_store)["alpha"]["team"] is None
+    with pytest.raises(NotFound):
+        file_store.get("alpha", TASK, "task-1")
+    assert file_store.last("alpha", MESSAGE) == 0
+    assert file_store.labelled("alpha", TASK, "pending") == []
+    file_store.watch("alpha").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_changes_nothing(store, root):
+    def times():
+        return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+    before = times()
+    seen(store)
+    store.labelled("alpha", TASK, "pending")
+    assert times() == before
+
+
+def test_changes_leave_no_temporary_file(store, root):
+    for change in CHANGES.values():
+        change(store)
+    assert os.listdir(root / "tmp") == []
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("directory", CHANGES)
+def test_each_call_to_the_system_fails_in_turn(store, directory, error):
+    """Refused with a path in it and nothing changed, or not known and then there or not; a retry succeeds."""
+    unknown = 0
+    for nth in itertools.count(1):
+        before = seen(store), store.teams()
+        fault = Fault(nth, error)
+        try:
+            with fault:
+                CHANGES[directory](store)
+        except OutcomeUnknown:
+            unknown += 1
+        except StorageFailed as refused:
+            assert store.place in refused.message
+            assert (seen(store), store.teams()) == before, fault.happened
+        except AlreadyExists:
+            assert (seen(store), store.teams()) == before
+        if not fault.happened:
+            break
+    assert nth > 5
+    assert unknown > 0
+
+
+@contextmanager
+def held(path):
+    """Another process holds the lock: flock does not distinguish it from another open file."""
+    with open(path, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.mark.parametrize("directory", CHANGES)
+def test_a_lock_that_is_held_means_busy_and_no_change(store, root, directory):
+    store.lock_timeout = 0.05
+    lock = root / directory / ".lock"
+    with held(lock):
+        before = snapshot(root)
+        with pytest.raises(Busy) as refused:
+            CHANGES[directory](store)
+        assert str(lock) in refused.value.message
+        assert str(os.getpid()) in refused.value.message
+        assert snapshot(root) == before
+        assert texts(store, "bob") == ["first", "second"]
+        assert list(titles(store)) == ["task-1"]
+    CHANGES[directory](store)
+
+
+def test_messages_do_not_wait_for_tasks(store, root):
+    store.lock_timeout = 0.05
+    with held(root / "tasks/alpha/.lock"):
+        assert send(store, "bob", "third").number == 3
+
+
+def test_a_lock_file_that_was_removed_is_made_anew(store, root):
+    for lock in root.rglob(".lock"):
+        lock.unlink()
+    for change in CHANGES.values():
+        change(store)
+
+
+def test_a_lock_file_removed_while_it_was_waited_for_excludes_nobody_wrongly(store, root):
+    """Who gets a lock on a file that is not there any more takes the one that the others take."""
+    lock = root / "tasks/alpha/.lock"
+    with held(lock):
+        waiting = threading.Thread(target=CHANGES["tasks/alpha"], args=[store])
+        waiting.start()
+        time.sleep(0.05)
+        lock.unlink()
+        with held(lock):
+            pass
+    waiting.join()
+    assert lock.exists()
+    assert list(titles(store)) == ["task-1", "task-2"]
+
+
+@pytest.mark.parametrize("remove", ["tmp", "README", "tasks/alpha/index", "teams/.lock"])
+def test_what_the_store_can_make_anew_it_does(store, root, tmp_path, remove):
+    (root / remove).rename(tmp_path / "moved away")
+    store = type(store)(str(root))
+    for change in CHANGES.values():
+        change(store)
+    assert (root / "README").exists()
+
+
+def test_a_root_that_was_there_before_is_used(root, file_store):
+    root.mkdir(mode=0o700)
+    make_team(file_store)
+    assert file_store.teams() == ["alpha"]
+
+
+def test_a_team_whose_creation_crashed_is_none_and_can_be_made(store, root):
+    (root / "teams/gamma").mkdir()
+    assert store.teams() == ["alpha"]
+    make_team(store, "Gamma")
+    assert store.teams() == ["Gamma", "alpha"]
+
+
+def test_without_inotify_the_watch_looks_again_and_again(store, root):
+    """128 instances a user are a usual limit."""
+    watch = PollingWatch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
+    assert not watch.wait(0.03)
+    for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
+        CHANGES[change](store)
+        assert watch.wait(2), change
+    watch.close()

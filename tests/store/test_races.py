@@ -1,0 +1,202 @@
+"""Eight real processes at once: no change is lost, none is made twice, and no reader sees a half.
+
+A process lives so much longer than the moments that matter that the races would be missed by chance alone. So each
+process dawdles a random while in front of the system calls between which another could slip in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import random
+import sys
+import time
+
+import pytest
+
+from teams_cli.errors import AlreadyExists
+from teams_cli.store.contract import update
+from teams_cli.store.files import FileStore
+from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Message, Task, make_team, send
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")
+
+PROCESSES = 8
+_together = None
+
+
+def dawdle(module, name):
+    """Make a function of the system start up to 0.4 ms late."""
+    function = getattr(module, name)
+
+    def late(*arguments, **options):
+        if random.random() < 0.5:
+            time.sleep(random.random() * 0.0004)
+        return function(*arguments, **options)
+
+    setattr(module, name, late)
+
+
+def begin(barrier):
+    """In each process: know the others, and dawdle."""
+    global _together
+    _together = barrier
+    for name in ("rename", "open", "listdir", "write"):
+        dawdle(os, name)
+    dawdle(fcntl, "flock")
+
+
+@pytest.fixture(scope="module")
+def together():
+    """Run a job in all processes at once; what each returned."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(PROCESSES, begin, [context.Barrier(PROCESSES)]) as pool:
+        yield lambda job, root, *more: pool.starmap(
+            job, [(str(root), number, *more) for number in range(PROCESSES)], chunksize=1
+        )
+        pool.close()
+        pool.join()
+
+
+@pytest.fixture
+def root(file_store):
+    make_team(file_store)
+    return file_store.place
+
+
+def opened(root):
+    store = FileStore(root, lock_timeout=30)
+    _together.wait(60)
+    return store
+
+
+def count_up(root, number, times):
+    store = opened(root)
+    for _ in range(times):
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1), patience=30)
+
+
+def test_no_update_is_lost(together, root, file_store):
+    file_store.create("alpha", TASK, None, Task(title="t"))
+    together(count_up, root, 20)
+    assert file_store.get("alpha", TASK, "task-1")[0].count == PROCESSES * 20
+
+
+def count_or_watch(root, number, times):
+    """Half of the processes change a record, half read it; what the readers saw, in order."""
+    if number % 2:
+        count_up(root, number, times)
+        return []
+    store = opened(root)
+    seen = [0]
+    give_up = time.monotonic() + 30
+    while seen[-1] < PROCESSES // 2 * times and time.monotonic() < give_up:
+        task, _ = store.get("alpha", TASK, "task-1")
+        assert len(task.notes["long"]) == 20_000
+        seen.append(task.count)
+    return seen
+
+
+def test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order(together, root, file_store):
+    file_store.create("alpha", TASK, None, Task(title="t", notes={"long": "x" * 20_000}))
+    for seen in together(count_or_watch, root, 15):
+        assert seen == sorted(seen)
+
+
+def create_tasks(root, number, times):
+    store = opened(root)
+    return [store.create("alpha", TASK, None, Task(title=f"{number}/{n}"))[0].id for n in range(times)]
+
+
+def test_no_number_is_given_twice(together, root, file_store):
+    made = [key for keys in together(create_tasks, root, 15) for key in keys]
+    assert sorted(made) == sorted(f"task-{n}" for n in range(1, PROCESSES * 15 + 1))
+    assert len({task.title for task, _ in file_store.scan("alpha", TASK, [])}) == PROCESSES * 15
+
+
+def create_inboxes(root, number, names):
+    store = opened(root)
+    won = []
+    for name in names:
+        try:
+            store.create("alpha", INBOX, name, Inbox(agent=name, up_to=number))
+            won.append(name)
+        except AlreadyExists:
+            continue
+    return won
+
+
+def test_of_several_that_create_one_key_one_wins(together, root, file_store):
+    names = [f"agent{n}" for n in range(15)]
+    won = together(create_inboxes, root, names)
+    assert sorted(name for mine in won for name in mine) == sorted(names)
+    for number, mine in enumerate(won):
+        assert all(file_store.get("alpha", INBOX, name)[0].up_to == number for name in mine)
+
+
+def make_teams(root, number, names):
+    store = opened(root)
+    won = []
+    for name in names:
+        try:
+            make_team(store, name if number % 2 else name.upper())
+            won.append(name)
+        except AlreadyExists:
+            continue
+    return won
+
+
+def test_of_several_that_make_one_team_in_a_new_root_one_wins(together, tmp_path):
+    names = [f"team{n}" for n in range(8)]
+    won = together(make_teams, tmp_path / "new", names)
+    assert sorted(name for mine in won for name in mine) == sorted(names)
+    assert len(FileStore(str(tmp_path / "new")).teams()) == len(names)
+
+
+def append_messages(root, number, times):
+    store = opened(root)
+    return [send(store, f"agent{number}", f"{number}/{n}").number for n in range(times)]
+
+
+def test_no_message_is_lost_or_numbered_twice(together, root, file_store):
+    numbers = together(append_messages, root, 100)
+    assert sorted(n for mine in numbers for n in mine) == list(range(1, PROCESSES * 100 + 1))
+    for number, mine in enumerate(numbers):
+        read = file_store.read("alpha", MESSAGE, f"agent{number}", 0, [])
+        assert [message.number for message in read] == mine == sorted(mine)
+        assert [message.message for message in read] == [f"{number}/{n}" for n in range(100)]
+
+
+def append_the_same(root, number, uids):
+    store = opened(root)
+    draft = Message(from_="ann", to="bob", message="hello")
+    return [(kept.number, new) for kept, new in (store.append("alpha", MESSAGE, ["bob"], draft, uid) for uid in uids)]
+
+
+def test_a_uid_counts_once_however_many_repeat_it(together, root, file_store):
+    uids = [f"order-{n}" for n in range(15)]
+    answers = together(append_the_same, root, uids)
+    for nth in range(len(uids)):
+        assert {mine[nth][0] for mine in answers} == {nth + 1}
+        assert sum(mine[nth][1] for mine in answers) == 1
+    assert file_store.last("alpha", MESSAGE) == len(uids)
+
+
+def read_on(root, number, times):
+    """Half of the processes send, half read on from the last message they saw."""
+    if number % 2:
+        append_messages(root, number, times)
+        return []
+    store = opened(root)
+    seen = []
+    give_up = time.monotonic() + 30
+    while len(seen) < PROCESSES // 2 * times and time.monotonic() < give_up:
+        seen += [m.number for m in store.read("alpha", MESSAGE, None, seen[-1] if seen else 0, [])]
+    return seen
+
+
+def test_a_cursor_passes_no_message(together, root):
+    """Numbers are the order of commitment: none appears behind one that was seen."""
+    for seen in together(read_on, root, 25)[::2]:
+        assert seen == list(range(1, PROCESSES // 2 * 25 + 1))
