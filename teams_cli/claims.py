@@ -6,7 +6,7 @@ from teams_cli import agents, history, leases, roles, tasks, teams, text
 from teams_cli.errors import Conflict, NotAllowed, NothingReady, StaleClaim, TaskBlocked, TaskClaimed, WrongState
 from teams_cli.names import id_of
 from teams_cli.roles import require
-from teams_cli.store.contract import update
+from teams_cli.store.contract import jitter, update
 from teams_cli.tasks import IN_PROGRESS, PRIORITIES, TASK, waiting
 from teams_cli.teams import LEADER, MANAGER
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Store
     from teams_cli.tasks import Task
     from teams_cli.teams import Team
+
+
+_SPREAD = 8
 
 
 def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Task:
@@ -38,25 +41,48 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
     return _claim(store, team, caller, task_id)
 
 
-def claim_next(store: Store, team_name: str, caller: Caller | None) -> Task:
+def claim_next(store: Store, team_name: str, caller: Caller | None, sweep: bool = True) -> Task:
     """Claim the best task that is ready for the caller: the highest priority, then the oldest.
+
+    Claims that are over are released first, unless *sweep* is off: a process that claims many may look less often.
 
     Raises:
         NothingReady: There is none.
     """
     team = require(store, team_name, caller, "claim-task", "--next")
     assert caller is not None
-    leases.release_all(store, team)
+    if sweep:
+        leases.release_all(store, team)
+    while True:
+        task, passed_over = _first_free(store, team, caller)
+        if task is not None:
+            return task
+        if not passed_over:
+            raise NothingReady(
+                f"no task is ready for {caller.name}",
+                "See what blocks the others: teams get-tasks --blocked; wait: teams wait",
+            )
+
+
+def _first_free(store: Store, team: Team, caller: Caller) -> tuple[Task | None, int]:
+    """Claim the first task that can be had; and how many were passed over unseen.
+
+    Whoever loses a task to another goes on a few places further, or all that collided would collide again.
+    """
     skills = _skills(team, caller)
-    for task in _candidates(store, team_name):
-        if skills.issuperset(task.require) and task.owner is None:
+    ahead = passed_over = 0
+    for task in _candidates(store, team.name):
+        if ahead:
+            ahead -= 1
+            passed_over += 1
+        elif skills.issuperset(task.require) and not tasks.open_blockers(store, team.name, task):
             try:
-                return _claim(store, team, caller, task.id)
-            except (Conflict, NotAllowed):  # another was first, or it waits for a task: try the next
+                return _claim(store, team, caller, task.id), 0
+            except (TaskClaimed, WrongState):
+                ahead = int(jitter(_SPREAD))
+            except Conflict:
                 continue
-    raise NothingReady(
-        f"no task is ready for {caller.name}", "See what blocks the others: teams get-tasks --blocked; wait: teams wait"
-    )
+    return None, passed_over
 
 
 def _candidates(store: Store, team: str) -> Iterator[Task]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli import inboxes, leases, plans, tasks, teams
-from teams_cli.errors import WaitRanOut
+from teams_cli.errors import InvalidValue, WaitRanOut
 from teams_cli.tasks import FINISHED
 
 TYPE_CHECKING = False
@@ -24,7 +24,12 @@ def sleep_until(store: Store, team: str, ready: Callable[[], bool], timeout: flo
     """Block until *ready* says so; False when *timeout* seconds ran out (None: never).
 
     Woken by changes in the team. Time alone changes things too (a lease runs out), so it looks every second as well.
+
+    Raises:
+        InvalidValue: *timeout* is below zero, or no number.
     """
+    if timeout is not None and not timeout >= 0:
+        raise InvalidValue(f"{timeout:g} seconds can't be waited", "Give a number of seconds from 0.")
     give_up = None if timeout is None else time.monotonic() + timeout
     watch = store.watch(team)
     try:

@@ -81,6 +81,10 @@ class PlanNotFound(NotFound):
     """The team has no such plan."""
 
 
+class QuestionNotFound(NotFound):
+    """The team has no such question."""
+
+
 class ShutdownNotFound(NotFound):
     """The team has no such shutdown request."""
 

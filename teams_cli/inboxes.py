@@ -26,10 +26,11 @@ _FAR_BEHIND = 1000
 
 
 class Open(Record):
-    """A message that is not handled yet."""
+    """A message that is not handled yet. A quiet one informs, and is no reason to go on working."""
 
     number: Number
     read_at: Time | None = None
+    quiet: bool | None = None
 
 
 class Handled(Record):
@@ -160,9 +161,13 @@ def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -
     fresh = store.read(team, MESSAGE, inbox.agent, inbox.up_to, damaged)
     problems += damaged
     known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
-    new = [Open(number=m.number) for m in fresh if m.number <= last and m.number not in known]
+    new = [_opened(message) for message in fresh if message.number <= last and message.number not in known]
     # Nothing is passed over that could not be read: it may be repaired.
     return inbox.having(up_to=inbox.up_to if damaged else last, open=inbox.open + new)
+
+
+def _opened(message: Message) -> Open:
+    return Open(number=message.number, quiet=message.type == "info" or None)
 
 
 def _open_messages(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> list[Message]:
@@ -283,10 +288,10 @@ def is_handled(inbox: Inbox, number: int) -> bool:
     return number <= inbox.up_to or any(entry.number == number for entry in inbox.handled)
 
 
-def unread(store: Store, team: str, agent: str) -> list[int]:
-    """The numbers of the agent's messages that it has not read yet."""
+def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
+    """The numbers of the agent's messages that it has not read yet; with *quiet* also those that only inform."""
     inbox = advance(store, team, load(store, team, agent), [])
-    return [entry.number for entry in inbox.open if entry.read_at is None]
+    return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:

@@ -33,14 +33,16 @@ def spawn_team(
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
         raise NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
-    said = roles.role_for(caller.type, None, caller.config) if caller.type else None
-    role = names.HUMAN if caller.is_human else said or LEADER
+    # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
+    said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
+    role = names.HUMAN if caller.is_human else said
     roles.judge(role, "spawn-team", roles.verdict(role, "spawn-team", None, caller.config), caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
     if not caller.is_human:
         names.check_name(caller.name, "agent")
-        leader = Member(agent_id=caller.name, agent_name=caller.display or None, role=LEADER, joined_at=team.created_at)
+        display = text.one_line(caller.display, "name") if caller.display else None
+        leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
         team = team.having(members=[leader])
     team, tokens = _secured(team) if secure else (team, {})
     store.create(name, TEAM, name, team)
@@ -122,22 +124,20 @@ def _draft(
     names.check_name(name, "agent")
     config = caller.config if caller else None
     word = caller.type if caller else ""
-    kind = role and roles.known_role(role, team, config)
-    if not kind:
-        kind = roles.role_for(word, team, config) if word else None
-        specialty = specialty or (word if word and kind is None else None)
-    if not kind:
-        member = team.member(name)
-        kind = member.role if member else MEMBER
-    if specialty:
-        text.one_line(specialty, "specialty", 64)
+    meant = roles.role_for(word, team, config) if word else None
+    if specialty is None and word and meant is None:
+        specialty = word
+    if display is None and caller and caller.display:
+        display = caller.display
+    member = team.member(name)
+    usual = meant or (member.role if member else MEMBER)
     return Member(
         agent_id=name,
-        agent_name=display or (caller.display if caller else "") or None,
-        agent_type=specialty,
-        role=kind,
+        agent_name=None if display is None else text.one_line(display, "name"),
+        agent_type=None if specialty is None else text.one_line(specialty, "specialty", text.MAX_SKILL),
+        role=usual if role is None else roles.known_role(role, team, config),
         joined_at=teams.now(store),
-        answer=answer,
+        answer=None if answer is None else text.checked(answer, "command"),
     )
 
 

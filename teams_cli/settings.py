@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import history
 from teams_cli.errors import InvalidValue
 from teams_cli.names import check_name
@@ -21,12 +23,22 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default, and for numbers the least and the greatest value; *free* ones are words."""
+    """One setting: its default, and its choices, or that any name will do, or the least and the greatest number."""
 
-    def __init__(self, default: Value, help: str, *, free: bool = False, least: float = 0, most: float = 1e6):
+    def __init__(
+        self,
+        default: Value,
+        help: str,
+        *,
+        choices: tuple[str, ...] = (),
+        name: bool = False,
+        least: float = 0,
+        most: float = 1e6,
+    ) -> None:
         self.default = default
         self.help = help
-        self.free = free
+        self.choices = choices
+        self.name = name
         self.least = least
         self.most = most
 
@@ -34,10 +46,14 @@ class Setting:
         """The value that *word* means.
 
         Raises:
-            InvalidValue: It is no name, or no number within the bounds.
+            InvalidValue: It is none of the choices, no name, or no number within the bounds.
         """
-        if self.free:
+        if self.name:
             return check_name(word, key)
+        if self.choices:
+            if word not in self.choices:
+                raise InvalidValue(f"{word!r} is no value of {key}", f"Choose one of: {', '.join(self.choices)}.")
+            return word
         try:
             number = float(word)
         except ValueError:
@@ -51,8 +67,14 @@ SETTINGS = {
     "staleAfterSeconds": Setting(
         300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
     ),
-    "harness": Setting("shell", "what agents are started with, unless said otherwise", free=True),
+    "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
+    "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
+    "broadcast_timeout": Setting(300, "how long a question waits for answers, in seconds", least=0.1, most=86400),
+    "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
+    "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
+    "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
+    "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many shadows answer at once", least=1, most=1000),
     "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
 }
 

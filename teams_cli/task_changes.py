@@ -147,7 +147,7 @@ def _with_words(store: Store, task: Task, changes: Changes, who: _Who) -> Task:
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     if missing := set(changes.unblock) - set(task.blocked_by):
         raise WrongState(f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}")
-    blockers += [blocker for blocker in changes.block if blocker not in blockers]
+    blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
     changed = task.having(
         title=changes.title or task.title,
         description=task.description if changes.description is None else changes.description,

@@ -107,12 +107,16 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
 
     Raises:
         TaskNotFound: A blocker does not exist.
-        InvalidValue: The title is blank or too long.
+        InvalidValue: The title, the command or a skill is blank or too long.
     """
     require(store, team_name, caller, "create-task", draft.title)
     assert caller is not None
     text.one_line(draft.title, "title", 500)
     text.within(draft.description or "", "description", text.MAX_MESSAGE)
+    for skill in draft.require:
+        text.one_line(skill, "skill", text.MAX_SKILL)
+    if draft.run is not None:
+        text.checked(draft.run, "command")
     for blocker in draft.blocked_by:
         load(store, team_name, blocker)
     now = teams.now(store)

@@ -36,10 +36,17 @@ class Member(Record):
         return self.left_at is None
 
 
+class Grant(Record):
+    """What the human allowed an agent once and for all, where the rules say to ask."""
+
+    agent: Name
+    operation: Word
+
+
 class Team(Record):
     """A team: its leader, its members, its settings and its own roles."""
 
-    nested = {"members": Member}  # noqa: RUF012
+    nested = {"members": Member, "grants": Grant}  # noqa: RUF012
 
     name: Name
     description: Text | None = None
@@ -51,6 +58,7 @@ class Team(Record):
     alias_count: Count = 0
     settings: SettingTable = field(default_factory=dict)
     roles: RoleTable = field(default_factory=dict)
+    grants: list[Grant] = field(default_factory=list)
     human_token_hash: Word | None = None
 
     def find(self, agent: str) -> Member | None:
@@ -65,6 +73,10 @@ class Team(Record):
     def active_names(self) -> list[str]:
         """The names of the active members, in the order of joining."""
         return [member.agent_id for member in self.members if member.active]
+
+    def grants_to(self, agent: str, operation: str) -> bool:
+        """Whether the human allowed it once and for all."""
+        return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
         """The team with that member added, or put in the place of the one of its name."""

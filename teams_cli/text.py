@@ -7,6 +7,7 @@ from teams_cli.errors import InvalidValue
 MAX_MESSAGE = 64 * 1024
 MAX_RESULT = 1024 * 1024
 MAX_LINE = 300
+MAX_SKILL = 64
 
 
 def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:

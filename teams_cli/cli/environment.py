@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from teams_cli import config
 from teams_cli.caller import Caller
+from teams_cli.cli.person import Terminal
 from teams_cli.commands.call import Call
 from teams_cli.store.files import FileStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from teams_cli.caller import Approve
+    from teams_cli.store.contract import Store
+
+    AtTerminal = Callable[[str, str], bool | None]
 
 DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
 
@@ -49,12 +53,23 @@ def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, s
     return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
 
 
-def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: Approve | None, say: Any) -> Call:
+def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, operation: str, about: str) -> bool:
+    """Ask the person who sits at this terminal, else whoever answers the team's questions."""
+    said = at_terminal(operation, about)
+    if said is None and team in store.teams():
+        from teams_cli import permissions
+
+        return permissions.ask_human(store, team, agent, operation, about)
+    return bool(said)
+
+
+def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any) -> Call:
     """The call that flags and environment describe; takes the flags that every command has out of *values*."""
     root, root_source = root_directory(values.pop("root", None), environ)
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
     team, team_source = look_up("team", values.pop("team", None), environ)
     settings = config.load(os.path.abspath(root))
+    store = FileStore(root)
     caller = None
     if agent:
         caller = Caller(
@@ -63,7 +78,7 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: Appro
             type=look_up("type", None, environ)[0],
             token=look_up("token", None, environ)[0],
             config=settings,
-            approve=approve,
+            approve=partial(_approve, store, team, agent, approve),
         )
     sources = {"root": (root, root_source), "team": (team, team_source), "agent": (agent, agent_source)}
-    return Call(FileStore(root), settings, caller, team, sources, say, environ)
+    return Call(store, settings, caller, team, sources, say, environ, Terminal())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 
 from teams_cli import __version__
-from teams_cli.errors import StorageFailed, TeamsError, WrongUsage
+from teams_cli.cli import streams
+from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +23,9 @@ BUG = 3
 
 def main() -> NoReturn:
     """Run the command in `sys.argv` and exit with its status."""
+    streams.prepare()
     status = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
-        if not isinstance(error, BrokenPipeError):
-            status = status or _refuse(_unwritten(error), as_json=False)
+    streams.finish()
     sys.exit(status)
 
 
@@ -51,7 +49,7 @@ def run(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     if words == ["--version"]:
-        print(f"teams {__version__}")
+        streams.written(lambda: print(f"teams {__version__}"))
         return 0
     from teams_cli.cli.parse import parse
 
@@ -59,7 +57,9 @@ def _run(words: list[str]) -> int:
     if parsed is None:
         from teams_cli.cli.typer_app import run_with_typer
 
-        return run_with_typer(words, execute)
+        if words and not {"--help", "-h"}.intersection(words):
+            return run_with_typer(words, execute)
+        return int(streams.written(lambda: run_with_typer(words, execute)))
     return execute(*parsed)
 
 
@@ -77,23 +77,13 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     if command.changes:
         call.note_seen()
     for problem in call.problems:
-        sys.stderr.write(f"teams: {output.safe(problem.message)}\n")
+        _talk(f"teams: {output.safe(problem.message)}")
     status = 0
     if isinstance(answer, Outcome):
         answer, status = answer.document, answer.status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
-        _print(output, command.name, part, as_json)
+        streams.written(partial(output.answer, command.name, part, as_json, sys.stdout))
     return status
-
-
-def _print(output: Any, name: str, part: Any, as_json: bool) -> None:
-    try:
-        output.answer(name, part, as_json, sys.stdout)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _unwritten(error) from None
 
 
 def _standard_input() -> str:
@@ -102,24 +92,30 @@ def _standard_input() -> str:
     if sys.stdin is None:
         raise WrongUsage("there is no standard input to read from", "Pipe the text in, or give it as an argument.")
     data = sys.stdin.buffer.read(MAX_RESULT + 2)
+    if len(data) > MAX_RESULT + 1:
+        raise InvalidValue(
+            f"standard input has more than the {MAX_RESULT} bytes allowed",
+            "Shorten it, or put it in a file and give its path.",
+        )
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
         raise WrongUsage("standard input is not UTF-8", "Hand in UTF-8 text.") from None
 
 
-def _ask_person(operation: str, about: str) -> bool:
-    """Ask the person at the terminal, if there is one, whether an operation may go on."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
+def _ask_person(operation: str, about: str) -> bool | None:
+    """Ask the person at the terminal whether an operation may go on; None when there is nobody."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
     sys.stderr.write(f"Allow {operation}{f' ({about})' if about else ''}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _talk(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def _refuse(error: TeamsError, as_json: bool, status: int = 0) -> int:
@@ -129,7 +125,3 @@ def _refuse(error: TeamsError, as_json: bool, status: int = 0) -> int:
     with suppress(OSError):
         sys.stderr.write(text)
     return status or error.status
-
-
-def _unwritten(error: OSError) -> StorageFailed:
-    return StorageFailed(f"can't write the answer: {error.strerror}", "What was asked for is done; ask for it again.")

@@ -32,6 +32,9 @@ GROUPS: dict[str, dict[str, str]] = {
         ["send-message", "broadcast-message", "announce", "read-messages", "reply", "ack", "list-agents", "attend"],
         "messages",
     ),
+    "Questions": dict.fromkeys(
+        ["ask-others", "answer", "show-question", "get-questions", "human", "respond-to-broadcast"], "questions"
+    ),
     "Agents": dict.fromkeys(["run-agent", "spawn"], "agents")
     | {"wait": "waiting"}
     | dict.fromkeys(["interject", "stop-agent", "recall", "before-complete"], "agents"),

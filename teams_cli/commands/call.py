@@ -8,12 +8,28 @@ from teams_cli.errors import NoIdentity, NoTeam, TeamsError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from teams_cli.caller import Caller
     from teams_cli.config import Config
     from teams_cli.store.contract import Store
     from teams_cli.teams import Team
+
+
+if TYPE_CHECKING:
+
+    class Person(Protocol):
+        """The person at the terminal, as the console sees them."""
+
+        def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
+            """Show a question and take the answer: blank for a skip; None when its time was over first.
+
+            Raises:
+                Gone: There is nobody any more.
+            """
+
+        def tell(self, line: str) -> None:
+            """Show a line."""
 
 
 class Call:
@@ -30,6 +46,7 @@ class Call:
         sources: dict[str, tuple[str, str]] | None = None,
         say: Callable[[str], None] | None = None,
         environ: Mapping[str, str] | None = None,
+        person: Person | None = None,
     ) -> None:
         self.store = store
         self.config = config
@@ -38,6 +55,7 @@ class Call:
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
+        self.person = person
         self.problems: list[TeamsError] = []
 
     @property
@@ -78,6 +96,10 @@ class Call:
             agents.saw(self.store, self.said_team, self.caller.name)
         except TeamsError:
             return
+
+
+class Gone(Exception):
+    """The person went away: standard input was closed."""
 
 
 class Outcome:

@@ -28,6 +28,7 @@ Raises:
 
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = membership.spawn_team(call.store, name, call.caller, description, secure)
+    call.said_team = name
     return {**public(team), **tokens}
 
 

@@ -144,7 +144,9 @@ class FileStore:
 
     def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
         names = disk.names_in(f"{self._directory(team, kind)}/index/{label}")
-        return [f"{kind.prefix}-{number}" for number in sorted(filter(None, map(kind.number_in, names)))]
+        names.sort()
+        names.sort(key=len)  # without leading zeros this is the order of the numbers, and no name has to be looked into
+        return names
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
         path = self._path(team, kind, key)

@@ -74,7 +74,7 @@ class MessageLog:
                 for number, name in self._names(segment, agent):
                     if number > after:
                         self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
-                        if len(found) == limit:
+                        if limit and len(found) == limit:
                             return found
         return found
 
@@ -102,16 +102,18 @@ class MessageLog:
 
     def last(self) -> int:
         for segment in reversed(self._segments()):
-            numbers = [number for number, _ in self._names(segment, None)]
-            if numbers:
-                return max(numbers)
+            names = disk.names_in(f"{self.directory}/{segment}")
+            names.sort(key=_place, reverse=True)
+            for name in names:
+                if number := _number(name):
+                    return number
         return 0
 
     def _find_number(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)
         segment = number // _SEGMENT
-        for found, name in self._names(segment, None):
-            if found == number > 0:
+        for name in disk.names_in(f"{self.directory}/{segment}") if number else ():
+            if name.startswith(f"{number}.") and _number(name):
                 return f"{self.directory}/{segment}/{name}"
         raise NotFound(f"there is no {kind.name} {key}")
 
@@ -156,6 +158,11 @@ def _addressee(to: Sequence[str], record: Record) -> str:
 def _check_uid(uid: str | None) -> None:
     if uid is not None and not all(map(is_name, uid.split("~"))):
         raise InvalidValue(f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts.")
+
+
+def _place(file_name: str) -> tuple[int, str]:
+    """What sorts file names by their numbers, without looking whether they are ones."""
+    return file_name.find("."), file_name
 
 
 def _number(file_name: str) -> int:

@@ -31,7 +31,7 @@ def _claimed(task: dict[str, Any]) -> Parts:
     return [
         *_line(task),
         *present(
-            task.get("description"),
+            *_indented(task.get("description")),
             f"run: {task['run']}" if "run" in task else None,
             f"claim {task['claim']}, lasts until {task['leaseExpiresAt']} or the next heartbeat",
         ),
@@ -50,9 +50,14 @@ def _whole(task: dict[str, Any]) -> Parts:
         ("lease until", task.get("leaseExpiresAt")),
     ]
     notes = [f"{note['at']}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
-    result = ["result:", *(f"  {line}" for line in task["result"].splitlines())] if task.get("result") else []
+    result = ["result:", *_indented(task["result"])] if task.get("result") else []
     said = [f"{name}: {value}" for name, value in facts if value]
-    return [*present(f"{task['id']}: {task['title']}", task.get("description")), *said, *result, *notes]
+    return [f"{task['id']}: {task['title']}", *_indented(task.get("description")), *said, *result, *notes]
+
+
+def _indented(text: str | None) -> list[str]:
+    """The lines of a text of somebody's, set off from what the program says."""
+    return [f"  {line}" for line in (text or "").splitlines()]
 
 
 def _because(note: dict[str, Any]) -> str:

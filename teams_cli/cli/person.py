@@ -1,0 +1,67 @@
+"""The person at the terminal: shown one question at a time, with the seconds left counting down."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WIDTH = 70
+
+
+class Terminal:
+    """Standard input and output as the console uses them."""
+
+    def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
+        """Show a question and take a line; blank for a skip, None when its time was over first."""
+        self._banner(asker, question, left())
+        while open():
+            self._count_down(left())
+            line = _line(1.0)
+            if line is not None:
+                return line.strip()
+        self.tell("\nIts time is over, or it was answered elsewhere.")
+        return None
+
+    def tell(self, line: str) -> None:
+        """Show a line."""
+        from teams_cli.cli.output import safe
+
+        sys.stdout.write(safe(line) + "\n")
+        sys.stdout.flush()
+
+    def _banner(self, asker: str, question: str, left: float) -> None:
+        self.tell("\n".join(["", "=" * _WIDTH, f"QUESTION FROM {asker.upper()}", "=" * _WIDTH, "", question, ""]))
+        self.tell("─" * _WIDTH)
+        self.tell("Type your answer and press Enter; Enter alone skips the question.")
+        self.tell(f"You have {left:.0f} seconds to answer.")
+        sys.stdout.write("Your answer (or Enter to skip): ")
+        sys.stdout.flush()
+
+    def _count_down(self, left: float) -> None:
+        """Rewrite the line with the seconds, leaving what is being typed where it is."""
+        if sys.stdout.isatty():
+            sys.stdout.write(f"\x1b7\x1b[1A\r\x1b[2KYou have {max(left, 0):.0f} seconds to answer.\x1b8")
+            sys.stdout.flush()
+
+
+def _line(patience: float) -> str | None:
+    """The next line of standard input, if it comes in time.
+
+    Raises:
+        Gone: Standard input is closed.
+    """
+    import select
+
+    from teams_cli.commands.call import Gone
+
+    if sys.stdin is None:
+        raise Gone
+    if not select.select([sys.stdin], [], [], patience)[0]:
+        return None
+    line = sys.stdin.readline()
+    if not line:
+        raise Gone
+    return line

@@ -1,0 +1,52 @@
+"""Questions and answers in words."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.cli.output import Table
+
+    Parts = list[str | Table]
+
+
+def _result(found: dict[str, Any]) -> Parts:
+    lines: Parts = [f"{found['requestId']}: {found['status']}"]
+    lines += [found["note"]] if "note" in found else []
+    for said in found["responses"]:
+        lines.append(f"{said['responder_id']}{' (failed)' if said.get('failed') else ''}:")
+        lines += [f"| {line}" for line in said["content"].splitlines()]
+    for said in found.get("human_qa_history", ()) if found["status"] == "deferred" else ():
+        lines += [f"the human was asked: {said['question']}", f"and answered: {said['answer']}"]
+    if found["status"] == "deferred":
+        lines.append(found["human_qa_note"])
+    return lines
+
+
+def _question(question: dict[str, Any]) -> Parts:
+    waits = f", waits for {', '.join(question['waitingFor'])}" if question["waitingFor"] else ""
+    return [f"{question['id']}: {question['status']}, from {question['from']}{waits}: {question['question']}"]
+
+
+def _whole(question: dict[str, Any]) -> Parts:
+    said = [f"{answer['responder']}: {answer['content']}{_late(answer)}" for answer in question["answers"]]
+    return [*_question(question), *said]
+
+
+def _late(answer: dict[str, Any]) -> str:
+    return " (late)" if answer.get("late") else ""
+
+
+def _questions(found: list[dict[str, Any]]) -> Parts:
+    return [line for question in found for line in _question(question)] or ["no questions"]
+
+
+SHOW = {
+    "ask-others": _result,
+    "answer": _question,
+    "show-question": _whole,
+    "get-questions": _questions,
+    "human": lambda done: [f"{done['id']}: {done['status']}"],
+    "respond-to-broadcast": lambda info: [info["message"]],
+}

@@ -1,0 +1,68 @@
+"""The standard streams as a command finds them: closed, on a full disk, or unable to show every character."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+
+from teams_cli.errors import StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TextIO
+
+
+class Closed(io.TextIOBase):
+    """Stands in for a standard output that was closed before the command started."""
+
+    def write(self, text: str) -> int:
+        """Refuse, as a closed file does."""
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+def prepare() -> None:
+    """Make both outputs take every text: what one can't show it spells out."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # it stays open
+    if sys.stdout is None:
+        sys.stdout = Closed()
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def written(write: Callable[[], Any]) -> Any:
+    """What *write*, which prints the answer, returns, once the answer is out.
+
+    Raises:
+        StorageFailed: It could not be written.
+        BrokenPipeError: Nobody reads it any more.
+    """
+    try:
+        result = write()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageFailed(
+            f"can't write the answer: {error.strerror}", "What was asked for is done; ask for it again."
+        ) from None
+    return result
+
+
+def finish() -> None:
+    """Bring out what is left; what can't be is dropped, or Python would complain of it once more at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError:
+        return

@@ -1,0 +1,177 @@
+"""Commands on questions, and the person's console."""
+
+from __future__ import annotations
+
+from teams_cli import conditions, questions
+from teams_cli.clock import seconds_since
+from teams_cli.commands.call import Gone, Stream
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import WrongUsage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+    from teams_cli.questions import Question
+    from teams_cli.shapes import Depth
+
+_ASK = """Ask the other members something, or the human, and wait for the answers.
+
+Whom it asks is the team's setting `broadcast`: `agents`, `human`, or `false` for nobody. Agents answer through a copy
+of themselves and work on. What the human has answered before comes back as `deferred`; asking something else after that
+asks the human again.
+
+Raises:
+    NotAllowed: Questions are off in this team.
+    InvalidValue: The question is blank, or you ask yourself.
+    AgentNotFound: Somebody you ask is no active member.
+    Conflict: As many of your questions as are allowed are open.
+"""
+_SHOW = """Show a question: who was asked, who answered what, and who has not yet.
+
+Raises:
+    QuestionNotFound: There is none of that id.
+"""
+_GET = """List the questions, by number: --open those that wait for answers, --mine those to you that you can answer."""
+_HUMAN = """Answer the agents' questions, here, one at a time as they come; Enter skips one. Ctrl-C or Ctrl-D ends it.
+
+Questions wait for you until their time is over.
+"""
+_RESPOND = """Old prompts call this: answers are collected by themselves, and nothing is to be done."""
+
+
+def _ask(
+    call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
+) -> Any:
+    if timeout is not None and not timeout > 0:
+        raise WrongUsage(f"{timeout:g} seconds can't be waited", "Give a number above 0.")
+    store, team = call.store, call.team
+    asked = questions.ask(store, team, call.caller, question, list(to), timeout, depth, human)
+    if asked.status == "collecting":
+        from teams_cli import shadows
+
+        shadows.start(store, asked, dict(call.environ))
+    if no_wait:
+        shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
+        return {**questions.as_result(store, asked), "status": shown}
+    return questions.as_result(store, _answered(call, asked))
+
+
+def _answered(call: Call, asked: Question) -> Question:
+    """Wait for the answers, or the end of the time."""
+
+    def settled() -> bool:
+        now = questions.load(call.store, call.team, asked.id)
+        return not questions.defer(call.store, call.team, now).open
+
+    if asked.open:
+        left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
+        conditions.sleep_until(call.store, call.team, settled, left)
+        questions.close(call.store, call.team, asked)
+    return questions.load(call.store, call.team, asked.id)
+
+
+def _answer(call: Call, question: str, text: str) -> Any:
+    return questions.as_shown(questions.answer(call.store, call.team, call.caller, question, text))
+
+
+def _show(call: Call, question: str) -> Any:
+    found = questions.load(call.store, call.load_team().name, question)
+    return {**questions.as_shown(found), **questions.as_result(call.store, found)}
+
+
+def _get(call: Call, open: bool, mine: bool) -> Any:
+    found = questions.of_team(call.store, call.load_team().name, call.problems)
+    if open or mine:
+        found = [question for question in found if question.open]
+    if mine:
+        found = [question for question in found if call.agent in question.waiting_for]
+    return [questions.as_shown(question) for question in found]
+
+
+def _human(call: Call, once: bool) -> Any:
+    team = call.load_team().name
+    return Stream(_console(call, team, once))
+
+
+def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
+    """Put the questions to the person, first come first served; each is told when it is settled."""
+    assert call.person is not None
+    while True:
+        waiting: list[Question] = []
+
+        def arrived(waiting: list[Question] = waiting) -> bool:
+            found = questions.next_for_human(call.store, team)
+            waiting[:] = [found] if found else []
+            return bool(found)
+
+        conditions.sleep_until(call.store, team, arrived, None)
+        try:
+            yield _put(call, waiting[0])
+        except Gone:
+            return
+        if once:
+            return
+
+
+def _put(call: Call, question: Question) -> dict[str, Any]:
+    store, team = call.store, question.team_name
+    assert call.person is not None
+
+    def left() -> float:
+        return -seconds_since(question.expires_at, store.now())
+
+    said = call.person.ask(
+        question.from_, question.question, left, lambda: questions.load(store, team, question.id).open
+    )
+    if said is None:
+        return {"id": question.id, "status": "timeout"}
+    if not said:
+        questions.skip(store, team, question.id)
+        return {"id": question.id, "status": "skipped"}
+    questions.answer_as_human(store, team, question.id, said)
+    return {"id": question.id, "status": "answered"}
+
+
+def _respond(call: Call, text: str | None) -> Any:
+    return {
+        "status": "info",
+        "message": "Answers are collected by themselves: your shadow has answered already. Go on with your work.",
+    }
+
+
+_ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
+
+COMMANDS = table(
+    Command(
+        "ask-others",
+        _ask,
+        argument("QUESTION", "What you want to know.", name="question", text=True),
+        option("--to", "Ask this member only; may be repeated.", metavar="AGENT", many=True),
+        option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS"),
+        switch("--no-wait", "Do not wait: `show-question` tells."),
+        option("--depth", "How deep the answers should go.", choices=("low", "medium", "high")),
+        switch("--human", "Ask the human, whatever the setting."),
+        doc=_ASK,
+    ),
+    Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=questions.answer),
+    Command("show-question", _show, _ID, doc=_SHOW, changes=False),
+    Command(
+        "get-questions",
+        _get,
+        switch("--open", "Only those that wait for answers."),
+        switch("--mine", "Only those that wait for yours."),
+        doc=_GET,
+        changes=False,
+    ),
+    Command("human", _human, switch("--once", "End after one question."), doc=_HUMAN, changes=False),
+    Command(
+        "respond-to-broadcast",
+        _respond,
+        argument("TEXT", "Anything.", name="text", text=True, required=False),
+        doc=_RESPOND,
+        changes=False,
+    ),
+)

@@ -1,0 +1,47 @@
+"""Repositories: where a run works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from teams_cli.errors import InvalidValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_HINT = "Say which directory: --var repo=PATH"
+
+
+def directory(word: str, base: str) -> str:
+    """The directory that *word* means, seen from *base*.
+
+    Raises:
+        InvalidValue: There is none.
+    """
+    path = os.path.abspath(os.path.join(base, os.path.expanduser(word)))
+    if not os.path.isdir(path):
+        raise InvalidValue(f"repo: {path} is not a directory", _HINT)
+    return path
+
+
+def checkout(path: str, environ: Mapping[str, str]) -> str:
+    """The top directory of the git checkout that *path* is in.
+
+    Raises:
+        InvalidValue: It is in none, git does not trust it, or there is no git.
+    """
+    try:
+        found = subprocess.run(
+            ["git", "-C", path, "rev-parse", "--show-toplevel"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+        )
+    except OSError as error:
+        raise InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
+    if found.returncode:
+        said = found.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise InvalidValue(f"repo: {path} is not a git checkout ({said})", _HINT)
+    return os.fsdecode(found.stdout.removesuffix(b"\n"))

@@ -1,0 +1,117 @@
+"""What is kept of a run, to resume it: the workflow as it was, what was chosen, who works, how it ended."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import agents, history, teams
+from teams_cli.clock import boot_id
+from teams_cli.errors import NotFound, WrongState
+from teams_cli.records import Record, field
+from teams_cli.store.contract import Kind, update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.shapes import Count, Name, Object, Text, Time, Word
+    from teams_cli.store.contract import Store
+
+RUNNING, COMPLETED, FAILED, INTERRUPTED = "running", "completed", "failed", "interrupted"
+INCOMPLETE = "incomplete"
+"""Nothing failed, but tasks were left that no living worker could do."""
+
+
+class Assigned(Record):
+    """One worker of a run."""
+
+    name: Name
+    role: Name
+    type: Word | None = None
+
+
+class Run(Record):
+    """One run of a workflow, in the team of its own. Its tasks are the team's, told by their `step`."""
+
+    nested = {"agents": Assigned}  # noqa: RUF012
+
+    id: Word = ""
+    workflow: Name
+    file: Text | None = None
+    definition: Object
+    variables: Object = field(default_factory=dict)
+    items: Object = field(default_factory=dict)
+    agents: list[Assigned] = field(default_factory=list)
+    leader: Name
+    mark: Word
+    report: Text
+    status: Word = RUNNING
+    started_at: Time
+    ended_at: Time | None = None
+    pid: Count | None = None
+    pid_started: Word | None = None
+    pid_boot: Word | None = None
+
+    def mark_of(self, agent: str) -> str:
+        """What the processes of that agent are found by."""
+        return f"{self.mark}.{agent}"
+
+    def led(self) -> bool:
+        """Whether the process that leads it still runs."""
+        started = agents.process_started(self.pid or 0)
+        return self.status == RUNNING and self.pid_boot == boot_id() and started != "" and started == self.pid_started
+
+    def led_by_us(self) -> Run:
+        """The run with this process as the one that leads it."""
+        pid = os.getpid()
+        started = agents.process_started(pid)
+        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=boot_id())
+
+
+RUN: Kind[Run] = Kind("run", Run, numbered=True)
+
+
+def of_team(store: Store, team: str) -> Run:
+    """The team's run; the last one, if there are several.
+
+    Raises:
+        NotFound: It has none.
+    """
+    found = [run for run, _ in store.scan(team, RUN, [])]
+    if not found:
+        raise NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
+    return found[-1]
+
+
+def unfinished(store: Store, workflow: str = "") -> list[str]:
+    """The teams whose run is not completed and that nobody leads now."""
+    found = []
+    for team in store.teams():
+        runs = [run for run, _ in store.scan(team, RUN, [])]
+        if runs and runs[-1].status != COMPLETED and not runs[-1].led() and workflow in ("", runs[-1].workflow):
+            found.append(team)
+    return found
+
+
+def take(store: Store, team: str, run: Run) -> Run:
+    """Make this process the one that leads the run.
+
+    Raises:
+        WrongState: Another one leads it.
+    """
+
+    def change(run: Run) -> Run:
+        if run.led() and run.pid != os.getpid():
+            raise WrongState(f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it.")
+        return run.led_by_us()
+
+    return update(store, team, RUN, run.id, change)[1]
+
+
+def settle(store: Store, team: str, run: Run, status: str) -> Run:
+    """Note how the run ended."""
+
+    def change(run: Run) -> Run:
+        return run.having(status=status, ended_at=teams.now(store))
+
+    settled = update(store, team, RUN, run.id, change)[1]
+    history.note(store, team, run.leader, f"run {status}", run=run.id)
+    return settled

@@ -1,0 +1,332 @@
+"""Runs: a workflow carried out by a team of its own, from the first task to the report; led by this process."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from teams_cli import (
+    agents,
+    conditions,
+    crews,
+    hand_offs,
+    leases,
+    membership,
+    messages,
+    reports,
+    role_definitions,
+    roles,
+    run_orders,
+    run_records,
+    shell,
+    steps,
+    tasks,
+    teams,
+    templates,
+    workflow_checks,
+)
+from teams_cli.caller import Caller
+from teams_cli.errors import AlreadyExists, NobodyThere, TeamsError
+from teams_cli.pace import paced
+from teams_cli.run_records import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, RUN, Run
+from teams_cli.workflows import REPO, Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from teams_cli.config import Config
+    from teams_cli.store.contract import Store
+    from teams_cli.surroundings import Surroundings
+    from teams_cli.tasks import Task
+
+    class Progress(Protocol):
+        """Whoever shows how a run gets on."""
+
+        def say(self, line: str) -> None:
+            """Something worth a line happened."""
+
+        def update(self, found: list[Task], living: list[str]) -> None:
+            """This is how the tasks are now, and which workers run."""
+
+
+_LEAVE_TAKING = 5.0
+LEADER_NAME = "leader"
+
+
+class Order:
+    """What is asked for: which workflow, with which variables, by how many agents, in which team, reported where."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        file: str,
+        given: Mapping[str, str],
+        agents: int | None = None,
+        team: str = "",
+        report: str = "",
+    ) -> None:
+        self.workflow = workflow
+        self.file = file
+        self.given = given
+        self.agents = agents
+        self.team = team
+        self.report = report
+
+
+class Ended:
+    """A run at its end."""
+
+    def __init__(self, team: str, run: Run, found: list[Task], text: str) -> None:
+        self.team = team
+        self.run = run
+        self.tasks = found
+        self.text = text
+
+
+def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings, progress: Progress) -> Ended:
+    """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
+
+    Raises:
+        InvalidValue: A variable is unknown, missing or wrong, or the agents are too few; nothing was changed.
+        AlreadyExists: There is a team of the name that was asked for.
+        TaskFailed: The command that finds what to do failed; nothing was changed.
+    """
+    users = dict(caller.config.agent) if caller.config else {}
+    values = run_orders.variables(order.workflow, order.given, surroundings)
+    assigned = run_orders.staff(order.workflow, order.agents, caller.name, users)
+    items = run_orders.items(order.workflow, values, surroundings, progress.say)
+    team = _spawn(store, caller, order)
+    draft = Run(
+        workflow=order.workflow.name,
+        file=order.file,
+        definition=order.workflow.to_json(),
+        variables=values,
+        items=items,
+        agents=assigned,
+        leader=caller.name,
+        mark=secrets.token_hex(8),
+        report=order.report or os.path.join(store.place, "runs", team, "report.md"),
+        started_at=teams.now(store),
+    )
+    run = store.create(team, RUN, None, draft.led_by_us())[0]
+    return _Leading(store, team, run, caller, surroundings, progress).lead()
+
+
+def _spawn(store: Store, caller: Caller, order: Order) -> str:
+    """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
+    description = " ".join(order.workflow.description.split())
+    if order.team:
+        membership.spawn_team(store, order.team, caller, description)
+        return order.team
+    stem, number = order.workflow.name[:56], 1
+    while True:
+        name = f"{stem}-{number}"
+        number += 1
+        if name.lower() not in {known.lower() for known in store.teams()}:
+            try:
+                membership.spawn_team(store, name, caller, description)
+                return name
+            except AlreadyExists:  # another run was first
+                continue
+
+
+def resume(
+    store: Store,
+    caller: Caller | None,
+    config: Config,
+    team: str,
+    surroundings: Surroundings,
+    progress: Progress,
+    report: str = "",
+) -> Ended:
+    """Finish a run that was interrupted, killed, or had tasks that failed: these are tried again.
+
+    What is completed stays so; variables, agents and leader are those of the start.
+
+    Raises:
+        NotFound: The team is of no run.
+        NotAllowed: The caller is neither its leader nor a task-manager nor the human.
+        WrongState: The run is going on.
+    """
+    run = run_records.of_team(store, team)
+    leader = Caller(run.leader, config=config)
+    roles.require(store, team, caller or leader, "create-task", "run --resume")
+    run = run_records.take(store, team, run)
+    crews.reap(run)
+    leases.release_all(store, teams.load(store, team))
+    if reopened := steps.reopen_failed(store, team):
+        progress.say(f"tried again: {', '.join(reopened)}")
+    run = run.having(report=report or run.report)
+    return _Leading(store, team, run, leader, surroundings, progress).lead()
+
+
+class _Leading:
+    """One attempt at a run."""
+
+    def __init__(
+        self, store: Store, team: str, run: Run, caller: Caller, surroundings: Surroundings, progress: Progress
+    ) -> None:
+        self.store = store
+        self.team = team
+        self.run = run
+        self.caller = caller
+        self.surroundings = surroundings
+        self.progress = progress
+        self.workflow = Workflow.model_validate(run.definition)
+        self.crew = crews.Crew()
+        self.troubles: list[str] = []
+
+    def lead(self) -> Ended:
+        """Carry the run on to its end; when that fails, all workers end and the state stays."""
+        try:
+            self._prepare()
+            if self._unsettled():
+                self._work()
+            synthesis, done = self._synthesize()
+            return self._report(synthesis, done)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _prepare(self) -> None:
+        for name, role in self.workflow.roles.items():
+            self._define(name, **role)
+        if not self.caller.is_human:
+            agents.register_process(self.store, self.team, self.caller.name, os.getpid())
+        planned = steps.expand(self.workflow, self.run.variables, self.run.items)
+        steps.create_missing(self.store, self.team, self.caller, planned)
+        workers = ", ".join(agent.name for agent in self.run.agents)
+        self.progress.say(f"team {self.team}: {len(planned)} tasks for {workers}")
+
+    def _define(
+        self,
+        name: str,
+        extends: str,
+        skill: list[str] | None = None,
+        description: str | None = None,
+        allow: list[str] | None = None,
+        deny: list[str] | None = None,
+    ) -> None:
+        role_definitions.define(
+            self.store,
+            self.team,
+            self.caller,
+            name,
+            extends=extends,
+            skills=skill,
+            description=description,
+            allow=allow,
+            deny=deny,
+        )
+
+    def _work(self) -> None:
+        try:
+            self.crew.start(self.store, self.team, self.run, self.surroundings)
+            self._broadcast()
+            conditions.sleep_until(self.store, self.team, paced(self._look), None)
+            self.crew.wait(_LEAVE_TAKING)
+        finally:
+            self.crew.stop()
+        self.progress.update(self._tasks(), [])
+
+    def _broadcast(self) -> None:
+        """Tell all workers, once they have joined, what the workflow has to say to them."""
+        if not self.workflow.broadcast:
+            return
+        conditions.sleep_until(self.store, self.team, self._all_joined, None)
+        body = templates.fill(self.workflow.broadcast, self.run.variables)
+        try:
+            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.id}-broadcast")
+        except NobodyThere:  # they are done, or dead, already
+            return
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
+
+    def _all_joined(self) -> bool:
+        self._note_fallen()
+        joined = teams.load(self.store, self.team).active_names()
+        return set(self.crew.living()) <= set(joined)
+
+    def _look(self) -> bool:
+        """Look at how far it is; whether it is over."""
+        self._note_fallen()
+        found = self._tasks()
+        living = self.crew.living()
+        self.progress.update(found, living)
+        if any(task.status == "in_progress" for task in found):
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            return False
+        return not self._open(found, living)
+
+    def _note_fallen(self) -> None:
+        for worker in self.crew.fallen():
+            trouble = f"{worker.name} died ({worker.how_it_ended()})"
+            self.troubles.append(f"{trouble}; what it had in progress went to others.")
+            self.progress.say(trouble)
+
+    def _open(self, found: list[Task], living: list[str]) -> bool:
+        """Whether a living worker could do any of the tasks, now or later."""
+        pending = [task for task in found if task.status == "pending"]
+        skills = self._skills(living)
+        beyond = {task.id for task in pending if not any(known.issuperset(task.require) for known in skills)}
+        seen = [task.having(status="cancelled") if task.id in beyond else task for task in found]
+        return len(pending) > len(beyond | conditions.stuck_tasks(seen))
+
+    def _skills(self, living: list[str]) -> list[set[str]]:
+        users = self.caller.config.agent if self.caller.config else {}
+        known = {**users, **self.workflow.roles}
+        return [
+            workflow_checks.skills_of(agent.role, agent.type, known)
+            for agent in self.run.agents
+            if agent.name in living
+        ]
+
+    def _unsettled(self) -> bool:
+        return self._open(self._tasks(), [agent.name for agent in self.run.agents])
+
+    def _tasks(self) -> list[Task]:
+        return list(tasks.everything(self.store, self.team, []))
+
+    def _synthesize(self) -> tuple[str | None, bool]:
+        """The leader's answer, if the workflow says how to make one, and whether making it went well."""
+        script = self.workflow.synthesize.run
+        if not script:
+            return None, True
+        self.progress.say(f"{self.caller.name} synthesizes")
+        place, leader = self.store.place, self.caller.name
+        given = hand_offs.give(place, self.team, leader, self._tasks())
+        own = self.surroundings.of_agent(place, self.team, leader, "team-leader", self.run.mark_of(leader))
+        work = hand_offs.directory(place, self.team, "work")
+        environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        done = shell.run(script, self.run.variables[REPO], environment, "the synthesis")
+        hand_offs.take_back(place, self.team, leader)
+        if done.status == 0:
+            return done.output, True
+        self.troubles.append(f"The synthesis failed: {steps.one_line(done.reason)}")
+        self.progress.say(self.troubles[-1])
+        return None, False
+
+    def _report(self, synthesis: str | None, done: bool) -> Ended:
+        found = self._tasks()
+        status = _status(found) if done else FAILED
+        run = self.run.having(status=status)
+        text = reports.markdown(run, self.team, found, synthesis, self.troubles)
+        reports.write(run.report, text)
+        run_records.settle(self.store, self.team, self.run, status)
+        return Ended(self.team, run, found, text)
+
+    def _give_up(self) -> None:
+        try:
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            run_records.settle(self.store, self.team, self.run, INTERRUPTED)
+        except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
+            return
+        finally:
+            self.progress.say(f"stopped; go on with: teams run --resume --team {self.team}")
+
+
+def _status(found: list[Task]) -> str:
+    if any(task.status == "failed" for task in found):
+        return FAILED
+    return COMPLETED if all(task.status in ("completed", "cancelled") for task in found) else INCOMPLETE

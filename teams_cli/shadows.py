@@ -1,0 +1,220 @@
+"""Shadow agents: a copy of each agent asked, with its whole history, answers a question while the agent works on.
+
+`python -m teams_cli.shadows ask-7` collects the answers of one question: a front end of its own, started by whoever
+asks and outliving it. Agents that can't be copied are asked through their inbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from teams_cli import config, harness, launching, messages, processes, questions, sessions, settings, teams
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.questions import Answer
+from teams_cli.store.files import FileStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.config import Config
+    from teams_cli.harness import Profile
+    from teams_cli.questions import Question
+    from teams_cli.sessions import Session
+    from teams_cli.store.contract import Store
+    from teams_cli.teams import Member
+
+MARK = "TEAMS_SHADOW"
+_SHORT = 500
+_DEPTHS = {
+    "low": "Response depth: LOW. Suggest a simple, minimal solution with basic means, in a few sentences.",
+    "medium": "Response depth: MEDIUM. Suggest a balanced solution: good practice, not over-engineered, concise.",
+    "high": "Response depth: HIGH. Suggest a thorough, comprehensive solution: architecture, tools, examples.",
+}
+
+
+def main() -> None:
+    """Collect the answers to the question that the command line names."""
+    store = FileStore(os.environ["TEAMS_HOME"])
+    collect(store, os.environ["TEAMS_TEAM"], sys.argv[1], config.load(store.place))
+
+
+def start(store: Store, question: Question, environ: dict[str, str]) -> None:
+    """Start collecting, in a process that outlives the one who asks."""
+    own = {"TEAMS_HOME": store.place, "TEAMS_TEAM": question.team_name}
+    clean = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
+    clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    log = launching.log_path(store, question.team_name, question.id)
+    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    words = [sys.executable, "-m", "teams_cli.shadows", question.id]
+    processes.start_detached(words, {**clean, **own}, log, "/")
+
+
+def collect(store: Store, team_name: str, key: str, user: Config) -> None:
+    """Have all who were asked answer, at most `max_shadows` at once; each answer is recorded as it comes."""
+    question = questions.load(store, team_name, key)
+    team = teams.load(store, team_name)
+    at_once = int(settings.value(team, "max_shadows"))
+    with ThreadPoolExecutor(at_once) as pool:
+        for name in question.to:
+            member = team.member(name)
+            if member is not None:
+                pool.submit(_ask, store, question, member, user)
+
+
+def _ask(store: Store, question: Question, member: Member, user: Config) -> None:
+    """Have one member's shadow answer, or ask the member itself."""
+    try:
+        shadow = _shadow(store, question, member, user)
+        if shadow is None:
+            _ask_itself(store, question, member, user)
+        else:
+            _record(store, question, member.agent_id, *shadow.run(_left(store, question)))
+    except TeamsError as error:
+        sys.stderr.write(f"{member.agent_id}: {error.message}\n")
+
+
+def _left(store: Store, question: Question) -> float:
+    """The seconds until the question's time is over."""
+    return max(0.1, -seconds_since(question.expires_at, store.now()))
+
+
+def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
+    session = sessions.find(store, question.team_name, member.agent_id)
+    profile = harness.find(session.harness, user) if session else None
+    if session and profile and profile.fork and session.turns:
+        return Fork(store, question, member, session, profile)
+    return Command(store, question, member, session) if member.answer else None
+
+
+class Shadow:
+    """One copy of an agent: a process that is given the question and prints the answer."""
+
+    def __init__(self, store: Store, question: Question, member: Member) -> None:
+        self.store = store
+        self.question = question
+        self.member = member
+        self.mark = f"{question.id}.{member.agent_id}.{os.getpid()}"
+
+    def run(self, patience: float) -> tuple[str, bool]:
+        """What it answered, or why it did not; and whether it failed. Ends with all it started."""
+        try:
+            done = self._process(patience)
+        except subprocess.TimeoutExpired:
+            processes.end_marked(self.mark, (("KILL", 2.0),))
+            return f"the shadow did not answer within {self.question.timeout:g} seconds", True
+        except OSError as error:
+            return f"the shadow can't be started: {error.strerror}", True
+        finally:
+            processes.end_marked(self.mark, (("KILL", 2.0),))
+        return self.answer_in(done)
+
+    def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
+        if done.returncode != 0:
+            return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-_SHORT:]}", True
+        answer = done.stdout.strip()
+        return (answer, False) if answer else ("the shadow said nothing", True)
+
+    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """What the copy is started with: its agent's place, but none of its rights."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("TEAMS_")}
+        return {**kept, MARK: "1", processes.MARK: self.mark}
+
+
+class Command(Shadow):
+    """A command that the agent named to answer in its place: the question as JSON on its standard input."""
+
+    def __init__(self, store: Store, question: Question, member: Member, session: Session | None) -> None:
+        super().__init__(store, question, member)
+        self.directory = session.directory if session else store.place
+
+    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        asked = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
+        asked.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
+        log = launching.log_path(self.store, self.question.team_name, self.member.agent_id)
+        return subprocess.run(
+            ["sh", "-c", self.member.answer or ""],
+            input=json.dumps(asked),
+            env={**self.environment(), "TEAMS_TRANSCRIPT": log},
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience,
+            check=False,
+            start_new_session=True,
+        )
+
+
+class Fork(Shadow):
+    """The client's own copy of its session, with the whole history, no tools, and the question as the next turn."""
+
+    def __init__(self, store: Store, question: Question, member: Member, session: Session, profile: Profile) -> None:
+        super().__init__(store, question, member)
+        self.session = session
+        self.profile = profile
+
+    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        values = {"session_id": self.session.session_id, "agent": self.member.agent_id}
+        return subprocess.run(
+            harness.fill(self.profile.fork or [], values),
+            input=instruction(self.question, self.member),
+            env=harness.environment(self.profile, os.environ, {MARK: "1", processes.MARK: self.mark}),
+            cwd=self.session.directory,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience,
+            check=False,
+            start_new_session=True,
+        )
+
+    def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
+        if harness.has_failed(self.profile, done.returncode, done.stdout):
+            return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-_SHORT:]}", True
+        answer = harness.output_in(self.profile, done.stdout).strip()
+        return (answer, False) if answer else ("the shadow said nothing", True)
+
+
+def instruction(question: Question, member: Member) -> str:
+    """What a copy of an agent is told: who it is, that it only answers, and the question."""
+    known = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
+    return (
+        f"{known}, and {question.from_} asks you something while you work. This is a copy of you, made to answer: keep "
+        "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
+        f"and do not go on with your task.\n\n{_DEPTHS[question.depth]}\n\n"
+        f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
+    )
+
+
+def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:
+    """Record the answer, and let the agent know what was said in its name; that wakes nobody."""
+    given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
+    questions.record(store, question.team_name, question.id, given)
+    if failed:
+        return
+    said = content if len(content) <= _SHORT else content[:_SHORT] + "..."
+    told = (
+        f'While you were working, {question.from_} asked: "{question.question}"\nYour shadow answered: "{said}"\n'
+        "(For your information; nothing is to be done.)"
+    )
+    messages.notify(store, question.team_name, name, told, f"{question.id}-answered-for-{name}", "info")
+
+
+def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:
+    """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
+    body = f"{question.question}\n(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    uid = f"{question.id}-to-{member.agent_id}"
+    messages.notify(store, question.team_name, member.agent_id, body, uid, "question", question.from_)
+    team = teams.load(store, question.team_name)
+    launching.wake(store, team, user, [member.agent_id], question.from_, os.environ)
+
+
+if __name__ == "__main__":
+    main()

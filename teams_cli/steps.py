@@ -1,0 +1,106 @@
+"""Steps: what a workflow's tasks become in one run, with the variables filled in and `each` made many."""
+
+from __future__ import annotations
+
+from teams_cli import task_changes, tasks, templates
+from teams_cli.caller import Caller
+from teams_cli.names import HUMAN
+from teams_cli.tasks import Task
+from teams_cli.templates import RESULT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.store.contract import Store
+    from teams_cli.workflows import TaskTemplate, Workflow
+
+STEP = "step"
+ITEM = "item"
+_MAX_TITLE = 500
+
+
+class Step:
+    """One task to be: *key* is its id in the workflow, with a number behind it when `each` made many."""
+
+    def __init__(self, key: str, template: TaskTemplate, item: str | None, values: dict[str, str]) -> None:
+        self.key = key
+        self.template = template
+        self.item = item
+        self.values = values if item is None else {**values, ITEM: item}
+
+    def draft(self, team: str, blockers: list[str]) -> Task:
+        """The task; its key and item are kept in it."""
+        template = self.template
+        task = Task(
+            team_name=team,
+            title=one_line(templates.fill(template.title, self.values)),
+            description=template.description and templates.fill(template.description, self.values),
+            priority=template.priority,
+            created_at="",
+            blocked_by=blockers,
+            require=[templates.fill(skill, self.values) for skill in template.require],
+            run=template.run,
+            prompt=template.prompt and templates.fill(template.prompt, self.values),
+        )
+        task.extra = {STEP: self.key} if self.item is None else {STEP: self.key, ITEM: self.item}
+        return task
+
+
+def one_line(text: str) -> str:
+    """The text as a title: one line, printable, not too long."""
+    line = "".join(c if c.isprintable() else " " for c in text).strip() or "-"
+    return line if len(line) <= _MAX_TITLE else line[: _MAX_TITLE - 1] + "…"
+
+
+def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, list[str]]) -> list[Step]:
+    """All steps, each behind those that it waits for. *items* has those of each task that has `each`."""
+    steps = []
+    for template in workflow.ordered():
+        if template.each is None:
+            steps.append(Step(template.id, template, None, variables))
+        else:
+            found = enumerate(items.get(template.id, []), 1)
+            steps += [Step(f"{template.id}-{number}", template, item, variables) for number, item in found]
+    return steps
+
+
+def create_missing(store: Store, team: str, leader: Caller, steps: list[Step]) -> None:
+    """Create the tasks that are not there yet: all, or after a crash the rest."""
+    ids = {key: task.id for key, task in by_key(store, team).items()}
+    of_template: dict[str, list[str]] = {}
+    for step in steps:
+        blockers = [task_id for key in step.template.blocked_by for task_id in of_template.get(key, [])]
+        if step.key not in ids:
+            ids[step.key] = tasks.create(store, team, leader, step.draft(team, blockers)).id
+        of_template.setdefault(step.template.id, []).append(ids[step.key])
+
+
+def by_key(store: Store, team: str) -> dict[str, Task]:
+    """The tasks of the run, by their key in the workflow; tasks that were added by hand go by their id."""
+    return {key_of(task): task for task in tasks.everything(store, team, [])}
+
+
+def key_of(task: Task) -> str:
+    """The key of the step that the task is of; its id when it is of none."""
+    return str(task.extra.get(STEP, task.id))
+
+
+def reopen_failed(store: Store, team: str) -> list[str]:
+    """Open all failed tasks again, for another try; their ids. Only the human and task-managers may."""
+    failed = [task for task in tasks.everything(store, team, []) if task.status == "failed"]
+    again = task_changes.Changes(status="pending", reason="the run is resumed")
+    for task in failed:
+        task_changes.change_task(store, team, Caller(HUMAN), task.id, again)
+    return [task.id for task in failed]
+
+
+def fill_results(text: str, results: Mapping[str, str]) -> str:
+    """The text with the results of earlier steps in their places; those of a task made many one after the other."""
+    merged: dict[str, list[str]] = {}
+    for key, result in results.items():
+        merged.setdefault(key, []).append(result)
+        stem, _, digits = key.rpartition("-")
+        if stem and digits.isdigit():
+            merged.setdefault(stem, []).append(result)
+    return templates.fill(text, {f"{RESULT}{key}": "\n".join(found) for key, found in merged.items()})

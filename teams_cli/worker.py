@@ -1,0 +1,236 @@
+"""A worker without a model: `python -m teams_cli.worker RUN PARENT`, started by `teams run`, with its identity in the
+environment. It joins, claims what is ready, runs the task's command, and goes when all is settled or the parent gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from teams_cli import (
+    agents,
+    claims,
+    conditions,
+    config,
+    hand_offs,
+    membership,
+    messages,
+    processes,
+    run_records,
+    shell,
+    steps,
+    task_changes,
+    tasks,
+    teams,
+)
+from teams_cli.caller import Caller
+from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
+from teams_cli.pace import insist, paced
+from teams_cli.store.files import FileStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import FrameType
+
+    from teams_cli.run_records import Run
+    from teams_cli.tasks import Task
+
+_PARENT_DEATH_SIGNAL = 1
+_SEEN_EVERY = 20.0
+_KILL = (("KILL", 1.0),)
+
+
+class _Stopped(BaseException):
+    """The run is over for this worker: it was told so, or its parent is gone."""
+
+
+class Worker:
+    """One worker of a run."""
+
+    def __init__(self, environ: Mapping[str, str], run: str, parent: int) -> None:
+        root = os.path.abspath(environ["TEAMS_HOME"])
+        self.environ = environ
+        self.store = FileStore(root)
+        self.team = environ["TEAMS_TEAM"]
+        self.run: Run = self.store.get(self.team, run_records.RUN, run)[0]
+        self.parent = parent
+        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(root))
+
+    def work(self) -> None:
+        """Do tasks until none is left that this worker could wait for."""
+        self._join()
+        while task := self._next():
+            self._do(task)
+        membership.leave(self.store, self.team, self.caller)
+
+    def stop(self) -> None:
+        """Give the tasks back, and leave; the running command has ended by now."""
+        self._reap()
+        with suppress(TeamsError):
+            team = teams.load(self.store, self.team)
+            claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
+            membership.leave(self.store, self.team, self.caller)
+
+    def _join(self) -> None:
+        own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
+        insist(lambda: membership.join(self.store, self.team, self.caller, own.role, own.type))
+        team = teams.load(self.store, self.team)
+        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
+        agents.register_process(self.store, self.team, own.name, os.getpid())
+
+    def _next(self) -> Task | None:
+        """The next task, once one is ready; None when nothing is left to wait for."""
+        found: list[Task] = []
+
+        def ready() -> bool:
+            self._refuse_orphan()
+            try:
+                found[:] = [insist(lambda: claims.claim_next(self.store, self.team, self.caller))]
+            except NothingReady:
+                agents.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+                return conditions.all_settled(self.store, self.team)() is not None
+            return True
+
+        conditions.sleep_until(self.store, self.team, paced(ready), None)
+        return found[0] if found else None
+
+    def _do(self, task: Task) -> None:
+        agents.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
+        try:
+            finished = self._run(task)
+        except StaleClaim as problem:  # it is another's by now
+            print(f"{task.id}: {problem.message}", file=sys.stderr)
+            return
+        except TeamsError as problem:
+            self._fail(task, None, f"{problem.message} {problem.hint}")
+            return
+        if finished.status == 0:
+            self._complete(task, finished.output)
+        else:
+            self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
+
+    def _run(self, task: Task) -> shell.Finished:
+        """Run the task's command, saying all the while that it is being worked on.
+
+        Raises:
+            TaskFailed: It has no command, or the command can't be started.
+            StaleClaim: The task was taken away meanwhile.
+        """
+        if not task.run:
+            raise TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
+        self._end_earlier(task)
+        given = self._prepare(task)
+        try:
+            command = shell.Command(task.run, self.run.variables["repo"], self._environment(task, given))
+        except OSError as error:
+            raise TaskFailed(f"its command can't be started: {error.strerror}", "Is the repository there?") from None
+        try:
+            self._wait(task, command)
+            return command.finish()
+        except BaseException:
+            command.end()
+            raise
+        finally:
+            self._reap()
+            hand_offs.take_back(self.store.place, self.team, self.caller.name)
+
+    def _end_earlier(self, task: Task) -> None:
+        """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
+        for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
+            if agents.is_gone(agents.load(self.store, self.team, name)):
+                processes.end_marked(self.run.mark_of(name), _KILL)
+
+    def _prepare(self, task: Task) -> str:
+        blockers = [tasks.load(self.store, self.team, key) for key in task.blocked_by]
+        if task.description:
+            results = {steps.key_of(blocker): blocker.result or "" for blocker in blockers}
+            filled = steps.fill_results(task.description, results)[: 16 * 1024]
+            if filled != task.description:
+                changes = task_changes.Changes(description=filled, claim=task.claim)
+                task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
+        return hand_offs.give(self.store.place, self.team, self.caller.name, blockers)
+
+    def _environment(self, task: Task, given: str) -> dict[str, str]:
+        item = {steps.ITEM: str(task.extra[steps.ITEM])} if steps.ITEM in task.extra else {}
+        work = hand_offs.directory(self.store.place, self.team, "work")
+        ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        return {**self.environ, **self.run.variables, **item, **ours}
+
+    def _wait(self, task: Task, command: shell.Command) -> None:
+        lease = float(teams.load(self.store, self.team).settings.get("staleAfterSeconds", 300))
+        every, beat = min(lease / 4, 30.0), time.monotonic()
+        while not command.wait(min(every, 1.0)):
+            self._refuse_orphan()
+            if time.monotonic() - beat >= every:
+                beat = time.monotonic()
+                insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
+
+    def _complete(self, task: Task, result: str) -> None:
+        if self._finish(task, task_changes.Changes(status="completed", result=result, claim=task.claim)):
+            first = next((line for line in result.splitlines() if line.strip()), "no output")
+            self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
+
+    def _fail(self, task: Task, result: str | None, reason: str) -> None:
+        """The leader is told of a failure by the change itself."""
+        changes = task_changes.Changes(status="failed", result=result, reason=reason[:4000], claim=task.claim)
+        self._finish(task, changes)
+
+    def _finish(self, task: Task, changes: task_changes.Changes) -> bool:
+        try:
+            insist(lambda: task_changes.change_task(self.store, self.team, self.caller, task.id, changes))
+        except StaleClaim as problem:
+            print(f"{task.id}: {problem.message}", file=sys.stderr)
+            return False
+        return True
+
+    def _tell(self, task: Task, body: str) -> None:
+        uid = f"done-{task.id}-{task.claim}"
+        insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
+
+    def _refuse_orphan(self) -> None:
+        if os.getppid() != self.parent:
+            raise _Stopped
+
+    def _reap(self) -> None:
+        """End what a command left running outside its group."""
+        processes.end_marked(self.environ["TEAMS_RUN_ID"], _KILL)
+
+
+def _die_with_parent() -> None:
+    """Be told when the parent ends, where the system can; elsewhere it is looked for every second."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):  # once is enough, and what follows must not be disturbed
+        signal.signal(number, signal.SIG_IGN)
+    raise _Stopped
+
+
+def main(words: list[str], environ: Mapping[str, str]) -> int:
+    """Work; the exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    worker = None
+    try:
+        _die_with_parent()
+        worker = Worker(environ, words[0], int(words[1]))
+        worker.work()
+        return 0
+    except _Stopped:
+        if worker:
+            worker.stop()
+        return 128 + signal.SIGTERM
+    except TeamsError as problem:
+        print(f"{problem.message}  {problem.hint}", file=sys.stderr)
+        return problem.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

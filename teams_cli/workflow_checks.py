@@ -1,0 +1,190 @@
+"""What can be wrong in a workflow whose parts have the right form: names that lead nowhere, circles, missing skills."""
+
+from __future__ import annotations
+
+from teams_cli import templates
+from teams_cli.names import HUMAN, RESERVED
+from teams_cli.roles import ALIASES, OPERATIONS
+from teams_cli.teams import LEADER, MANAGER, MEMBER
+from teams_cli.templates import RESULT
+from teams_cli.workflows import REPO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from teams_cli.shapes import RoleDefinition
+    from teams_cli.workflows import AgentTemplate, TaskTemplate, Workflow
+
+    Place = tuple[str | int, ...]
+    Problem = tuple[Place, str]
+    Roles = dict[str, RoleDefinition]
+
+_BUILT_IN = (LEADER, MEMBER, MANAGER)
+
+
+def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Problem]:
+    """Everything that is wrong, each with its place. *known_ids* are the ids of all tasks, also of those whose form is
+    wrong; *users* are the roles of the user's configuration.
+    """
+    roles = {**users, **workflow.roles}
+    found = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
+    if not found:  # skills and results can be followed only along roles and blockers that there are
+        found = [*_skills(workflow, roles), *_results(workflow)]
+    return [*found, *_commands(workflow), *_places(workflow)]
+
+
+def _ids(workflow: Workflow) -> Iterator[Problem]:
+    seen: set[str] = set()
+    many = {task.id for task in workflow.tasks if task.each}
+    for index, task in enumerate(workflow.tasks):
+        stem, _, digits = task.id.rpartition("-")
+        if task.id in seen:
+            yield ("tasks", index, "id"), f"{task.id!r} is the id of an earlier task"
+        elif stem in many and digits.isdigit():
+            yield ("tasks", index, "id"), f"{task.id!r} is what `each` makes of {stem!r}"
+        seen.add(task.id)
+
+
+def _blockers(workflow: Workflow, known_ids: set[str]) -> Iterator[Problem]:
+    for index, task in enumerate(workflow.tasks):
+        for number, blocker in enumerate(task.blocked_by):
+            if blocker not in known_ids:
+                yield ("tasks", index, "blockedBy", number), f"there is no task {blocker!r}"
+    waits = {task.id: set(task.blocked_by) for task in workflow.tasks}
+    circle = _circle(waits)
+    for index, task in enumerate(workflow.tasks):
+        if circle and task.id == circle[0]:
+            yield ("tasks", index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
+            return
+
+
+def _circle(waits: dict[str, set[str]]) -> list[str]:
+    """A way from a task back to itself, if there is one."""
+    for start in waits:
+        ways, seen = [[start]], set()
+        while ways:
+            way = ways.pop()
+            for blocker in sorted(waits.get(way[-1], ())):
+                if blocker == start:
+                    return [*way, start]
+                if blocker not in seen:
+                    seen.add(blocker)
+                    ways.append([*way, blocker])
+    return []
+
+
+def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
+    for name, definition in workflow.roles.items():
+        if name in (*_BUILT_IN, *ALIASES, *RESERVED):
+            yield ("roles", name), "is a word of its own; choose another name"
+        if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
+            yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
+        for key, operations in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
+            for index, operation in enumerate(operations):
+                if operation not in OPERATIONS:
+                    yield ("roles", name, key, index), f"there is no operation {operation!r}"
+
+
+def _lineage(role: str, roles: Roles) -> list[str]:
+    """The role and those it extends, as far as they lead."""
+    line = [ALIASES.get(role, role)]
+    while line[-1] in roles:
+        parent = roles[line[-1]]["extends"]
+        if (parent := ALIASES.get(parent, parent)) in line:
+            return [*line, ""]
+        line.append(parent)
+    return line
+
+
+def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
+    names: set[str] = set()
+    for index, agent in enumerate(workflow.agents):
+        if agent.role not in (*_BUILT_IN, *ALIASES, *roles):
+            yield ("agents", index, "role"), f"there is no role {agent.role!r}"
+        elif _lineage(agent.role, roles)[-1] == LEADER:
+            yield ("agents", index, "role"), "a worker can't lead"
+        if agent.name and agent.name.lower() in {*names, *RESERVED, "leader", HUMAN}:
+            yield ("agents", index, "name"), f"{agent.name!r} is taken"
+        names.add((agent.name or "").lower())
+
+
+def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
+    """What a worker of that role and specialty knows."""
+    found = {specialty} if specialty else set()
+    for name in _lineage(role, roles):
+        found.update(roles[name].get("skill", ()) if name in roles else ())
+    return found
+
+
+def able(require: Iterable[str], agents: Iterable[AgentTemplate], roles: Roles) -> bool:
+    """Whether one of the agents has all these skills."""
+    return any(skills_of(agent.role, agent.type, roles).issuperset(require) for agent in agents)
+
+
+def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
+    for index, task in enumerate(workflow.tasks):
+        for wanted in required(task):
+            if not able(wanted, workflow.agents, roles):
+                yield ("tasks", index, "require"), f"no agent has {', '.join(wanted)}"
+
+
+def required(task: TaskTemplate) -> list[list[str]]:
+    """The skills that each of the task's instances asks for, as far as its items are known."""
+    items = (task.each.items or []) if task.each else [""]
+    return [[templates.fill(skill, {"item": item}) for skill in task.require] for item in items]
+
+
+def _commands(workflow: Workflow) -> Iterator[Problem]:
+    for index, task in enumerate(workflow.tasks):
+        if not task.run and not task.prompt:
+            yield ("tasks", index), "has neither `run` nor `prompt`, so no agent can do it"
+    for place, script in _scripts(workflow):
+        if "{{" in script:
+            yield place, 'holds `{{`: in a script, variables are environment variables, write "$name" instead'
+
+
+def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
+    for index, task in enumerate(workflow.tasks):
+        if task.run:
+            yield ("tasks", index, "run"), task.run
+        if task.each and task.each.run:
+            yield ("tasks", index, "each", "run"), task.each.run
+    if workflow.synthesize.run:
+        yield ("synthesize", "run"), workflow.synthesize.run
+
+
+def _places(workflow: Workflow) -> Iterator[Problem]:
+    """Places that nothing fills."""
+    variables = {REPO, *workflow.variables}
+    for place, text, also in _texts(workflow):
+        for name in templates.places(text):
+            if name not in variables and name not in also and not name.startswith(RESULT):
+                known = ", ".join(sorted(variables | also))
+                yield place, f"nothing fills `{{{{{name}}}}}`; there are: {known}"
+
+
+def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
+    """All texts with places to fill in, and what there is besides variables and results."""
+    for index, task in enumerate(workflow.tasks):
+        also = {"item"} if task.each else set()
+        for key in ("title", "description", "prompt"):
+            yield ("tasks", index, key), getattr(task, key) or "", also
+        for number, skill in enumerate(task.require):
+            yield ("tasks", index, "require", number), skill, also
+        for number, item in enumerate(task.each.items or [] if task.each else []):
+            yield ("tasks", index, "each", number), item, set()
+    yield ("synthesize", "prompt"), workflow.synthesize.prompt or "", set()
+    yield ("broadcast",), workflow.broadcast or "", set()
+
+
+def _results(workflow: Workflow) -> Iterator[Problem]:
+    """Results that are not there when they are asked for."""
+    everything = {task.id for task in workflow.tasks}
+    for place, text, _ in _texts(workflow):
+        there = everything if place[0] == "synthesize" else set()
+        if place[0] == "tasks" and place[2] in ("description", "prompt"):
+            there = set(workflow.tasks[int(place[1])].blocked_by)
+        for name in templates.places(text):
+            if name.startswith(RESULT) and name.removeprefix(RESULT) not in there:
+                yield place, f"`{{{{{name}}}}}` is not there: it must be the result of a task in its `blockedBy`"

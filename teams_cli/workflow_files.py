@@ -1,0 +1,245 @@
+"""Workflow files: finding them by name or path, and reading them with everything wrong named at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from teams_cli import workflow_checks
+from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
+from teams_cli.names import is_name
+from teams_cli.workflows import Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from teams_cli.workflow_checks import Place, Problem, Roles
+
+MAX_FILE = 1024 * 1024
+LOCAL = "workflows"
+_FENCE = "---"
+_SAID = {"extra_forbidden": "is no key of this", "missing": "is missing"}
+
+
+def shipped_directory() -> str:
+    """Where the workflows that come with the program are: beside its source, or where installing put them."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    source = os.path.dirname(package)
+    share = os.path.join("share", "teams-cli", "workflows")
+    places = [os.path.join(base, share) for base in (sysconfig.get_path("data"), sys.prefix, source, _user_base())]
+    if os.path.isfile(os.path.join(source, "pyproject.toml")):
+        places.insert(0, os.path.join(source, "workflows"))
+    return next((place for place in places if os.path.isdir(place)), places[0])
+
+
+def _user_base() -> str:
+    import site
+
+    return site.getuserbase()
+
+
+def find(word: str, directory: str) -> str:
+    """The file that *word* means: a path, or the name of a shipped workflow, else of one in ./workflows.
+
+    Raises:
+        WorkflowNotFound: There is none; the hint names those that there are.
+    """
+    if os.sep in word or word.endswith(".md"):
+        places = [os.path.join(directory, os.path.expanduser(word))]
+    else:
+        places = [os.path.join(place, f"{word}.md") for place in _directories(directory)] if is_name(word) else []
+    for place in places:
+        if os.path.exists(place):
+            return os.path.abspath(place)
+    known = ", ".join(sorted({os.path.basename(path)[:-3] for path in listing(directory)}))
+    raise WorkflowNotFound(
+        f"there is no workflow {word!r}", f"Workflows: {known or 'none'}. Or give the path of a file."
+    )
+
+
+def listing(directory: str) -> list[str]:
+    """The files of the shipped workflows, then of those in ./workflows."""
+    found: list[str] = []
+    for place in _directories(directory):
+        names = sorted(os.listdir(place)) if os.path.isdir(place) else []
+        found += [os.path.join(place, name) for name in names if name.endswith(".md")]
+    return found
+
+
+def _directories(directory: str) -> list[str]:
+    """Shipped ones first: the name of one must not start what a foreign checkout calls the same."""
+    places = [shipped_directory(), os.path.join(directory, LOCAL)]
+    return [places[0]] if os.path.realpath(places[0]) == os.path.realpath(places[1]) else places
+
+
+def read(path: str, roles: Roles | None = None) -> Workflow:
+    """The workflow in a file; *roles* are those that the user's configuration defines.
+
+    Raises:
+        InvalidValue: Something is wrong with it; the message names everything, each with its line and field.
+    """
+    text, first_line = _front_matter(_content(path), path)
+    document, lines, found = _parse(text, path, first_line)
+    workflow, wrong = _validate(document, roles or {})
+    if found := [*found, *wrong]:
+        raise _refusal(path, sorted((_line(lines, place), f"{_field(place)}{what}") for place, what in found))
+    assert workflow is not None
+    return workflow
+
+
+def _refusal(path: str, found: list[tuple[int, str]]) -> InvalidValue:
+    count = "a problem" if len(found) == 1 else f"{len(found)} problems"
+    told = [f"{path}:{line}: {what}" for line, what in found]
+    return InvalidValue("\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE")
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE + 1)
+        if len(data) > MAX_FILE:
+            raise InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
+        return data.decode()
+    except OSError as error:
+        raise InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
+    except UnicodeDecodeError:
+        raise InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
+
+
+def _front_matter(content: str, path: str) -> tuple[str, int]:
+    """The text between the first two fences, and the number of its first line."""
+    lines = content.removeprefix("\ufeff").splitlines()
+    if lines and lines[0].rstrip() == _FENCE:
+        for index, line in enumerate(lines[1:], 1):
+            if line.rstrip() == _FENCE:
+                return "\n".join(lines[1:index]) + "\n", 2
+    raise InvalidValue(
+        f"{path} has no front matter", f"A workflow starts with a line {_FENCE}, YAML, and another line {_FENCE}."
+    )
+
+
+def _parse(text: str, path: str, first_line: int) -> tuple[Any, dict[Place, int], list[Problem]]:
+    """The YAML document, the line of each of its places, and the keys that are given twice."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        document = loader.construct_document(node) if node else None
+        lines: dict[Place, int] = {}
+        twice = list(_walk(node, (), lines, first_line)) if node else []
+        return document, lines, twice
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + first_line if error.problem_mark else first_line
+        problem = f"{path}:{line}: is no YAML: {error.problem or error.context}"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        problem = f"{path}: is no YAML: {type(error).__name__}"
+    finally:
+        loader.dispose()
+    raise InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
+
+
+def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], first_line: int) -> Iterator[Problem]:
+    lines[place] = node.start_mark.line + first_line
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield from _walk(child, (*place, index), lines, first_line)
+    elif isinstance(node, yaml.MappingNode):
+        for key, child in node.value:
+            inner = (*place, str(key.value))
+            if inner in lines:
+                yield inner, "is given twice"
+            yield from _walk(child, inner, lines, first_line)
+            lines[inner] = key.start_mark.line + first_line
+
+
+def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
+    """The workflow, and all that is wrong. Parts of the wrong form are left out, so that the others are looked at."""
+    ids = _ids(document)
+    found: list[Problem] = []
+    for attempt in range(10):
+        try:
+            workflow = Workflow.model_validate(document)
+        except ValidationError as error:
+            wrong = [(tuple(e["loc"]), _told(e)) for e in error.errors(include_url=False, include_context=False)]
+            found += wrong if attempt == 0 else []
+            document = _without(document, [place for place, _ in wrong])
+        except RecursionError:
+            return None, [((), "is nested too deeply")]
+        else:
+            return workflow, [*found, *workflow_checks.problems(workflow, ids, roles)]
+    return None, found
+
+
+def _told(error: Any) -> str:
+    said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
+    return said[:1].lower() + said[1:]
+
+
+def _ids(document: Any) -> set[str]:
+    rows = document.get("tasks") if isinstance(document, dict) else None
+    return {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
+
+
+def _without(document: Any, places: list[Place]) -> Any:
+    """The document without the innermost parts that these places lead to."""
+    doomed = {_reached(document, place) for place in places}
+
+    def copy(part: Any, place: Place) -> Any:
+        if isinstance(part, dict):
+            return {k: copy(v, (*place, k)) for k, v in part.items() if (*place, k) not in doomed}
+        if isinstance(part, list):
+            stand_in = _STAND_INS.get(place)
+            kept = enumerate(part) if stand_in else ((i, v) for i, v in enumerate(part) if (*place, i) not in doomed)
+            return [stand_in(i) if stand_in and (*place, i) in doomed else copy(v, (*place, i)) for i, v in kept]
+        return part
+
+    return copy(document, ())
+
+
+_STAND_INS: dict[Place, Callable[[int], Any]] = {
+    ("tasks",): lambda index: {"id": f"unreadable-{index}", "title": "-", "prompt": "-"},
+    ("agents",): lambda index: {},
+}
+"""What is put for a task or agent that is left out, so that the others keep their numbers."""
+
+
+def _reached(document: Any, place: Place) -> Place:
+    reached: Place = ()
+    for step in place:
+        inside = isinstance(document, dict) and step in document
+        if not inside and not (isinstance(document, list) and isinstance(step, int) and step < len(document)):
+            break
+        document = document[step]
+        reached = (*reached, step)
+    return reached
+
+
+def _line(lines: dict[Place, int], place: Place) -> int:
+    while place not in lines and place:
+        place = place[:-1]
+    return lines.get(place, 1)
+
+
+def _field(place: Place) -> str:
+    said = [str(step) for step in place if step != "[key]"]
+    return f"{'.'.join(said)}: " if said else ""
+
+
+def describe(path: str, problems: list[TeamsError]) -> dict[str, Any] | None:
+    """What there is to say of a workflow in a list; None, and one more of *problems*, when it can't be read."""
+    try:
+        workflow = read(path)
+    except TeamsError as problem:
+        problems.append(problem)
+        return None
+    return {
+        "name": workflow.name,
+        "description": " ".join(workflow.description.split()),
+        "pattern": workflow.pattern,
+        "path": path,
+    }

@@ -1,0 +1,183 @@
+"""Workflows: Markdown files that a person follows and `teams run` executes. Here: the form of their front matter.
+
+name, description, pattern     pattern: leader, swarm, pipeline or council
+needs                          [git-checkout] when the variable `repo` must be one
+variables                      name: default, or name: {default, description}; without a default it must be given
+roles                          name: {extends, skill, description, allow, deny}, defined in the team
+agents                         a number, or a list of {name, role, type, count}
+broadcast                      what the leader tells all workers once they have joined
+tasks                          a list of {id, title, description, blockedBy, require, priority, run, prompt, each}
+synthesize                     {run, prompt}: done by the leader, with all results
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from teams_cli.names import is_name
+from teams_cli.shapes import Name, Priority, RoleDefinition, Text
+from teams_cli.teams import MEMBER
+
+MAX_AGENTS = 64
+MAX_SCRIPT = 100_000
+"""A script is one argument of `sh -c`, of which Linux allows 128 KiB."""
+MAX_VALUE = 64 * 1024
+GIT_CHECKOUT = "git-checkout"
+REPO = "repo"
+RESERVED = frozenset({"item", "result"})
+
+
+def _word(value: object) -> object:
+    """YAML reads `yes`, `3` and `1.5` as other things than text; a variable is always text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def checked_value(text: str) -> str:
+    """Return *text* if it can be the value of a variable: of an environment variable, that is.
+
+    Raises:
+        ValueError: It holds a NUL, is no Unicode, or is too long.
+    """
+    if "\0" in text:
+        raise ValueError("holds a NUL character")
+    if len(text.encode()) > MAX_VALUE:
+        raise ValueError(f"is longer than {MAX_VALUE} bytes")
+    return text
+
+
+def _variable_name(text: str) -> str:
+    # Lower case, so that no variable is taken for PATH, IFS, PYTHON or a name of ours.
+    if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
+        raise ValueError("is no name of a variable: use a-z, 0-9 and _, the first a letter")
+    if text in RESERVED:
+        raise ValueError("is a word of its own; choose another name")
+    return text
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank")
+    return text
+
+
+def _line(text: str) -> str:
+    if len(text.splitlines()) > 1 or len(text) > 500:
+        raise ValueError("must be one line of at most 500 characters")
+    return text
+
+
+def _as_variable(value: object) -> object:
+    return value if isinstance(value, dict) else {} if value is None else {"default": value}
+
+
+def _as_each(value: object) -> object:
+    return {"items": value} if isinstance(value, list) else value
+
+
+def _as_agents(value: object) -> object:
+    return [{"count": value}] if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Value = Annotated[str, BeforeValidator(_word), AfterValidator(checked_value)]
+Prose = Annotated[Text, AfterValidator(_said)]
+Title = Annotated[Prose, AfterValidator(_line)]
+Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
+
+
+class Form(BaseModel):
+    """A part of the front matter; keys that are not known are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Variable(Form):
+    """Something that whoever runs the workflow may choose; it must be given when it has no default."""
+
+    default: Value | None = None
+    description: Text | None = None
+
+
+class Each(Form):
+    """What one task is made many for: the items themselves, or a command whose output lines they are.
+
+    Output that holds NUL characters is split at these instead, for names that hold line breaks.
+    """
+
+    items: list[Value] | None = None
+    run: Script | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Each:
+        if (self.items is None) == (self.run is None):
+            raise ValueError("give a list, or {run: COMMAND}")
+        return self
+
+
+class TaskTemplate(Form):
+    """A task of the workflow, or with `each` many of them."""
+
+    id: Name
+    title: Title
+    description: Text | None = None
+    blocked_by: list[Name] = Field(default=[], alias="blockedBy")
+    require: list[Prose] = []
+    priority: Priority = "normal"
+    run: Script | None = None
+    prompt: Prose | None = None
+    each: Annotated[Each, BeforeValidator(_as_each)] | None = None
+
+
+class AgentTemplate(Form):
+    """One kind of worker, and how many of it."""
+
+    name: Name | None = None
+    role: Name = MEMBER
+    type: Title | None = None
+    count: Annotated[int, Field(ge=1, le=MAX_AGENTS)] = 1
+
+
+class Synthesis(Form):
+    """How the leader makes one answer of all results."""
+
+    run: Script | None = None
+    prompt: Prose | None = None
+
+
+class Workflow(Form):
+    """The front matter of a workflow file."""
+
+    name: Name
+    description: Prose
+    pattern: Literal["leader", "swarm", "pipeline", "council"] = "leader"
+    needs: list[Literal["git-checkout"]] = []
+    variables: dict[
+        Annotated[str, AfterValidator(_variable_name)], Annotated[Variable, BeforeValidator(_as_variable)]
+    ] = {}
+    roles: dict[Name, RoleDefinition] = {}
+    agents: Annotated[list[AgentTemplate], BeforeValidator(_as_agents), Field(min_length=1)] = [AgentTemplate()]
+    broadcast: Prose | None = None
+    tasks: Annotated[list[TaskTemplate], Field(min_length=1)]
+    synthesize: Synthesis = Synthesis()
+
+    def template(self, task_id: str) -> TaskTemplate:
+        """The task of that id."""
+        return next(task for task in self.tasks if task.id == task_id)
+
+    def ordered(self) -> list[TaskTemplate]:
+        """The tasks, each behind those that it waits for. They must not wait in a circle."""
+        done: dict[str, TaskTemplate] = {}
+        waiting = list(self.tasks)
+        while waiting:
+            ready = [task for task in waiting if done.keys() >= set(task.blocked_by)]
+            assert ready, "checked when it was read"
+            done.update((task.id, task) for task in ready)
+            waiting = [task for task in waiting if task.id not in done]
+        return list(done.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The front matter as it can be read again."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
