@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 _HINT = "Say which directory: --var repo=PATH"
 
 
-def directory(word: str, base: str) -> str:
-    """The directory that *word* means, seen from *base*.
+def directory(path: str) -> str:
+    """The path, if there is a directory.
 
     Raises:
         InvalidValue: There is none.
     """
-    path = os.path.abspath(os.path.join(base, os.path.expanduser(word)))
     if not os.path.isdir(path):
         raise InvalidValue(f"repo: {path} is not a directory", _HINT)
     return path

@@ -38,7 +38,7 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
             checked_value(value)
         except ValueError as problem:
             raise InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
-    values[REPO] = repositories.directory(given.get(REPO) or values.get(REPO) or ".", surroundings.directory)
+    values[REPO] = repositories.directory(surroundings.path(given.get(REPO) or values.get(REPO) or "."))
     if GIT_CHECKOUT in workflow.needs:
         values[REPO] = repositories.checkout(values[REPO], surroundings.environ)
     return values

@@ -144,4 +144,4 @@ def _tail(file: IO[bytes], limit: int = KEPT) -> str:
 
 def _end_of(data: bytes, size: int) -> str:
     kept = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
-    return f"[{size} bytes of output; all but the last {len(kept.encode())} are left out]\n{kept}"
+    return f"[{size} bytes of text; all but the last {len(kept.encode())} are left out]\n{kept}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fnmatch import fnmatchcase
 
 TYPE_CHECKING = False
@@ -25,6 +26,13 @@ class Surroundings:
         self.environ = clean(environ)
         self.directory = directory
         self.python = python
+
+    def path(self, word: str) -> str:
+        """The path that *word* means here; `~` is looked at because in `--var repo=~/x` a shell leaves it as it is."""
+        home = self.environ.get("HOME", "")
+        if home and (word == "~" or word.startswith("~/")):
+            word = home + word[1:]
+        return os.path.abspath(os.path.join(self.directory, word))
 
     def of_agent(self, root: str, team: str, agent: str, type: str, mark: str) -> dict[str, str]:
         """The environment of that agent's processes. *mark* is what all of them can be found by."""

@@ -100,7 +100,8 @@ class Worker:
         return found[0] if found else None
 
     def _do(self, task: Task) -> None:
-        agents.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
+        with suppress(TeamsError):  # what others see of the work is not the work
+            agents.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
             finished = self._run(task)
         except StaleClaim as problem:  # it is another's by now
@@ -190,7 +191,8 @@ class Worker:
 
     def _tell(self, task: Task, body: str) -> None:
         uid = f"done-{task.id}-{task.claim}"
-        insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
+        with suppress(TeamsError):  # the result is stored
+            insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _refuse_orphan(self) -> None:
         if os.getppid() != self.parent:

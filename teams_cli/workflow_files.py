@@ -51,7 +51,7 @@ def find(word: str, directory: str) -> str:
         WorkflowNotFound: There is none; the hint names those that there are.
     """
     if os.sep in word or word.endswith(".md"):
-        places = [os.path.join(directory, os.path.expanduser(word))]
+        places = [os.path.join(directory, word)]
     else:
         places = [os.path.join(place, f"{word}.md") for place in _directories(directory)] if is_name(word) else []
     for place in places:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.runs import Ended
+    from teams_cli.run_leaders import Ended
     from teams_cli.surroundings import Surroundings
 
 _RUN = """Run a workflow: spawn a team, create its tasks, start workers that claim and do them, and report.
@@ -58,7 +58,7 @@ def _run(
 
     around = surroundings.of_this_process()
     if report:
-        report = _writable(os.path.join(around.directory, os.path.expanduser(report)))
+        report = _writable(around.path(report))
     with progress.for_this_process() as shown:
         if resume:
             return _answer(_resumed(call, workflow, var, agents, report or "", around, shown))
@@ -67,7 +67,6 @@ def _run(
 
 def _writable(path: str) -> str:
     """The path of the report, if one can be written there: found out before, not after the work."""
-    path = os.path.abspath(path)
     directory = os.path.dirname(path)
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
         raise InvalidValue(f"can't write a report to {path}", "Give a file in a directory that you may write to.")

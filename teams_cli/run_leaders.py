@@ -1,0 +1,230 @@
+"""The leader of a run: creates the tasks, starts the workers, watches them, synthesizes, and reports."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import (
+    agents,
+    conditions,
+    crews,
+    hand_offs,
+    leases,
+    messages,
+    reports,
+    role_definitions,
+    run_records,
+    shell,
+    steps,
+    tasks,
+    teams,
+    templates,
+    workflow_checks,
+)
+from teams_cli.errors import NobodyThere, TeamsError
+from teams_cli.pace import paced
+from teams_cli.run_records import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED
+from teams_cli.workflows import REPO, Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from teams_cli.caller import Caller
+    from teams_cli.run_records import Run
+    from teams_cli.store.contract import Store
+    from teams_cli.surroundings import Surroundings
+    from teams_cli.tasks import Task
+
+    class Progress(Protocol):
+        """Whoever shows how a run gets on."""
+
+        def say(self, line: str) -> None:
+            """Something worth a line happened."""
+
+        def update(self, found: list[Task], living: list[str]) -> None:
+            """This is how the tasks are now, and which workers run."""
+
+
+_LEAVE_TAKING = 5.0
+
+
+class Ended:
+    """A run at its end."""
+
+    def __init__(self, team: str, run: Run, found: list[Task], text: str) -> None:
+        self.team = team
+        self.run = run
+        self.tasks = found
+        self.text = text
+
+
+class Leader:
+    """Leads one attempt at a run."""
+
+    def __init__(
+        self, store: Store, team: str, run: Run, caller: Caller, surroundings: Surroundings, progress: Progress
+    ) -> None:
+        self.store = store
+        self.team = team
+        self.run = run
+        self.caller = caller
+        self.surroundings = surroundings
+        self.progress = progress
+        self.workflow = Workflow.model_validate(run.definition)
+        self.crew = crews.Crew()
+        self.troubles: list[str] = []
+
+    def lead(self) -> Ended:
+        """Carry the run on to its end; when that fails, all workers end and the state stays."""
+        try:
+            self._prepare()
+            if self._unsettled():
+                self._work()
+            synthesis, done = self._synthesize()
+            return self._report(synthesis, done)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _prepare(self) -> None:
+        for name, role in self.workflow.roles.items():
+            self._define(name, **role)
+        if not self.caller.is_human:
+            agents.register_process(self.store, self.team, self.caller.name, os.getpid())
+        planned = steps.expand(self.workflow, self.run.variables, self.run.items)
+        steps.create_missing(self.store, self.team, self.caller, planned)
+        workers = ", ".join(agent.name for agent in self.run.agents)
+        count = "1 task" if len(planned) == 1 else f"{len(planned)} tasks"
+        self.progress.say(f"team {self.team}: {count} for {workers}")
+
+    def _define(
+        self,
+        name: str,
+        extends: str,
+        skill: list[str] | None = None,
+        description: str | None = None,
+        allow: list[str] | None = None,
+        deny: list[str] | None = None,
+    ) -> None:
+        role_definitions.define(
+            self.store,
+            self.team,
+            self.caller,
+            name,
+            extends=extends,
+            skills=skill,
+            description=description,
+            allow=allow,
+            deny=deny,
+        )
+
+    def _work(self) -> None:
+        try:
+            self.crew.start(self.store, self.team, self.run, self.surroundings)
+            self._broadcast()
+            conditions.sleep_until(self.store, self.team, paced(self._look), None)
+            self.crew.wait(_LEAVE_TAKING)
+        finally:
+            self.crew.stop()
+        self.progress.update(self._tasks(), [])
+
+    def _broadcast(self) -> None:
+        """Tell all workers, once they have joined, what the workflow has to say to them."""
+        if not self.workflow.broadcast:
+            return
+        conditions.sleep_until(self.store, self.team, self._all_joined, None)
+        body = templates.fill(self.workflow.broadcast, self.run.variables)
+        try:
+            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.id}-broadcast")
+        except NobodyThere:  # they are done, or dead, already
+            return
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
+
+    def _all_joined(self) -> bool:
+        self._note_fallen()
+        joined = teams.load(self.store, self.team).active_names()
+        return set(self.crew.living()) <= set(joined)
+
+    def _look(self) -> bool:
+        """Look at how far it is; whether it is over."""
+        self._note_fallen()
+        found = self._tasks()
+        living = self.crew.living()
+        self.progress.update(found, living)
+        if any(task.status == "in_progress" for task in found):
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            return False
+        return not self._open(found, living)
+
+    def _note_fallen(self) -> None:
+        for worker in self.crew.fallen():
+            trouble = f"{worker.name} died ({worker.how_it_ended()})"
+            self.troubles.append(f"{trouble}; what it had in progress went to others.")
+            self.progress.say(trouble)
+
+    def _open(self, found: list[Task], living: list[str]) -> bool:
+        """Whether a living worker could do any of the tasks, now or later."""
+        pending = [task for task in found if task.status == "pending"]
+        skills = self._skills(living)
+        beyond = {task.id for task in pending if not any(known.issuperset(task.require) for known in skills)}
+        seen = [task.having(status="cancelled") if task.id in beyond else task for task in found]
+        return len(pending) > len(beyond | conditions.stuck_tasks(seen))
+
+    def _skills(self, living: list[str]) -> list[set[str]]:
+        users = self.caller.config.agent if self.caller.config else {}
+        known = {**users, **self.workflow.roles}
+        return [
+            workflow_checks.skills_of(agent.role, agent.type, known)
+            for agent in self.run.agents
+            if agent.name in living
+        ]
+
+    def _unsettled(self) -> bool:
+        return self._open(self._tasks(), [agent.name for agent in self.run.agents])
+
+    def _tasks(self) -> list[Task]:
+        return list(tasks.everything(self.store, self.team, []))
+
+    def _synthesize(self) -> tuple[str | None, bool]:
+        """The leader's answer, if the workflow says how to make one, and whether making it went well."""
+        script = self.workflow.synthesize.run
+        if not script:
+            return None, True
+        self.progress.say(f"{self.caller.name} synthesizes")
+        place, leader = self.store.place, self.caller.name
+        given = hand_offs.give(place, self.team, leader, self._tasks())
+        own = self.surroundings.of_agent(place, self.team, leader, "team-leader", self.run.mark_of(leader))
+        work = hand_offs.directory(place, self.team, "work")
+        environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        done = shell.run(script, self.run.variables[REPO], environment, "the synthesis")
+        hand_offs.take_back(place, self.team, leader)
+        if done.status == 0:
+            return done.output, True
+        self.troubles.append(f"The synthesis failed: {steps.one_line(done.reason)}")
+        self.progress.say(self.troubles[-1])
+        return None, False
+
+    def _report(self, synthesis: str | None, done: bool) -> Ended:
+        found = self._tasks()
+        status = _status(found) if done else FAILED
+        run = self.run.having(status=status)
+        text = reports.markdown(run, self.team, found, synthesis, self.troubles)
+        reports.write(run.report, text)
+        run_records.settle(self.store, self.team, self.run, status)
+        return Ended(self.team, run, found, text)
+
+    def _give_up(self) -> None:
+        try:
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            run_records.settle(self.store, self.team, self.run, INTERRUPTED)
+        except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
+            return
+        finally:
+            self.progress.say(f"stopped; go on with: teams run --resume --team {self.team}")
+
+
+def _status(found: list[Task]) -> str:
+    if any(task.status == "failed" for task in found):
+        return FAILED
+    return COMPLETED if all(task.status in ("completed", "cancelled") for task in found) else INCOMPLETE
