@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import history, messages, teams, text
-from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, TeamsError, WaitRanOut
+from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.messages import MESSAGE, Message
 from teams_cli.names import number_of
 from teams_cli.records import Record, field
@@ -108,7 +108,12 @@ def read(
         shown[:] = selection.pick(_open_messages(store, team_name, ahead, problems))
         return _marked_read(inbox, ahead, {message.number for message in shown}, teams.now(store))
 
-    _, inbox = upsert(store, team_name, INBOX, caller.name, Inbox(agent=caller.name), mark)
+    try:
+        _, inbox = upsert(store, team_name, INBOX, caller.name, Inbox(agent=caller.name), mark)
+    except StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
+        found = _look(store, team_name, caller.name, selection, problems)
+        problems.append(StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint))
+        return found
     return [as_shown(message, inbox) for message in shown]
 
 

@@ -64,11 +64,12 @@ def join(
     specialty: str | None = None,
     display: str | None = None,
     answer: str | None = None,
+    started_by: str | None = None,
 ) -> tuple[Member, str]:
     """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
 
     Joining again with the same role changes nothing; who left may come back under its name. In a team made with
-    `--secure`, the token of a new member is returned.
+    `--secure`, the token of a new member is returned. *started_by* is who starts the agent, if another does.
 
     Raises:
         TeamNotFound: There is no such team.
@@ -97,6 +98,7 @@ def join(
         if team.secure:
             token = roles.new_token()
             draft = draft.having(token_hash=roles.hash_token(token))
+        draft = draft.having(started_by=started_by)
         joined[:] = [draft]
         named = caller is not None
         return team.with_member(draft).having(alias_count=team.alias_count if named else _next_alias(team) + 1)
@@ -120,7 +122,7 @@ def _draft(
     answer: str | None,
 ) -> Member:
     """The member that the caller would become."""
-    name = caller.name if caller else names.alias(_next_alias(team))
+    name = caller.name if caller else next_name(team)
     names.check_name(name, "agent")
     config = caller.config if caller else None
     word = caller.type if caller else ""
@@ -158,9 +160,16 @@ def _refuse_return(store: Store, team: Team, found: Member) -> None:
 
 
 def _refuse_look_alike(team: Team, name: str) -> None:
+    if name.lower() == "leader" and team.leader != name:
+        raise AlreadyExists(f"{name} means {team.leader}, who leads the team", "Choose another name.")
     for member in team.members:
         if member.agent_id.lower() == name.lower() and member.agent_id != name:
             raise AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
+
+
+def next_name(team: Team) -> str:
+    """The alias that the next member without a name of its own gets."""
+    return names.alias(_next_alias(team))
 
 
 def _next_alias(team: Team) -> int:

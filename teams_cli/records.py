@@ -10,6 +10,7 @@ from copy import copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
@@ -20,11 +21,11 @@ else:
 class Fresh:
     """The default of a field that starts with a value of its own in each record."""
 
-    def __init__(self, factory: type) -> None:
+    def __init__(self, factory: Callable[[], Any]) -> None:
         self.factory = factory
 
 
-def field(*, default_factory: type) -> Any:
+def field(*, default_factory: Callable[[], Any]) -> Any:
     """Give a field a fresh list or object as its default."""
     return Fresh(default_factory)
 

@@ -54,7 +54,7 @@ MAY: dict[str, frozenset[str]] = {
 """The operations of each role; whose task or plan one may change, the operation itself asks `is_any`."""
 
 OPERATIONS = frozenset().union(*MAY.values())
-_OF_A_CLOSED_TEAM = frozenset({"restore-team"})
+_OF_A_CLOSED_TEAM = frozenset({"restore-team", "read-messages"})
 _STRENGTH = ("allow", "ask", "deny")
 
 

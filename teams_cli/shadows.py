@@ -12,7 +12,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from teams_cli import config, harness, launching, messages, processes, questions, sessions, settings, teams
+from teams_cli import config, harness, launching, logs, messages, processes, questions, sessions, settings, teams
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.questions import Answer
@@ -47,7 +47,7 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> None:
     own = {"TEAMS_HOME": store.place, "TEAMS_TEAM": question.team_name}
     clean = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
     clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    log = launching.log_path(store, question.team_name, question.id)
+    log = logs.path_of(store, question.team_name, question.id)
     os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
     words = [sys.executable, "-m", "teams_cli.shadows", question.id]
     processes.start_detached(words, {**clean, **own}, log, "/")
@@ -137,7 +137,7 @@ class Command(Shadow):
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         asked = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
         asked.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
-        log = launching.log_path(self.store, self.question.team_name, self.member.agent_id)
+        log = logs.path_of(self.store, self.question.team_name, self.member.agent_id)
         return subprocess.run(
             ["sh", "-c", self.member.answer or ""],
             input=json.dumps(asked),

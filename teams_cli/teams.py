@@ -27,6 +27,7 @@ class Member(Record):
     joined_at: Time | None = None
     left_at: Time | None = None
     stopped_by: Word | None = None
+    started_by: Name | None = None
     answer: Text | None = None
     token_hash: Word | None = None
 

@@ -1,4 +1,4 @@
-"""What the environment says: where the teams are kept, who calls, in which team."""
+"""What the environment and the flags say: the call of a command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 
 from teams_cli import config
 from teams_cli.caller import Caller
+from teams_cli.cli.identity import look_up, root_directory
 from teams_cli.cli.person import Terminal
 from teams_cli.commands.call import Call
 from teams_cli.store.files import FileStore
@@ -19,48 +20,6 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Store
 
     AtTerminal = Callable[[str, str], bool | None]
-
-DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
-
-_VARIABLES = {
-    "agent": ("TEAMS_AGENT_ID", "OPENCODE_AGENT_ID"),
-    "display": ("TEAMS_AGENT_NAME", "OPENCODE_AGENT_NAME"),
-    "type": ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"),
-    "team": ("TEAMS_TEAM", "OPENCODE_TEAM_NAME"),
-    "token": ("TEAMS_TOKEN",),
-}
-
-
-def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The value of an identity setting and where it comes from: a flag, else the first variable that is set."""
-    if said:
-        return said, "flag"
-    for variable in _VARIABLES[what]:
-        if environ.get(variable):
-            return environ[variable], variable
-    return "", "unset"
-
-
-def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where the teams are kept, and what says so."""
-    if said:
-        return said, "flag"
-    if environ.get("TEAMS_HOME"):
-        return environ["TEAMS_HOME"], "TEAMS_HOME"
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if base.startswith("/"):  # the specification says to ignore others
-        return f"{base}/{DEFAULT_BELOW_CONFIG}", "XDG_CONFIG_HOME"
-    return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
-
-
-def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, operation: str, about: str) -> bool:
-    """Ask the person who sits at this terminal, else whoever answers the team's questions."""
-    said = at_terminal(operation, about)
-    if said is None and team in store.teams():
-        from teams_cli import permissions
-
-        return permissions.ask_human(store, team, agent, operation, about)
-    return bool(said)
 
 
 def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any) -> Call:
@@ -81,4 +40,22 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
             approve=partial(_approve, store, team, agent, approve),
         )
     sources = {"root": (root, root_source), "team": (team, team_source), "agent": (agent, agent_source)}
-    return Call(store, settings, caller, team, sources, say, environ, Terminal())
+    return Call(store, settings, caller, team, sources, say, environ, Terminal(), _directory())
+
+
+def _directory() -> str:
+    """The current directory; empty if it was removed, which matters only to some commands."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, operation: str, about: str) -> bool:
+    """Ask the person who sits at this terminal, else whoever answers the team's questions."""
+    said = at_terminal(operation, about)
+    if said is None and team in store.teams():
+        from teams_cli import permissions
+
+        return permissions.ask_human(store, team, agent, operation, about)
+    return bool(said)

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from teams_cli.cli.progress import Progress
+
 _WIDTH = 70
 
 
@@ -31,6 +33,12 @@ class Terminal:
 
         sys.stdout.write(safe(line) + "\n")
         sys.stdout.flush()
+
+    def progress(self) -> Progress:
+        """Show the progress of a run, for the length of a `with` block."""
+        from teams_cli.cli.progress import for_this_process
+
+        return for_this_process()
 
     def _banner(self, asker: str, question: str, left: float) -> None:
         self.tell("\n".join(["", "=" * _WIDTH, f"QUESTION FROM {asker.upper()}", "=" * _WIDTH, "", question, ""]))

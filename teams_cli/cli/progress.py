@@ -7,7 +7,7 @@ import signal
 import sys
 
 from teams_cli.cli.output import safe
-from teams_cli.steps import key_of
+from teams_cli.runs.steps import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import agents, teams
-from teams_cli.errors import NoIdentity, NoTeam, TeamsError
+from teams_cli.errors import InvalidValue, NoIdentity, NoTeam, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         def tell(self, line: str) -> None:
             """Show a line."""
 
+        def progress(self) -> Any:
+            """Show the progress of a run, for the length of a `with` block."""
+
 
 class Call:
     """What a command is given besides its parameters. *sources* says where each setting of the call came from;
@@ -47,6 +50,7 @@ class Call:
         say: Callable[[str], None] | None = None,
         environ: Mapping[str, str] | None = None,
         person: Person | None = None,
+        directory: str = "",
     ) -> None:
         self.store = store
         self.config = config
@@ -56,6 +60,7 @@ class Call:
         self.say = say or (lambda line: None)
         self.environ = environ or {}
         self.person = person
+        self.said_directory = directory
         self.problems: list[TeamsError] = []
 
     @property
@@ -72,6 +77,17 @@ class Call:
                 raise NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
             self.said_team = known[0]
         return self.said_team
+
+    @property
+    def directory(self) -> str:
+        """Where the caller is.
+
+        Raises:
+            InvalidValue: The directory was removed.
+        """
+        if not self.said_directory:
+            raise InvalidValue("the current directory is gone", "Change to one that exists.")
+        return self.said_directory
 
     @property
     def agent(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from teams_cli.caller import Caller
 from teams_cli.commands.call import Outcome
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.run_leaders import Ended
-    from teams_cli.surroundings import Surroundings
+    from teams_cli.runs.leaders import Ended
+    from teams_cli.runs.surroundings import Surroundings
 
 _RUN = """Run a workflow: spawn a team, create its tasks, start workers that claim and do them, and report.
 
@@ -54,15 +55,20 @@ def _run(
 ) -> Any:
     if harness != "shell":
         raise InvalidValue(f"there is no harness {harness!r} for workflows yet", "Use --harness shell, the default.")
-    from teams_cli.cli import progress, surroundings  # the one command that is live: it shows while it works
-
-    around = surroundings.of_this_process()
+    around = _surroundings(call)
     if report:
         report = _writable(around.path(report))
-    with progress.for_this_process() as shown:
+    assert call.person is not None
+    with call.person.progress() as shown:
         if resume:
             return _answer(_resumed(call, workflow, var, agents, report or "", around, shown))
         return _answer(_started(call, workflow, var, agents, report or "", around, shown))
+
+
+def _surroundings(call: Call) -> Surroundings:
+    from teams_cli.runs.surroundings import Surroundings
+
+    return Surroundings(call.environ, call.directory, sys.executable)
 
 
 def _writable(path: str) -> str:
@@ -82,16 +88,17 @@ def _started(
     around: Surroundings,
     shown: Any,
 ) -> Ended:
-    from teams_cli import runs, workflow_files
+    from teams_cli.runs import conduct
+    from teams_cli.workflows import files
 
     if not word:
         raise WrongUsage("say which workflow", "See `teams list-workflows`.")
-    path = workflow_files.find(word, around.directory)
-    workflow = workflow_files.read(path, call.config.agent)
+    path = files.find(word, around.directory)
+    workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
-    order = runs.Order(workflow, path, _variables(var), agents, team if source == "flag" else "", report)
-    caller = call.caller or Caller(runs.LEADER_NAME, config=call.config)
-    return runs.start(call.store, caller, order, around, shown)
+    order = conduct.Order(workflow, path, _variables(var), agents, team if source == "flag" else "", report)
+    caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
+    return conduct.start(call.store, caller, order, around, shown)
 
 
 def _resumed(
@@ -103,20 +110,20 @@ def _resumed(
     around: Surroundings,
     shown: Any,
 ) -> Ended:
-    from teams_cli import runs
+    from teams_cli.runs import conduct
 
     if var or agents is not None:
         raise WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
-    return runs.resume(call.store, call.caller, call.config, _interrupted_team(call, word), around, shown, report)
+    return conduct.resume(call.store, call.caller, call.config, _interrupted_team(call, word), around, shown, report)
 
 
 def _interrupted_team(call: Call, word: str | None) -> str:
-    from teams_cli import run_records
+    from teams_cli.runs import records
 
     if call.sources.get("team", ("", ""))[1] == "flag":
         return call.load_team().name
     name = os.path.basename(word or "").removesuffix(".md")
-    found = run_records.unfinished(call.store, name)
+    found = records.unfinished(call.store, name)
     if not found:
         raise NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
     if len(found) > 1:
@@ -135,7 +142,7 @@ def _variables(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _answer(ended: Ended) -> Any:
-    from teams_cli.steps import key_of
+    from teams_cli.runs.steps import key_of
 
     run = ended.run
     document = {
@@ -152,17 +159,17 @@ def _answer(ended: Ended) -> Any:
 
 
 def _list(call: Call) -> Any:
-    from teams_cli import workflow_files
+    from teams_cli.workflows import files
 
-    rows = [workflow_files.describe(path, call.problems) for path in workflow_files.listing(_here())]
+    rows = [files.describe(path, call.problems) for path in files.listing(call.directory)]
     return [row for row in rows if row]
 
 
 def _check(call: Call, workflow: str) -> Any:
-    from teams_cli import workflow_files
+    from teams_cli.workflows import files
 
-    path = workflow_files.find(workflow, _here())
-    found = workflow_files.read(path, call.config.agent)
+    path = files.find(workflow, call.directory)
+    found = files.read(path, call.config.agent)
     return {
         "name": found.name,
         "pattern": found.pattern,
@@ -172,12 +179,6 @@ def _check(call: Call, workflow: str) -> Any:
         "variables": {name: variable.default for name, variable in found.variables.items()},
         "agents": sum(agent.count for agent in found.agents),
     }
-
-
-def _here() -> str:
-    from teams_cli.cli import surroundings
-
-    return surroundings.of_this_process().directory
 
 
 COMMANDS = table(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import templates
 from teams_cli.names import HUMAN, RESERVED
 from teams_cli.roles import ALIASES, OPERATIONS
 from teams_cli.teams import LEADER, MANAGER, MEMBER
-from teams_cli.templates import RESULT
-from teams_cli.workflows import REPO
+from teams_cli.workflows import templates
+from teams_cli.workflows.model import REPO
+from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from teams_cli.shapes import RoleDefinition
-    from teams_cli.workflows import AgentTemplate, TaskTemplate, Workflow
+    from teams_cli.workflows.model import AgentTemplate, TaskTemplate, Workflow
 
     Place = tuple[str | int, ...]
     Problem = tuple[Place, str]

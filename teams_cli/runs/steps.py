@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import task_changes, tasks, templates
+from teams_cli import task_changes, tasks
 from teams_cli.caller import Caller
 from teams_cli.names import HUMAN
 from teams_cli.tasks import Task
-from teams_cli.templates import RESULT
+from teams_cli.workflows import templates
+from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from teams_cli.store.contract import Store
-    from teams_cli.workflows import TaskTemplate, Workflow
+    from teams_cli.workflows.model import TaskTemplate, Workflow
 
 STEP = "step"
 ITEM = "item"

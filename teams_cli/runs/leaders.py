@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import (
-    agents,
-    conditions,
-    crews,
-    hand_offs,
-    leases,
-    messages,
-    reports,
-    role_definitions,
-    run_records,
-    shell,
-    steps,
-    tasks,
-    teams,
-    templates,
-    workflow_checks,
-)
+from teams_cli import agents, conditions, leases, messages, role_definitions, tasks, teams
 from teams_cli.errors import NobodyThere, TeamsError
-from teams_cli.pace import paced
-from teams_cli.run_records import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED
-from teams_cli.workflows import REPO, Workflow
+from teams_cli.runs import crews, hand_offs, records, reports, shell, steps
+from teams_cli.runs.pace import paced
+from teams_cli.runs.records import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED
+from teams_cli.workflows import checks, templates
+from teams_cli.workflows.model import REPO, Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
     from teams_cli.caller import Caller
-    from teams_cli.run_records import Run
+    from teams_cli.runs.records import Run
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
-    from teams_cli.surroundings import Surroundings
     from teams_cli.tasks import Task
 
     class Progress(Protocol):
@@ -174,11 +160,7 @@ class Leader:
     def _skills(self, living: list[str]) -> list[set[str]]:
         users = self.caller.config.agent if self.caller.config else {}
         known = {**users, **self.workflow.roles}
-        return [
-            workflow_checks.skills_of(agent.role, agent.type, known)
-            for agent in self.run.agents
-            if agent.name in living
-        ]
+        return [checks.skills_of(agent.role, agent.type, known) for agent in self.run.agents if agent.name in living]
 
     def _unsettled(self) -> bool:
         return self._open(self._tasks(), [agent.name for agent in self.run.agents])
@@ -211,13 +193,13 @@ class Leader:
         run = self.run.having(status=status)
         text = reports.markdown(run, self.team, found, synthesis, self.troubles)
         reports.write(run.report, text)
-        run_records.settle(self.store, self.team, self.run, status)
+        records.settle(self.store, self.team, self.run, status)
         return Ended(self.team, run, found, text)
 
     def _give_up(self) -> None:
         try:
             leases.release_all(self.store, teams.load(self.store, self.team))
-            run_records.settle(self.store, self.team, self.run, INTERRUPTED)
+            records.settle(self.store, self.team, self.run, INTERRUPTED)
         except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
             return
         finally:

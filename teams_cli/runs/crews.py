@@ -7,14 +7,15 @@ import signal
 import subprocess
 import time
 
-from teams_cli import hand_offs, processes
+from teams_cli import processes
 from teams_cli.errors import StorageFailed
+from teams_cli.runs import hand_offs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.run_records import Assigned, Run
+    from teams_cli.runs.records import Assigned, Run
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
-    from teams_cli.surroundings import Surroundings
 
 _GRACE = 6.0
 _KILL = (("KILL", 2.0),)
@@ -29,7 +30,7 @@ class Worker:
         self.log = os.path.join(hand_offs.directory(store.place, team, "logs"), f"{self.name}.log")
         environment = surroundings.of_agent(store.place, team, self.name, assigned.type or assigned.role, self.mark)
         # -P: the repository must not be searched for modules of our names.
-        words = [surroundings.python, "-P", "-m", "teams_cli.worker", run.id, str(os.getpid())]
+        words = [surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.id, str(os.getpid())]
         try:
             with open(self.log, "wb") as log:
                 self.process = subprocess.Popen(

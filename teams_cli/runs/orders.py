@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from teams_cli import repositories, shell, templates, workflow_checks
 from teams_cli.errors import InvalidValue, TaskFailed
 from teams_cli.names import is_name
-from teams_cli.run_records import Assigned
+from teams_cli.runs import repositories, shell
+from teams_cli.runs.records import Assigned
 from teams_cli.teams import MANAGER, MEMBER
-from teams_cli.workflows import GIT_CHECKOUT, MAX_AGENTS, REPO, AgentTemplate, TaskTemplate, Workflow, checked_value
+from teams_cli.workflows import checks, templates
+from teams_cli.workflows.model import (
+    GIT_CHECKOUT,
+    MAX_AGENTS,
+    REPO,
+    AgentTemplate,
+    TaskTemplate,
+    Workflow,
+    checked_value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from teams_cli.surroundings import Surroundings
-    from teams_cli.workflow_checks import Roles
+    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.workflows.checks import Roles
 
 
 def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
@@ -92,8 +101,8 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
         raise InvalidValue(f"{len(kinds)} agents are more than the {MAX_AGENTS} allowed", "Use fewer: --agents N")
     everyone = {**roles, **workflow.roles}
     for task in workflow.tasks:
-        for wanted in workflow_checks.required(task):
-            if not workflow_checks.able(wanted, kinds, everyone):
+        for wanted in checks.required(task):
+            if not checks.able(wanted, kinds, everyone):
                 raise InvalidValue(
                     f"with {len(kinds)} agents nobody has {', '.join(wanted)}, which {task.id} requires",
                     f"Use more: --agents {sum(agent.count for agent in workflow.agents)}",

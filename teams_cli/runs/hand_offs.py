@@ -13,7 +13,7 @@ import os
 import shutil
 
 from teams_cli.errors import StorageFailed
-from teams_cli.steps import ITEM, key_of
+from teams_cli.runs.steps import ITEM, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import run_records, steps
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StorageFailed
+from teams_cli.runs import records, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.run_records import Run
+    from teams_cli.runs.records import Run
     from teams_cli.tasks import Task
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""
 _STATUS = {"completed": "completed", "failed": "FAILED", "pending": "not run", "in_progress": "not finished"}
 _HEADLINES = {
-    run_records.COMPLETED: "All tasks are completed.",
-    run_records.FAILED: "Something failed, and what waits for it was not run.",
-    run_records.INCOMPLETE: "Tasks are left that no worker was there to do.",
+    records.COMPLETED: "All tasks are completed.",
+    records.FAILED: "Something failed, and what waits for it was not run.",
+    records.INCOMPLETE: "Tasks are left that no worker was there to do.",
 }
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from teams_cli import workflow_checks
 from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
 from teams_cli.names import is_name
-from teams_cli.workflows import Workflow
+from teams_cli.workflows import checks
+from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from teams_cli.workflow_checks import Place, Problem, Roles
+    from teams_cli.workflows.checks import Place, Problem, Roles
 
 MAX_FILE = 1024 * 1024
 LOCAL = "workflows"
@@ -29,7 +29,7 @@ _SAID = {"extra_forbidden": "is no key of this", "missing": "is missing"}
 
 def shipped_directory() -> str:
     """Where the workflows that come with the program are: beside its source, or where installing put them."""
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     source = os.path.dirname(package)
     share = os.path.join("share", "teams-cli", "workflows")
     places = [os.path.join(base, share) for base in (sysconfig.get_path("data"), sys.prefix, source, _user_base())]
@@ -171,7 +171,7 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         except RecursionError:
             return None, [((), "is nested too deeply")]
         else:
-            return workflow, [*found, *workflow_checks.problems(workflow, ids, roles)]
+            return workflow, [*found, *checks.problems(workflow, ids, roles)]
     return None, found
 
 

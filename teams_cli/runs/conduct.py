@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import secrets
 
-from teams_cli import crews, leases, membership, roles, run_orders, run_records, steps, teams
+from teams_cli import leases, membership, roles, teams
 from teams_cli.caller import Caller
 from teams_cli.errors import AlreadyExists
-from teams_cli.run_leaders import Leader
-from teams_cli.run_records import RUN, Run
+from teams_cli.runs import crews, orders, records, steps
+from teams_cli.runs.leaders import Leader
+from teams_cli.runs.records import RUN, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from teams_cli.config import Config
-    from teams_cli.run_leaders import Ended, Progress
+    from teams_cli.runs.leaders import Ended, Progress
+    from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
-    from teams_cli.surroundings import Surroundings
-    from teams_cli.workflows import Workflow
+    from teams_cli.workflows.model import Workflow
 
 LEADER_NAME = "leader"
 
@@ -53,9 +54,9 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
     users = dict(caller.config.agent) if caller.config else {}
-    values = run_orders.variables(order.workflow, order.given, surroundings)
-    assigned = run_orders.staff(order.workflow, order.agents, caller.name, users)
-    items = run_orders.items(order.workflow, values, surroundings, progress.say)
+    values = orders.variables(order.workflow, order.given, surroundings)
+    assigned = orders.staff(order.workflow, order.agents, caller.name, users)
+    items = orders.items(order.workflow, values, surroundings, progress.say)
     team = _spawn(store, caller, order)
     draft = Run(
         workflow=order.workflow.name,
@@ -109,10 +110,10 @@ def resume(
         NotAllowed: The caller is neither its leader nor a task-manager nor the human.
         WrongState: The run is going on.
     """
-    run = run_records.of_team(store, team)
+    run = records.of_team(store, team)
     leader = Caller(run.leader, config=config)
     roles.require(store, team, caller or leader, "create-task", "run --resume")
-    run = run_records.take(store, team, run)
+    run = records.take(store, team, run)
     crews.reap(run)
     leases.release_all(store, teams.load(store, team))
     if reopened := steps.reopen_failed(store, team):

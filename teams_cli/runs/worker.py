@@ -1,5 +1,7 @@
-"""A worker without a model: `python -m teams_cli.worker RUN PARENT`, started by `teams run`, with its identity in the
-environment. It joins, claims what is ready, runs the task's command, and goes when all is settled or the parent gone.
+"""A worker without a model: `python -m teams_cli.runs.worker RUN PARENT`, started by `teams run`.
+
+Its identity is in the environment. It joins, claims what is ready, runs the task's command, and goes when all is settled
+or its parent is gone.
 """
 
 from __future__ import annotations
@@ -11,25 +13,11 @@ import sys
 import time
 from contextlib import suppress
 
-from teams_cli import (
-    agents,
-    claims,
-    conditions,
-    config,
-    hand_offs,
-    membership,
-    messages,
-    processes,
-    run_records,
-    shell,
-    steps,
-    task_changes,
-    tasks,
-    teams,
-)
+from teams_cli import agents, claims, conditions, config, membership, messages, processes, task_changes, tasks, teams
 from teams_cli.caller import Caller
 from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
-from teams_cli.pace import insist, paced
+from teams_cli.runs import hand_offs, records, shell, steps
+from teams_cli.runs.pace import insist, paced
 from teams_cli.store.files import FileStore
 
 TYPE_CHECKING = False
@@ -37,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FrameType
 
-    from teams_cli.run_records import Run
+    from teams_cli.runs.records import Run
     from teams_cli.tasks import Task
 
 _PARENT_DEATH_SIGNAL = 1
@@ -57,7 +45,7 @@ class Worker:
         self.environ = environ
         self.store = FileStore(root)
         self.team = environ["TEAMS_TEAM"]
-        self.run: Run = self.store.get(self.team, run_records.RUN, run)[0]
+        self.run: Run = self.store.get(self.team, records.RUN, run)[0]
         self.parent = parent
         self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(root))
 
