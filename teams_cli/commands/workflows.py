@@ -53,8 +53,6 @@ def _run(
     resume: bool,
     harness: str,
 ) -> Any:
-    if harness != "shell":
-        raise InvalidValue(f"there is no harness {harness!r} for workflows yet", "Use --harness shell, the default.")
     around = _surroundings(call)
     if report:
         report = _writable(around.path(report))
@@ -62,7 +60,7 @@ def _run(
     with call.person.progress() as shown:
         if resume:
             return _answer(_resumed(call, workflow, var, agents, report or "", around, shown))
-        return _answer(_started(call, workflow, var, agents, report or "", around, shown))
+        return _answer(_started(call, workflow, var, agents, report or "", harness, around, shown))
 
 
 def _surroundings(call: Call) -> Surroundings:
@@ -85,6 +83,7 @@ def _started(
     var: tuple[str, ...],
     agents: int | None,
     report: str,
+    harness: str,
     around: Surroundings,
     shown: Any,
 ) -> Ended:
@@ -96,7 +95,7 @@ def _started(
     path = files.find(word, around.directory)
     workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
-    order = conduct.Order(workflow, path, _variables(var), agents, team if source == "flag" else "", report)
+    order = conduct.Order(workflow, path, _variables(var), agents, team if source == "flag" else "", report, harness)
     caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
     return conduct.start(call.store, caller, order, around, shown)
 

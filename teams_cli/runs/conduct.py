@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 
-from teams_cli import leases, membership, roles, teams
+from teams_cli import harness, leases, membership, roles, teams
 from teams_cli.caller import Caller
 from teams_cli.errors import AlreadyExists
 from teams_cli.runs import crews, orders, records, steps
@@ -36,6 +36,7 @@ class Order:
         agents: int | None = None,
         team: str = "",
         report: str = "",
+        harness: str = "shell",
     ) -> None:
         self.workflow = workflow
         self.file = file
@@ -43,6 +44,7 @@ class Order:
         self.agents = agents
         self.team = team
         self.report = report
+        self.harness = harness
 
 
 def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings, progress: Progress) -> Ended:
@@ -53,6 +55,7 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
         AlreadyExists: There is a team of the name that was asked for.
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
+    harness.find(order.harness, caller.config)
     users = dict(caller.config.agent) if caller.config else {}
     values = orders.variables(order.workflow, order.given, surroundings)
     assigned = orders.staff(order.workflow, order.agents, caller.name, users)
@@ -66,6 +69,7 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
         items=items,
         agents=assigned,
         leader=caller.name,
+        harness=order.harness,
         mark=secrets.token_hex(8),
         report=order.report or os.path.join(store.place, "runs", team, "report.md"),
         started_at=teams.now(store),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from teams_cli.runs.records import Assigned, Run
     from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
+    from teams_cli.tasks import Task
 
 _GRACE = 6.0
 _KILL = (("KILL", 2.0),)
@@ -73,6 +74,9 @@ class Crew:
     def living(self) -> list[str]:
         """The names of the workers whose processes run."""
         return [worker.name for worker in self.workers if worker.runs()]
+
+    def call(self, found: list[Task]) -> None:
+        """Workers look for work themselves; nobody has to call them."""
 
     def fallen(self) -> list[Worker]:
         """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""

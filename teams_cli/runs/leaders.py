@@ -6,7 +6,7 @@ import os
 
 from teams_cli import agents, conditions, leases, messages, role_definitions, tasks, teams
 from teams_cli.errors import NobodyThere, TeamsError
-from teams_cli.runs import crews, hand_offs, records, reports, shell, steps
+from teams_cli.runs import agent_crews, crews, hand_offs, records, reports, shell, steps
 from teams_cli.runs.pace import paced
 from teams_cli.runs.records import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED
 from teams_cli.workflows import checks, templates
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from teams_cli.caller import Caller
+    from teams_cli.runs.agent_crews import AgentCrew
+    from teams_cli.runs.crews import Crew
     from teams_cli.runs.records import Run
     from teams_cli.runs.surroundings import Surroundings
     from teams_cli.store.contract import Store
@@ -58,7 +60,9 @@ class Leader:
         self.surroundings = surroundings
         self.progress = progress
         self.workflow = Workflow.model_validate(run.definition)
-        self.crew = crews.Crew()
+        self.crew: Crew | AgentCrew = crews.Crew()
+        if run.harness != "shell":
+            self.crew = agent_crews.AgentCrew(run.harness, caller, self.workflow.description)
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
@@ -138,6 +142,7 @@ class Leader:
         found = self._tasks()
         living = self.crew.living()
         self.progress.update(found, living)
+        self.crew.call(found)
         if any(task.status == "in_progress" for task in found):
             leases.release_all(self.store, teams.load(self.store, self.team))
             return False

@@ -41,6 +41,7 @@ class Run(Record):
     items: Object = field(default_factory=dict)
     agents: list[Assigned] = field(default_factory=list)
     leader: Name
+    harness: Name = "shell"
     mark: Word
     report: Text
     status: Word = RUNNING

@@ -1,7 +1,7 @@
 """A worker without a model: `python -m teams_cli.runs.worker RUN PARENT`, started by `teams run`.
 
-Its identity is in the environment. It joins, claims what is ready, runs the task's command, and goes when all is settled
-or its parent is gone.
+Its identity is in the environment. It joins, claims what is ready, runs the task's command, and goes when all is
+settled or its parent is gone.
 """
 
 from __future__ import annotations
