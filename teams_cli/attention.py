@@ -23,19 +23,19 @@ def payload(store: Store, team_name: str, caller: Caller | None) -> dict[str, An
     """
     shown = inboxes.read(store, team_name, caller, Selection(), [])
     assert caller is not None
-    others = _others(store, team_name, caller.name)
+    there = others(store, team_name, caller.name)
     output: dict[str, Any] = {}
     if not caller.is_human and agents.load(store, team_name, caller.name).status is None:
         output["hint"] = HINT
     output["you_are"] = caller.name
-    output["agents"] = others
+    output["agents"] = there
     output["messages"] = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
     state = {"status": "completed", "input": {"synthetic": True}, "output": output}
-    state["title"] = f"{len(others)} agent(s), {len(shown)} message(s)"
+    state["title"] = f"{len(there)} agent(s), {len(shown)} message(s)"
     return {"tool": "broadcast", "state": state}
 
 
-def _others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
+def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     """The other members in the order of joining, idle ones too."""
     team = teams.load(store, team_name)
     working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
@@ -46,5 +46,6 @@ def _others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
             session = sessions.find(store, team_name, other)
             busy = other in working or (session is not None and not session.ended)
             history = [entry.status for entry in agent.status_history]
-            found.append({"name": other, "status": agent.status, "idle": not busy, "statusHistory": history})
+            row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
+            found.append({**row, "worktree": session.worktree} if session and session.worktree else row)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, history, leases, tasks, teams
+from teams_cli import agents, history, leases, sessions, tasks, teams
 from teams_cli.errors import Conflict
 from teams_cli.roles import require
 from teams_cli.store.contract import update
@@ -40,7 +40,8 @@ def _refuse_busy(store: Store, team: Team) -> None:
     busy = [f"{task.id} ({task.owner})" for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS)]
     if busy:
         raise Conflict(f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force.")
-    running = [name for name in team.active_names() if _runs(store, team.name, name)]
+    started = {session.agent for session in sessions.of_team(store, team.name, []) if not session.ended}
+    running = sorted(started.union(name for name in team.active_names() if _runs(store, team.name, name)))
     if running:
         raise Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
 

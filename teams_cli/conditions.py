@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import inboxes, leases, plans, tasks, teams
+from teams_cli import inboxes, leases, plans, sessions, tasks, teams
 from teams_cli.errors import InvalidValue, WaitRanOut
 from teams_cli.tasks import FINISHED
 
@@ -123,10 +123,14 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
-    """The agent has no task in progress, or is no member any more."""
-    teams.find_recipient(teams.load(store, team), name)
+    """The agent has no task in progress, or is no member any more; if `teams` started it, its session has ended."""
+    if sessions.find(store, team, name) is None:
+        teams.find_recipient(teams.load(store, team), name)
 
     def look() -> dict[str, Any] | None:
+        session = sessions.current(store, team, name)
+        if session and not session.ended:
+            return None
         leases.release_all(store, teams.load(store, team))
         busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
         return None if busy else {"agent": name}

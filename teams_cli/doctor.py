@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, conditions, inboxes, leases, messages, plans, shutdowns, tasks, teams
+from teams_cli import (
+    agents,
+    conditions,
+    inboxes,
+    leases,
+    messages,
+    outputs,
+    plans,
+    sessions,
+    shutdowns,
+    tasks,
+    teams,
+)
 from teams_cli.errors import TeamsError
 
 TYPE_CHECKING = False
@@ -22,6 +34,8 @@ KINDS: tuple[Kind[Any], ...] = (
     messages.MESSAGE,
     plans.PLAN,
     shutdowns.SHUTDOWN,
+    sessions.SESSION,
+    outputs.OUTPUT,
 )
 
 

@@ -11,18 +11,34 @@ from teams_cli.records import Record, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from teams_cli.config import Config
     from teams_cli.shapes import HarnessInput, Ladder, Name, Object, Text, Word
 
 DEFAULT = "shell"
+_STRIPPED = ["TEAMS_*", "OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT"]
+_KEPT = ["*_API_KEY", "*_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_*", "CODEX_HOME", "OPENCODE_CONFIG*"]
+_NEVER_KEPT = (
+    "TEAMS_*",
+    "OPENCODE_TEAM_*",
+    "OPENCODE_AGENT_*",
+    # What git tells its hooks of their repository; the agent may work in another.
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+)
 _DIRECTORY = f"{os.path.dirname(__file__)}/profiles"
 
 
 class Profile(Record):
-    """One client. In the command lines `{prompt}`, `{session_id}` and `{agent}` are filled in word by word.
+    """One client. In the command lines `{prompt}`, `{session_id}`, `{agent}`, `{root}` (where the teams are kept) are
+    filled in word by word; `{hooks}` becomes the words that make the client call our hooks, in the dialect *hooks*.
 
     *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. *session_id*
     and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in one of its
@@ -41,8 +57,8 @@ class Profile(Record):
     interrupt: Ladder = field(default_factory=list)
     hooks: Word | None = None
     set: Object = field(default_factory=dict)
-    strip: list[Word] = field(default_factory=list)
-    keep: list[Word] = field(default_factory=list)
+    strip: list[Word] = field(default_factory=_STRIPPED.copy)
+    keep: list[Word] = field(default_factory=_KEPT.copy)
 
 
 def find(name: str, config: Config | None) -> Profile:
@@ -71,10 +87,15 @@ def embedded() -> list[str]:
     return sorted(name.removesuffix(".json") for name in os.listdir(_DIRECTORY) if name.endswith(".json"))
 
 
-def fill(words: list[str], values: Mapping[str, str]) -> list[str]:
-    """The command line, each word with the known names in it replaced; no shell looks at it."""
-    filled = []
+def fill(words: list[str], values: Mapping[str, str], hooks: Sequence[str] = ()) -> list[str]:
+    """The command line, each word with the known names in it replaced, and `{hooks}` by those words; no shell looks
+    at it.
+    """
+    filled: list[str] = []
     for word in words:
+        if word == "{hooks}":
+            filled += hooks
+            continue
         for name, value in values.items():
             if word == f"{{{name}}}":
                 word = value
@@ -92,14 +113,21 @@ def environment(profile: Profile, inherited: Mapping[str, str], own: Mapping[str
 
 
 def _foreign(key: str, profile: Profile) -> bool:
+    if any(fnmatchcase(key, pattern) for pattern in _NEVER_KEPT):
+        return True
     if any(fnmatchcase(key, pattern) for pattern in profile.keep):
         return False
     return any(fnmatchcase(key, pattern) for pattern in profile.strip)
 
 
+def is_preset(profile: Profile) -> bool:
+    """Whether the client takes the session id that it is given, instead of making one."""
+    return bool(profile.session_id.get("from", "preset") == "preset")
+
+
 def session_id_in(profile: Profile, printed: str) -> str | None:
     """The session id that the client printed, if it makes one itself."""
-    if profile.session_id.get("from", "preset") == "preset":
+    if is_preset(profile):
         return None
     return _first(_found(profile.session_id, printed))
 

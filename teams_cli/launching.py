@@ -1,4 +1,4 @@
-"""Starting agents, waking those that are idle, interrupting and stopping those that run."""
+"""Starting agents, and waking those that are idle."""
 
 from __future__ import annotations
 
@@ -9,35 +9,44 @@ from teams_cli import (
     conditions,
     harness,
     history,
+    logs,
     membership,
-    messages,
     names,
     processes,
+    resumes,
+    roles,
     sessions,
     settings,
     teams,
     text,
 )
 from teams_cli.caller import Caller
-from teams_cli.errors import AgentNotFound, Conflict, NotFound, WrongState
+from teams_cli.clock import seconds_since
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound
 from teams_cli.roles import require
 from teams_cli.sessions import SESSION, Session
 from teams_cli.store.contract import update
+from teams_cli.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from teams_cli.config import Config
-    from teams_cli.messages import Message
     from teams_cli.store.contract import Store
-    from teams_cli.teams import Team
+    from teams_cli.teams import Member, Team
 
 _DESCRIPTION = 50
+_STARTING = 30.0
+_KEEPER = "import sys; sys.path.append(sys.argv[1]); from teams_cli.keeper import main; main()"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Order:
-    """What is to be started: the prompt, and what was said of the agent."""
+    """What is to be started: the prompt, and what was said of the agent.
+
+    It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
+    """
 
     def __init__(
         self,
@@ -51,6 +60,7 @@ class Order:
         answer: str | None = None,
         directory: str = ".",
         environ: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.prompt = prompt
         self.agent = agent
@@ -59,8 +69,26 @@ class Order:
         self.type = type
         self.worktree = worktree
         self.answer = answer
-        self.directory = directory
+        self.directory = os.path.abspath(directory)
         self.environ = environ or {}
+        self.variables = variables
+
+    def check(self) -> None:
+        """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
+        text.checked(self.prompt, "prompt", text.MAX_RESULT)
+        if "\0" in self.prompt:
+            raise InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
+        if self.description is not None:
+            text.one_line(self.description, "description")
+        if self.agent is not None:
+            names.check_name(self.agent, "agent")
+        if not os.path.isdir(self.directory):
+            raise InvalidValue(f"there is no directory {self.directory}", "Make it first, or give another --cwd.")
+
+    @property
+    def about(self) -> str:
+        """The description; unless given, the beginning of the prompt."""
+        return self.description or " ".join(self.prompt.split())[:_DESCRIPTION]
 
 
 def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
@@ -73,7 +101,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order)
     """
     team = require(store, team_name, caller, "run-agent")
     assert caller is not None
-    return _start(store, team, caller, order, run=f"{team_name}-{os.urandom(6).hex()}", depth=1)
+    return _start(store, team, caller, order, _new_run(team_name), depth=1)
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
@@ -96,52 +124,74 @@ def spawn(store: Store, team_name: str, caller: Caller | None, order: Order) -> 
             f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
             "Do it yourself, or raise the setting max_depth.",
         )
-    run = own.run if own else f"{team_name}-{os.urandom(6).hex()}"
     if own and order.harness is None:
         order.harness = own.harness
-    return _start(store, team, caller, order, run, depth)
+    return _start(store, team, caller, order, own.run if own else _new_run(team_name), depth)
+
+
+def _new_run(team: str) -> str:
+    return f"{team}-{os.urandom(6).hex()}"
 
 
 def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, depth: int) -> Session:
     """Register the agent, so that it can be written to; then start its keeper."""
-    text.checked(order.prompt, "prompt", text.MAX_RESULT)
-    profile = order.harness or str(settings.value(team, "harness"))
-    harness.find(profile, caller.config)
-    asked = None if order.agent is None else Caller(order.agent, config=caller.config)
-    if order.agent is not None:
-        names.check_name(order.agent, "agent")
-        if team.find(order.agent):
-            raise Conflict(f"there is an agent {order.agent} already", "Choose another name, or leave it out.")
-    place = os.path.abspath(order.directory)
-    top = _repository(place) if order.worktree else ""
-    member, token = membership.join(store, team.name, asked, None, order.type, None, order.answer)
-    tree, branch = _worktree(store, team, member.agent_id, top) if top else (None, None)
-    now = teams.now(store)
-    session = Session(
-        agent=member.agent_id,
-        caller=caller.name,
-        run=run,
-        depth=depth,
-        harness=profile,
-        prompt=order.prompt,
-        description=order.description or order.prompt.strip().splitlines()[0][:_DESCRIPTION],
-        directory=tree or place,
-        worktree=tree,
-        branch=branch,
-        session_id=_new_uuid(),
-        created_at=now,
-        started_at=now,
-    )
-    store.create(team.name, SESSION, member.agent_id, session)
+    order.check()
+    profile = harness.find(order.harness or str(settings.value(team, "harness")), caller.config)
+    if order.agent and team.find(order.agent):
+        raise AlreadyExists(f"there is an agent {order.agent} already", "Choose another name, or leave it out.")
+    clear_away(store, team)
+    top = _repository(store, team, order) if order.worktree else ""
+    member, token = _join(store, team, caller, order)
+    try:
+        tree, branch = _worktree(store, team, member.agent_id, top) if top else (None, None)
+        now = teams.now(store)
+        draft = Session(
+            agent=member.agent_id,
+            caller=caller.name,
+            run=run,
+            depth=depth,
+            harness=profile.name,
+            prompt=order.prompt,
+            description=order.about,
+            directory=tree or order.directory,
+            variables=dict(order.variables) if order.variables else None,
+            worktree=tree,
+            branch=branch,
+            session_id=_new_uuid(),
+            session_known=harness.is_preset(profile) or None,
+            created_at=now,
+            started_at=now,
+        )
+        session, _ = store.create(team.name, SESSION, member.agent_id, draft.kept_by(os.getpid()))
+    except BaseException:
+        if sessions.find(store, team.name, member.agent_id) is None:
+            membership.leave(store, team.name, Caller(member.agent_id, token=token))
+        raise
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
-    start_keeper(store, team.name, session, caller.config, order.environ, token)
+    start_keeper(store, team.name, session, caller.config, order.environ)
     return session
 
 
-def _repository(place: str) -> str:
+def _join(store: Store, team: Team, caller: Caller, order: Order) -> tuple[Member, str]:
+    """Make the agent a member, as the leader's or its sibling's work, not its own."""
+    asked = None if order.agent is None else Caller(order.agent, config=caller.config)
+    role = roles.role_for(order.type, team, caller.config) if order.type else None
+    specialty = None if role else order.type
+    member, token = membership.join(
+        store, team.name, asked, role, specialty, answer=order.answer, started_by=caller.name
+    )
+    if member.started_by != caller.name:
+        raise AlreadyExists(f"there is an agent {member.agent_id} already", "Choose another name, or leave it out.")
+    return member, token
+
+
+def _repository(store: Store, team: Team, order: Order) -> str:
+    """The checkout to make a worktree of, looked at before anything is changed."""
     from teams_cli import worktrees
 
-    return worktrees.repository(place)
+    top = worktrees.repository(order.directory)
+    worktrees.refuse_stale(store.place, team.name, order.agent or membership.next_name(team), top)
+    return top
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str) -> tuple[str, str]:
@@ -156,40 +206,56 @@ def _new_uuid() -> str:
     return str(uuid4())
 
 
-def start_keeper(
-    store: Store,
-    team: str,
-    session: Session,
-    config: Config | None,
-    environ: Mapping[str, str],
-    token: str = "",
-) -> None:
+def clear_away(store: Store, team: Team) -> None:
+    """Let members leave whose launcher was killed before it started them: there is nobody behind them."""
+    for member in team.members:
+        if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
+            continue
+        if seconds_since(member.joined_at or team.created_at, store.now()) > _STARTING:
+            _remove(store, team.name, member.having(left_at=teams.now(store)))
+            history.note(store, team.name, member.agent_id, "member left", reason="it was never started")
+
+
+def _remove(store: Store, team: str, gone: Member) -> None:
+    update(store, team, TEAM, team, lambda found: found.with_member(gone))
+
+
+def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start the keeper of a session; if that can't be, the session has failed and its caller is told."""
-    profile = harness.find(session.harness, config)
-    own = {
-        "TEAMS_HOME": store.place,
-        "TEAMS_TEAM": team,
-        "TEAMS_AGENT_ID": session.agent,
-        processes.MARK: session.mark,
-        "OPENCODE_TEAM_NAME": team,
-        "OPENCODE_AGENT_ID": session.agent,
-    }
-    if token:
-        own["TEAMS_TOKEN"] = token
-    clean = harness.environment(profile, environ, own)
-    clean.pop(processes.MARK)  # the keeper is not one of those that it ends
-    clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    log = log_path(store, team, session.agent)
     try:
+        profile = harness.find(session.harness, config)
+        log = log_path(store, team, session.agent)
         os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
-        processes.start_detached([sys.executable, "-m", "teams_cli.keeper"], clean, log, "/")
-    except OSError as error:
+        words = [sys.executable, "-P", "-c", _KEEPER, _PACKAGE]
+        clean = harness.environment(profile, environ, _identity(store, team, session))
+        clean["PATH"] = _path(clean.get("PATH", os.defpath))
+        sessions.hand_on(store, team, session, processes.start_detached(words, clean, log, "/"))
+    except (OSError, InvalidValue) as error:
         sessions.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
 
 
+def _path(path: str) -> str:
+    """The search path; where it does not lead to `teams`, which the agent is to call, with our directory at its end."""
+    from shutil import which
+
+    own = os.path.dirname(sys.executable)
+    return path if which("teams", path=path) else f"{path}{os.pathsep}{own}"
+
+
+def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
+    """The variables that say who the agent is, under our names and those of OpenCode Teams."""
+    member = teams.load(store, team).find(session.agent)
+    name = member.agent_name if member and member.agent_name else session.agent
+    type = (member.agent_type or member.role) if member else "team-member"
+    own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}
+    both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
+    ours = {**both, "TEAMS_HOME": store.place, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    return {**(session.variables or {}), **ours}
+
+
 def log_path(store: Store, team: str, agent: str) -> str:
-    """Where the keeper and the client of the agent write what nobody else takes."""
-    return f"{store.place}/logs/{team}/{agent}.log"
+    """Where the keeper of the agent writes what nobody else takes."""
+    return logs.path_of(store, team, agent)
 
 
 def wake(
@@ -203,73 +269,14 @@ def wake(
 ) -> list[str]:
     """Resume those of the recipients of a stored message that are idle; their names."""
     woken = []
-    limit = int(settings.value(team, "max_resumes_per_hour"))
     for agent in recipients:
         session = sessions.current(store, team.name, agent) if team.member(agent) else None
-        if session and session.ended and sessions.reopen(store, team.name, agent, sender, limit, for_output):
-            again = sessions.find(store, team.name, agent)
-            assert again is not None
-            start_keeper(store, team.name, again, config, environ)
-            woken.append(agent)
+        if session and session.ended and sessions.waiting_numbers(store, team.name, session):
+            opened = resumes.reopen(store, team.name, agent, sender, for_output)
+            if opened:
+                start_keeper(store, team.name, opened, config, environ)
+                woken.append(agent)
     return woken
-
-
-def interject(
-    store: Store, team_name: str, caller: Caller | None, to: str, body: str, environ: Mapping[str, str]
-) -> Message:
-    """Stop what an agent is doing and give it the text as its next turn. Further ones queue until that is done.
-
-    Raises:
-        AgentNotFound: There is no such active member.
-        WrongState: It was not started by `teams`, so it can't be interrupted; the text is not sent.
-    """
-    team = require(store, team_name, caller, "interject", to)
-    assert caller is not None
-    agent = teams.find_recipient(team, to)
-    session = sessions.current(store, team_name, agent)
-    if session is None:
-        raise WrongState(
-            f"{agent} was not started by teams, so it can't be interrupted",
-            f"Write to it: teams send-message {agent} …",
-        )
-    message = messages.send(store, team_name, caller, agent, body)
-
-    def ask(found: Session) -> Session:
-        if found.state == "paused":
-            return found.having(state="done", resumes=[])
-        return found if found.ended else found.having(interjected=message.number)
-
-    after = update(store, team_name, SESSION, agent, ask)[1]
-    if after.ended:
-        wake(store, team, caller.config, [agent], caller.name, environ)
-    return message
-
-
-def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = 15.0) -> Session:
-    """End an agent and all its processes. Its caller is told; it is not resumed by messages any more.
-
-    Raises:
-        AgentNotFound: `teams` started no agent of that name.
-        Conflict: It did not end in time.
-    """
-    require(store, team_name, caller, "stop-agent", agent)
-    assert caller is not None
-    name = caller.name
-    session = sessions.current(store, team_name, agent)
-    if session is None:
-        raise AgentNotFound(f"teams started no agent {agent!r} in team {team_name}", "See `teams list-agents`.")
-    if session.ended:
-        return update(store, team_name, SESSION, agent, lambda found: found.having(outcome="stopped"))[1]
-    update(store, team_name, SESSION, agent, lambda found: found.having(stop_asked=name))
-    history.note(store, team_name, name, "agent stopped", agent=agent)
-
-    def ended() -> bool:
-        found = sessions.current(store, team_name, agent)
-        return found is not None and found.ended
-
-    if not conditions.sleep_until(store, team_name, ended, patience):
-        raise Conflict(f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents")
-    return sessions.current(store, team_name, agent) or session
 
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
@@ -281,8 +288,11 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
         look(found)
         return all(session.ended for session in found)
 
-    conditions.sleep_until(store, team, settled, None)
-    return found
+    while True:
+        conditions.sleep_until(store, team, settled, None)
+        sessions.linger(found)
+        if settled():
+            return found
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:

@@ -39,7 +39,7 @@ def end_marked(mark: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), 
     """End all processes that carry *mark*, with the signals of the ladder, each given its seconds."""
     for name, patience in ladder:
         send(mark, name)
-        if gone(mark, patience):
+        if gone(mark, patience, again=name == "KILL"):
             return
 
 
@@ -52,13 +52,15 @@ def send(mark: str, name: str) -> None:
             continue
 
 
-def gone(mark: str, patience: float) -> bool:
-    """Whether all processes that carry *mark* ended within *patience* seconds."""
+def gone(mark: str, patience: float, again: bool = False) -> bool:
+    """Whether all processes that carry *mark* ended within *patience* seconds; with *again*, kill those that come."""
     give_up = time.monotonic() + patience
     while any(marked(mark)):
         if time.monotonic() > give_up:
             return False
         time.sleep(0.02)
+        if again:
+            send(mark, "KILL")
     return True
 
 

@@ -3,31 +3,32 @@
     starting → running ⇄ waiting → done → starting → …
                                   ↘ paused
 
-One keeper process has the session from `running` on. It alone leaves `running` and `waiting`; whoever finds it gone
-settles the session as lost. Only one process gets a session out of `done`, so a session is never resumed twice.
+One process has the session all the time: first the one that starts it, then its keeper. The keeper alone leaves
+`running` and `waiting`; whoever finds it gone settles the session as lost. Only one process gets a session out of
+`done`, so a session is never resumed twice.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from teams_cli import agents, history, inboxes, messages, processes, teams
-from teams_cli.clock import boot_id, parse_rfc3339, seconds_since
+from teams_cli import agents, history, inboxes, logs, messages, outputs, processes, teams
+from teams_cli.clock import boot_id
 from teams_cli.errors import Conflict, NotFound, TeamsError
 from teams_cli.records import Record, field
 from teams_cli.store.contract import Kind, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
-    from teams_cli.shapes import Count, Name, Outcome, SessionState, Text, Time, Word
+    from teams_cli.shapes import Count, Name, Object, Outcome, SessionState, Text, Time, Word
     from teams_cli.store.contract import Store
 
-_GRACE = 30.0
-_RESUMES = 500
-_RESUMABLE = ("completed", "failed", "lost")
+_LINGER = 5.0
+_LOG_END = 2000
+_MESSAGE = 60_000
 
 
 class Resume(Record):
@@ -50,13 +51,16 @@ class Session(Record):
     prompt: Text
     description: Text
     directory: Text
+    variables: Object | None = None
     worktree: Text | None = None
     branch: Text | None = None
     state: SessionState = "starting"
     outcome: Outcome | None = None
+    outcome_before: Outcome | None = None
     generation: Count = 1
     turns: Count = 0
     session_id: Word
+    session_known: bool | None = None
     keeper_pid: Count | None = None
     keeper_started: Word | None = None
     keeper_boot: Word | None = None
@@ -64,12 +68,11 @@ class Session(Record):
     started_at: Time
     ended_at: Time | None = None
     exit_status: int | None = None
-    output: Text | None = None
     failure: Text | None = None
     interjected: Count = 0
     delivered: Count = 0
     stop_asked: Name | None = None
-    piped: bool = True
+    pause_asked: Text | None = None
     resumes: list[Resume] = field(default_factory=list)
 
     @property
@@ -78,9 +81,28 @@ class Session(Record):
         return self.state in ("done", "paused")
 
     @property
+    def interrupted(self) -> bool:
+        """Whether somebody interjected, and the text was not delivered yet."""
+        return self.interjected > self.delivered
+
+    @property
     def mark(self) -> str:
-        """What its processes carry in their environment."""
-        return f"{self.run}.{self.agent}"
+        """What the processes of its clients carry in their environment; those of the next generation another."""
+        return f"{self.run}.{self.agent}.{self.generation}"
+
+    def kept_by(self, pid: int) -> Session:
+        """The session in the hands of that process."""
+        started = agents.process_started(pid) or None
+        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=boot_id())
+
+    @property
+    def keeper_lives(self) -> bool:
+        """Whether the process that has the session, or had it last, is there; True where that can't be known."""
+        if self.keeper_pid is None or self.keeper_boot != boot_id():
+            return False
+        if not os.path.isdir("/proc/self"):
+            return not self.ended
+        return self.keeper_started is not None and agents.process_started(self.keeper_pid) == self.keeper_started
 
 
 SESSION: Kind[Session] = Kind("session", Session, key="agent")
@@ -97,15 +119,12 @@ def find(store: Store, team: str, agent: str) -> Session | None:
 def current(store: Store, team: str, agent: str) -> Session | None:
     """As `find`, but a session whose keeper is gone is settled as lost first."""
     session = find(store, team, agent)
-    if session is not None and is_lost(store, session):
-        return settle_lost(store, team, agent)
-    return session
+    return session if session is None else _settled(store, team, session)
 
 
 def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Session]:
     """All sessions, lost ones settled."""
-    found = [session for session, _ in store.scan(team, SESSION, problems)]
-    return [settle_lost(store, team, s.agent) if is_lost(store, s) else s for s in found]
+    return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
@@ -118,25 +137,36 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
     return sorted((s for s in of_team(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
-def is_lost(store: Store, session: Session) -> bool:
-    """Whether the session is going on by its file, and no keeper has it."""
-    if session.ended:
-        return False
-    if session.keeper_pid is None:
-        return seconds_since(session.started_at, store.now()) > _GRACE
-    if session.keeper_boot != boot_id():
-        return True
-    return agents.process_started(session.keeper_pid) != session.keeper_started
+def is_lost(session: Session) -> bool:
+    """Whether the session is going on by its file, and no process has it."""
+    return not session.ended and not session.keeper_lives
+
+
+def _settled(store: Store, team: str, session: Session) -> Session:
+    """The session, settled if it is lost. On a disk that can't be written it stays until somebody can."""
+    if not is_lost(session):
+        return session
+    try:
+        return settle_lost(store, team, session.agent)
+    except TeamsError:
+        return session
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
     """End a session whose keeper is gone: end what the client left, and tell the caller, once."""
-    session = find(store, team, agent)
-    if session is None or not is_lost(store, session):
-        assert session is not None
+    session, _ = store.get(team, SESSION, agent)
+    if not is_lost(session):
         return session
     processes.end_marked(session.mark, (("KILL", 2.0),))
-    return finish(store, team, session, "lost", "its keeper was killed; what it did until then is in its log")
+    said = logs.end_of_turn(store, team, agent, session.turns, _LOG_END)
+    return finish(store, team, session, "lost", f"its keeper was killed{': ' + said if said else ''}")
+
+
+def linger(found: list[Session]) -> None:
+    """Wait until the keepers of sessions that are done are gone: the last that they do is to resume others."""
+    give_up = time.monotonic() + _LINGER
+    while any(s.ended and s.keeper_lives for s in found) and time.monotonic() < give_up:
+        time.sleep(0.005)
 
 
 def finish(
@@ -157,19 +187,19 @@ def finish(
     def settle(found: Session) -> Session:
         if found.ended or found.generation != session.generation or found.outcome:
             return found
-        return found.having(outcome=outcome, failure=failure, output=output, exit_status=exit_status)
+        return found.having(outcome=outcome, failure=failure, exit_status=exit_status)
 
     def end(found: Session) -> Session:
         if found.ended or found.generation != session.generation:
             return found
-        nobody: dict[str, None] = {"keeper_pid": None, "keeper_started": None, "keeper_boot": None}
-        return found.having(state="done", ended_at=teams.now(store), **nobody)
+        return found.having(state="paused" if found.pause_asked else "done", ended_at=teams.now(store))
 
+    if output is not None:
+        outputs.keep(store, team, session.agent, session.generation, output)
     settled = update(store, team, SESSION, session.agent, settle)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    if settled.piped:
-        pipe(store, team, settled)
+    pipe(store, team, settled)
     before, after = update(store, team, SESSION, session.agent, end)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
@@ -177,22 +207,25 @@ def finish(
 
 
 def pipe(store: Store, team: str, session: Session) -> None:
-    """Send the caller the output of the session, as a message from the agent."""
+    """Send the caller the output of the session, or why there is none, as a message from the agent."""
     if session.outcome == "completed":
-        body = session.output if (session.output or "").strip() else f"Agent {session.agent} completed."
+        said = outputs.find(store, team, session.agent) or ""
+        body = said if said.strip() else f"Agent {session.agent} completed."
+    elif session.outcome == "stopped":
+        body = f"Agent {session.agent} was stopped: {session.failure}"
     else:
-        body = f"Agent {session.agent} {session.outcome}: {session.failure}"
-    limited = _within_message(body or "", session.agent)
-    uid = f"output-{session.agent}-{session.generation}"
+        body = f"Agent {session.agent} failed: {session.failure}"
+    # A name may be as long as a uid, so the number goes into a part of its own.
+    uid = f"{session.agent}~output-{session.generation}"
+    limited = _within_message(body, session.agent)
     messages.notify(store, team, session.caller, limited, uid, "output", session.agent)
 
 
 def _within_message(body: str, agent: str) -> str:
     """The body, or its beginning and where the rest is: an output may be longer than a message."""
-    limit = 60_000
-    if len(body.encode()) <= limit:
+    if len(body.encode()) <= _MESSAGE:
         return body
-    start = body.encode()[:limit].decode(errors="ignore")
+    start = body.encode()[:_MESSAGE].decode(errors="ignore")
     return f"{start}\n[{len(body) - len(start)} more characters: teams recall {agent} --output]"
 
 
@@ -204,82 +237,41 @@ def take(store: Store, team: str, agent: str) -> Session:
     """
 
     def change(session: Session) -> Session:
-        if session.state != "starting" or session.keeper_pid is not None:
+        if session.state != "starting":
             raise Conflict(f"the session of {agent} is {session.state}", "It has a keeper already.")
-        return session.having(
-            state="running",
-            keeper_pid=os.getpid(),
-            keeper_started=agents.process_started(os.getpid()),
-            keeper_boot=boot_id(),
-        )
+        return session.kept_by(os.getpid()).having(state="running")
 
     return update(store, team, SESSION, agent, change)[1]
 
 
-def reopen(store: Store, team: str, agent: str, by: str, limit: int, for_output: bool = False) -> bool:
-    """Get an idle session out of `done`, for a message from *by*; whether this process did, and so starts a keeper.
+def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
+    """Give a session that is starting into the hands of the process that will be its keeper."""
 
-    A stopped agent stays so; one that failed is not resumed by the output of what it started.
+    def change(found: Session) -> Session:
+        if found.state != "starting" or found.generation != session.generation:
+            return found
+        return found.kept_by(pid)
 
-    When the same two resumed each other more than *limit* times within an hour, the session is paused instead, and
-    the leader is told.
-    """
-    won: list[str] = []
-
-    def change(session: Session) -> Session:
-        won.clear()
-        if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
-            return session
-        if reason := too_often(store, session, by, limit):
-            won.append(reason)
-            return session.having(state="paused", failure=reason)
-        won.append("starting")
-        return session.having(
-            state="starting",
-            generation=session.generation + 1,
-            started_at=teams.now(store),
-            outcome=None,
-            failure=None,
-            output=None,
-            stop_asked=None,
-        )
-
-    try:
-        update(store, team, SESSION, agent, change)
-    except NotFound:
-        return False
-    if won and won != ["starting"]:
-        tell_paused(store, team, agent, won[0])
-    return won == ["starting"]
+    update(store, team, SESSION, session.agent, change)
 
 
-def too_often(store: Store, session: Session, by: str, limit: int) -> str:
-    """Why the session shall not be resumed once more: *by* did *limit* times within an hour, or all did ten times that.
+def lapse(store: Store, team: str, session: Session) -> None:
+    """End a generation that found nothing to do, as if it had not been."""
 
-    Empty while it may. Agents that answer each other without end cost money and get nowhere.
-    """
-    lately = [resume.by for resume in session.resumes if seconds_since(resume.at, store.now()) < 3600]
-    if lately.count(by) >= limit:
-        return f"{by} resumed it {limit} times within an hour"
-    return f"it was resumed {len(lately)} times within an hour" if len(lately) >= 10 * limit else ""
+    def change(found: Session) -> Session:
+        if found.ended or found.generation != session.generation:
+            return found
+        return found.having(state="done", outcome=found.outcome_before)
 
-
-def resumed(session: Session, senders: Iterable[str], at: str) -> Session:
-    """The session with one more turn for the messages of these."""
-    return session.having(resumes=[*session.resumes, *(Resume(at=at, by=name) for name in senders)][-_RESUMES:])
+    update(store, team, SESSION, session.agent, change)
 
 
-def pause(store: Store, team: str, agent: str, reason: str) -> None:
-    """Let the session rest, keeping its mail, until somebody interjects; tell the leader."""
-    update(store, team, SESSION, agent, lambda s: s.having(state="paused", failure=reason, keeper_pid=None))
-    tell_paused(store, team, agent, reason)
-
-
-def tell_paused(store: Store, team: str, agent: str, reason: str) -> None:
-    leader = teams.load(store, team).leader
-    body = f"{agent} is paused: {reason}. `teams interject {agent} TEXT` lets it go on."
-    messages.notify(store, team, leader, body, f"paused-{agent}-{parse_rfc3339(teams.now(store)):%Y%m%d%H%M}")
-    history.note(store, team, agent, "session paused", reason=reason)
+def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
+    """The numbers of the messages that the next turn is for: the unread ones, and an interjection in any case."""
+    numbers = set(inboxes.unread(store, team, session.agent))
+    if session.interrupted:
+        numbers.add(session.interjected)
+    return sorted(numbers)
 
 
 def unfinished(store: Store, team: str, agent: str) -> list[str]:
@@ -294,10 +286,10 @@ def unfinished(store: Store, team: str, agent: str) -> list[str]:
 
 def describe(session: Session, row: dict[str, Any]) -> None:
     """Add to the row of a listed agent what its session says."""
-    if session.outcome == "stopped":
+    if session.outcome == "stopped" and session.ended:
         row["state"] = "stopped"
-    elif session.ended and row["state"] == "stale":  # it ended as it should: nothing is to be heard of it
-        row["state"] = "idle"
+    elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
+        row["state"] = "idle" if session.ended else "active"
     row["session"] = {
         key: value
         for key, value in session.to_json().items()

@@ -24,6 +24,14 @@ def _time(text: str) -> str:
     return text
 
 
+def _rung(pair: list[Any]) -> list[Any]:
+    signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
+    seconds = pair[1] if len(pair) == 2 else -1
+    if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:
+        raise ValueError(f"is not a signal ({', '.join(signals)}) and the seconds that it is given")
+    return pair
+
+
 def _unicode(text: str) -> str:
     text.encode()
     return text
@@ -68,7 +76,7 @@ RoleTable = dict[Name, RoleDefinition]
 SettingTable = dict[Word, bool | int | float | str]
 HarnessTable = dict[Name, Object]
 HarnessInput = Literal["prompt", "messages"]
-Ladder = list[tuple[Word, Seconds]]
+Ladder = list[Annotated[list[Any], AfterValidator(_rung)]]
 SessionState = Literal["starting", "running", "waiting", "done", "paused"]
 Outcome = Literal["completed", "failed", "stopped", "lost"]
 QuestionId = Annotated[str, StringConstraints(pattern=r"^ask-[1-9][0-9]{0,11}\z")]

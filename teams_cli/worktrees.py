@@ -12,7 +12,7 @@ def repository(directory: str) -> str:
     """The top of the git checkout that holds *directory*.
 
     Raises:
-        InvalidValue: It is in none.
+        InvalidValue: It is in none, or nothing was committed yet.
     """
     done = _git(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
@@ -20,7 +20,32 @@ def repository(directory: str) -> str:
             f"{directory} is in no git repository, so there is nothing to make a worktree of",
             "Go to a checkout, or leave out --worktree.",
         )
-    return done.stdout.strip()
+    top = done.stdout.removesuffix("\n")
+    if _git(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
+        raise InvalidValue(f"{top} has no commit yet, so there is nothing to branch off", "Commit something first.")
+    return top
+
+
+def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
+    """The path and the branch of the agent's worktree."""
+    return f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
+
+
+def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
+    """Leave alone what is there from another time.
+
+    Raises:
+        AlreadyExists: There is a worktree or a branch of that name, with somebody's work in it.
+    """
+    path, branch = place_of(root, team, agent)
+    if os.path.lexists(path):
+        raise AlreadyExists(
+            f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
+        )
+    if _git(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
+        raise AlreadyExists(
+            f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
+        )
 
 
 def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
@@ -30,11 +55,8 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
         AlreadyExists: There is one of that name, with somebody's work in it.
         StorageFailed: git did not make it.
     """
-    path, branch = f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
-    if os.path.lexists(path):
-        raise AlreadyExists(
-            f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
-        )
+    refuse_stale(root, team, agent, top)
+    path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     done = _git(top, "worktree", "add", "--quiet", "-b", branch, path)
     if done.returncode != 0:
@@ -43,7 +65,15 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def _git(directory: str, *words: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(["git", "-C", directory, *words], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise InvalidValue(f"git can't be run: {error.strerror}", "Install git, or leave out --worktree.") from None
+    """Run git there, whatever repository the environment speaks of: a hook's is not the agent's."""
+    unset = [word for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE") for word in ("-u", name)]
+    done = subprocess.run(
+        ["env", *unset, "git", "-C", directory, *words],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+    )
+    if done.returncode in (126, 127):
+        raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or leave out --worktree.")
+    return done

@@ -31,6 +31,10 @@ def main() -> NoReturn:
 
 def run(words: list[str]) -> int:
     """Run one command; its exit status."""
+    if words[:1] == ["hook"] and not {"--help", "-h"}.intersection(words):
+        from teams_cli.cli import hook
+
+        return hook.main(words[1:])
     as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
     try:
         return _run(words)
@@ -81,6 +85,11 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     status = 0
     if isinstance(answer, Outcome):
         answer, status = answer.document, answer.status
+    if isinstance(answer, Stream) and answer.live and not as_json and output.is_fancy(sys.stdout):
+        from teams_cli.cli import live
+
+        live.show(answer.parts, sys.stdout)
+        return status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
         streams.written(partial(output.answer, command.name, part, as_json, sys.stdout))
     return status

@@ -32,7 +32,7 @@ def answer(name: str, document: Any, as_json: bool, out: TextIO) -> None:
     for part in parts(name, document):
         if isinstance(part, str):
             out.write(safe(part) + "\n")
-        elif _fancy(out):
+        elif is_fancy(out):
             _table(part, out)
         else:
             out.write("".join(safe(line) + "\n" for line in _aligned(part)))
@@ -64,7 +64,8 @@ def _spelt(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _fancy(out: TextIO) -> bool:
+def is_fancy(out: TextIO) -> bool:
+    """Whether tables and colour may go there."""
     return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
@@ -84,15 +85,25 @@ def _table(table: Table, out: TextIO) -> None:
     if not table.rows:
         out.write(table.empty + "\n" if table.empty else "")
         return
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
+
+    Console(file=out, highlight=False).print(drawn(table))
+
+
+def drawn(table: Table, compact: bool = False) -> Any:
+    """The table as rich draws it; *compact*, with one line a row; nothing where there are no rows."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(*table.columns, box=SIMPLE_HEAD, header_style="bold")
+    if not table.rows:
+        return table.empty
+    shown = RichTable(box=None if compact else SIMPLE_HEAD, header_style="dim" if compact else "bold")
+    for column in table.columns:
+        shown.add_column(column, no_wrap=compact, overflow="ellipsis" if compact else "fold")
     for row in table.rows:
         shown.add_row(*(Text(safe(_line(cell)), style=_STYLES.get(cell, "")) for cell in row))
-    Console(file=out, highlight=False).print(shown)
+    return shown
 
 
 _STYLES = {
@@ -104,4 +115,5 @@ _STYLES = {
     "active": "green",
     "stale": "red",
     "stopped": "dim",
+    "lost": "red",
 }

@@ -51,7 +51,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "plans",
     ),
     "Workflows": dict.fromkeys(["run", "list-workflows", "check-workflow"], "workflows"),
-    "Inspect": dict.fromkeys(["history", "doctor", "set", "settings", "version"], "inspection"),
+    "Connect": dict.fromkeys(["hook", "install", "uninstall"], "connection"),
+    "Inspect": {"watch": "watching"} | dict.fromkeys(["history", "doctor", "set", "settings", "version"], "inspection"),
 }
 
 INDEX = {name: module for commands in GROUPS.values() for name, module in commands.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, inboxes, launching, sessions, teams
+from teams_cli import agents, inboxes, interruptions, launching, outputs, sessions, teams
 from teams_cli.commands.call import Outcome
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import AgentNotFound, NotFinished
@@ -66,8 +66,8 @@ def _run(
     told: dict[str, str] = {}
     found = launching.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
     first = next(session for session in found if session.agent == started.agent)
-    _settle_output(call, first)
-    document = {**_shown(first), "agents": [_summary(call, session) for session in found]}
+    settle_output(call, first)
+    document = {**shown(call, first), "agents": [_summary(call, session) for session in found]}
     return Outcome(document, 0 if first.outcome == "completed" else 1)
 
 
@@ -80,7 +80,7 @@ def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
             call.say(f"{session.agent}: {state} ({session.description})")
 
 
-def _settle_output(call: Call, session: Session) -> None:
+def settle_output(call: Call, session: Session) -> None:
     """The output was printed: it is no news in the caller's inbox any more."""
     for message in inboxes.outputs_of(call.store, call.team, session.caller, session.agent):
         inboxes.settle(call.store, call.team, session.caller, {message.number})
@@ -113,8 +113,8 @@ def _spawn(
     if not wait:
         return _started(started)
     done = launching.wait_for(call.store, call.team, started.agent)
-    _settle_output(call, done)
-    return Outcome(_shown(done), 0 if done.outcome == "completed" else 1)
+    settle_output(call, done)
+    return Outcome(shown(call, done), 0 if done.outcome == "completed" else 1)
 
 
 def _started(session: Session) -> dict[str, Any]:
@@ -124,11 +124,12 @@ def _started(session: Session) -> dict[str, Any]:
 _STARTED = ("agent", "caller", "harness", "description", "directory", "worktree", "branch", "state", "depth")
 
 
-def _shown(session: Session) -> dict[str, Any]:
+def shown(call: Call, session: Session) -> dict[str, Any]:
+    """How the agent ended and what came out, as JSON."""
     return {
         "agent": session.agent,
         "outcome": session.outcome or session.state,
-        "output": session.output,
+        "output": outputs.find(call.store, call.team, session.agent) if session.ended else None,
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
@@ -148,11 +149,11 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _interject(call: Call, to: str, text: str) -> Any:
-    return launching.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
+    return interruptions.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
 
 
 def _stop(call: Call, to: str) -> Any:
-    return _shown(launching.stop(call.store, call.team, call.caller, to))
+    return shown(call, interruptions.stop(call.store, call.team, call.caller, to))
 
 
 def _recall(call: Call, of: str | None, output: bool) -> Any:
@@ -175,7 +176,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
         return {**row, "state": None}
     row["state"] = (session.outcome or session.state) if session.ended else "active"
     if output:
-        row.update(output=session.output, failure=session.failure)
+        row.update(output=outputs.find(call.store, call.team, name), failure=session.failure)
     return row
 
 
@@ -210,9 +211,9 @@ COMMANDS = table(
         _interject,
         _TO,
         argument("TEXT", "What to tell it.", name="text", text=True),
-        doc=launching.interject,
+        doc=interruptions.interject,
     ),
-    Command("stop-agent", _stop, _TO, doc=launching.stop),
+    Command("stop-agent", _stop, _TO, doc=interruptions.stop),
     Command(
         "recall",
         _recall,

@@ -127,10 +127,11 @@ class Outcome:
 
 
 class Stream:
-    """An answer that comes in parts, each as soon as it is there."""
+    """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last."""
 
-    def __init__(self, parts: Iterator[dict[str, Any]]) -> None:
+    def __init__(self, parts: Iterator[dict[str, Any]], live: bool = False) -> None:
         self.parts = parts
+        self.live = live
 
 
 def public(team: Team) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import timedelta
 
-from teams_cli import __version__, conditions, config, doctor, history, settings, teams
+from teams_cli import __version__, conditions, config, doctor, history, installation, settings, teams
 from teams_cli.clock import parse_rfc3339
 from teams_cli.commands.call import Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -29,7 +30,8 @@ a JSON object on a line of its own.
 _DOCTOR = """Look for what is wrong: damaged files, missing blockers, circles, claims that are over, leftovers.
 
 With --fix, mend what can be mended without losing anything: damaged files are moved to `quarantine`, never changed.
-The exit status is 1 while there are problems.
+With --client, look instead whether that client is there and our hooks answer in it; with --turn as well, have it take
+one short turn, which asks its model, and see whether a hook fires. The exit status is 1 while there are problems.
 """
 _SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
 
@@ -76,8 +78,13 @@ def _moment(word: str, now: datetime) -> datetime:
         raise InvalidValue(f"{word!r} is no time", "Write 2026-01-25T23:00:00Z, or 90s, 10m, 2h, 1d.") from None
 
 
-def _doctor(call: Call, fix: bool) -> Any:
-    found = doctor.examine(call.store, fix)
+def _doctor(call: Call, fix: bool, client: str | None, turn: bool) -> Any:
+    if client:
+        from teams_cli import client_checks
+
+        found = list(client_checks.examine(client, call.config, call.environ, os.getcwd(), turn))
+    else:
+        found = doctor.examine(call.store, fix)
     bad = any(finding["level"] == "problem" for finding in found)
     return Outcome({"root": call.store.place, "healthy": not bad, "findings": found}, 1 if bad else 0)
 
@@ -120,7 +127,16 @@ COMMANDS = table(
         doc=_HISTORY,
         changes=False,
     ),
-    Command("doctor", _doctor, switch("--fix", "Mend what can be mended."), doc=_DOCTOR, in_team=False, changes=False),
+    Command(
+        "doctor",
+        _doctor,
+        switch("--fix", "Mend what can be mended."),
+        option("--client", "Look at this client instead.", choices=installation.CLIENTS),
+        switch("--turn", "Have the client take a turn."),
+        doc=_DOCTOR,
+        in_team=False,
+        changes=False,
+    ),
     Command(
         "set",
         _set,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, attention, conditions, inboxes, messages, sessions, tasks
+from teams_cli import agents, attention, conditions, inboxes, messages, sessions, views
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import WrongUsage
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.inboxes import Selection
 from teams_cli.names import HUMAN, number_of
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.teams import Team
 
 _LIST = """List the members: role, status line and its history, state, unread messages, when last seen.
 
-`state` is active (has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process is gone)
-or stopped (shut down). `queueDepth` counts unread messages.
+`state` is active (runs, or has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process
+is gone) or stopped (shut down). `queueDepth` counts unread messages.
 """
 _ACK = """Mark messages as handled without an answer, so that they are shown no more.
 
@@ -78,7 +79,11 @@ def _read(
         return inboxes.read(call.store, call.team, call.caller, selection, call.problems, peek)
 
     def sleep(ready: Any, timeout: float) -> bool:
-        return conditions.sleep_until(call.store, call.team, ready, timeout)
+        def look() -> bool:
+            sessions.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
+            return bool(ready())
+
+        return conditions.sleep_until(call.store, call.team, look, timeout)
 
     return inboxes.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)
 
@@ -95,14 +100,26 @@ def _ack(call: Call, message: list[str]) -> Any:
 
 def _list(call: Call) -> Any:
     team = call.load_team()
-    started = {session.agent: session for session in sessions.of_team(call.store, team.name, call.problems)}
-    working = {task.owner or "" for task in tasks.labelled(call.store, team.name, tasks.IN_PROGRESS)}
-    working |= {name for name, session in started.items() if not session.ended}
-    rows = agents.listing(call.store, team, working, call.problems)
-    for row in rows:
-        if row["name"] in started:
-            sessions.describe(started[row["name"]], row)
+    rows = views.agent_rows(call.store, team, call.problems)
+    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
+        rows = views.agent_rows(call.store, _cleared(call, team), call.problems)
     return {"self": call.caller.name if call.caller else None, "agents": rows}
+
+
+def _is_started(team: Team, name: str) -> bool:
+    member = team.find(name)
+    return member is not None and member.started_by is not None
+
+
+def _cleared(call: Call, team: Team) -> Team:
+    """The team without those that somebody was about to start when it was killed, if that can be written."""
+    from teams_cli import launching
+
+    try:
+        launching.clear_away(call.store, team)
+    except TeamsError:
+        return team
+    return call.load_team()
 
 
 def _attend(call: Call) -> Any:

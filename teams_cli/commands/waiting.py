@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import conditions
+from teams_cli import conditions, sessions
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import WrongUsage
 
@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.sessions import Session
 
 _WAIT = """Block until something is so, and say what came of it: a task is finished, all tasks are settled, an agent
 has nothing in progress, a plan is decided, or a message for you is there.
+
+Of an agent that was started, the end of its session is waited for, and its output printed.
 
 Tasks are settled when none is in progress and every pending one waits for one that failed or was cancelled.
 
@@ -45,7 +48,18 @@ def _wait(
         condition, what = conditions.message_there(store, team, call.agent), "a message"
     else:
         condition, what = conditions.all_settled(store, team), "the end of all tasks"
-    return conditions.wait(store, team, condition, timeout, what)
+    found = conditions.wait(store, team, condition, timeout, what)
+    session = sessions.find(store, team, of) if of is not None else None
+    return found if session is None else _collected(call, session)
+
+
+def _collected(call: Call, session: Session) -> Any:
+    """How an agent that was started ended; for whom its output is, has it now."""
+    from teams_cli.commands import agents
+
+    if call.caller and call.caller.name == session.caller:
+        agents.settle_output(call, session)
+    return agents.shown(call, session)
 
 
 COMMANDS = table(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _run(done: dict[str, Any]) -> Parts:
     if "state" in done:
         return _started(done)
-    lines = _ended(done)
+    lines = ended(done)
     if len(done.get("agents", ())) > 1:
         lines += ["", *(line for agent in done["agents"] for line in _summary(agent))]
     return lines
@@ -27,7 +27,8 @@ def _started(session: dict[str, Any]) -> Parts:
     return [f"{session['agent']}: started{tree} ({session['description']})"]
 
 
-def _ended(done: dict[str, Any]) -> Parts:
+def ended(done: dict[str, Any]) -> Parts:
+    """How an agent ended, and what came out."""
     if done["outcome"] == "completed":
         return [(done["output"] or "").rstrip("\n") or f"{done['agent']}: completed without output"]
     return present(f"{done['agent']}: {done['outcome']}: {done['failure']}", done["output"])
@@ -52,7 +53,7 @@ SHOW = {
     "run-agent": _run,
     "spawn": _run,
     "interject": lambda message: [f"{message['id']}: interjected to {message['to']}"],
-    "stop-agent": _ended,
+    "stop-agent": ended,
     "recall": _recalled,
     "before-complete": lambda done: [f"{done['agent']}: may finish"],
 }

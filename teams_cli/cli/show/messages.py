@@ -48,7 +48,15 @@ def _agents(found: dict[str, Any]) -> Parts:
         ]
         for agent in found["agents"]
     ]
-    return [Table(["agent", "role", "state", "unread", "last seen", "status"], rows, "no agents")]
+    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in found["agents"]]
+    return [
+        Table(["agent", "role", "state", "unread", "last seen", "status"], rows, "no agents"),
+        *(f"{name} works in {tree}" for name, tree in trees if tree),
+    ]
+
+
+def _tree(agent: dict[str, Any]) -> str:
+    return f" (in {agent['worktree']})" if "worktree" in agent else ""
 
 
 def _attention(payload: dict[str, Any]) -> Parts:
@@ -57,7 +65,7 @@ def _attention(payload: dict[str, Any]) -> Parts:
     lines: Parts = [state["title"]]
     lines += [output["hint"]] if "hint" in output else []
     for agent in output["agents"]:
-        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}")
+        lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
     for message in output["messages"]:
         body = "\n".join(f"| {line}" for line in message["content"].splitlines())
         lines.append(f'#{message["id"]}\n[From agent "{message["from"]}"]:\n{body}')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli.cli.show.agents import ended
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -16,6 +18,8 @@ def _waited(found: dict[str, Any]) -> list[str | Table]:
         return [f"{found['plan']['id']}: {found['plan']['status']}"]
     if "unread" in found:
         return [f"unread: {', '.join(found['unread'])}"]
+    if "outcome" in found:
+        return ended(found)
     if "agent" in found:
         return [f"{found['agent']}: nothing in progress"]
     counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"

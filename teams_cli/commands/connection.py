@@ -1,0 +1,103 @@
+"""Commands that connect agent clients: their hooks, and the settings that make them call those."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from teams_cli import hook_settings, installation
+from teams_cli.commands.declaration import Command, argument, switch, table
+from teams_cli.errors import InvalidValue, WrongUsage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+    from teams_cli.installation import Change, Place
+
+_HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its dialect on standard output.
+
+After a tool call that is the unread mail, once; at the start who is there; at the end why it is too early to stop.
+Whatever goes wrong, nothing is said and the exit status is 0; it is 1 for wrong usage, and never 2.
+"""
+_INSTALL = """Have an agent client call our hooks in all its sessions: shows the change of its settings, and makes it.
+
+What else is in the settings stays. The hooks say nothing where TEAMS_AGENT_ID is not set. Agents that `run-agent` and
+`spawn` start with claude and codex need no installation. Repeating is safe.
+
+Raises:
+    DamagedRecord: The settings are not what the client could read; they are left as they are.
+    NotAllowed: The file is another user's, or a link out of the project.
+"""
+_UNINSTALL = """Take our hooks out of the settings of an agent client.
+
+A file that nobody changed since becomes byte for byte what it was before.
+
+Raises:
+    DamagedRecord: The settings are not what the client could read; they are left as they are.
+"""
+_TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
+
+
+def _hook(call: Call, dialect: str) -> Any:
+    raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook DIALECT`.")
+
+
+def _place(call: Call, client: str, project: bool, user: bool) -> Place:
+    if project and user:
+        raise WrongUsage("--project and --user exclude each other", "Choose one.")
+    if project:
+        return installation.project_place(client, os.getcwd())
+    home = call.environ.get("HOME", "")
+    if not home.startswith("/"):
+        raise InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
+    return installation.user_place(client, home, call.environ)
+
+
+def _install(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
+    place = _place(call, client, project, user)
+    dialect = "claude" if client == "opencode" else client
+    # What is in a project is for everybody who works on it, so it names no path of this machine.
+    command = f"teams hook {dialect}" if project else hook_settings.command(sys.executable, dialect)
+    return _done(call, installation.install(call.store, place, command), only_print)
+
+
+def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
+    return _done(call, installation.uninstall(call.store, _place(call, client, project, user)), only_print)
+
+
+def _done(call: Call, change: Change, only_print: bool) -> Any:
+    if not only_print:
+        installation.apply(call.store, change)
+        if change.place.client == "codex" and change.after != change.original and change.diff:
+            call.say(_TRUST)
+    backup = installation.backup_of(call.store, change.place)
+    changed = change.before != change.after and not only_print
+    return {
+        "client": change.place.client,
+        "path": change.place.path,
+        "changed": changed,
+        "diff": change.diff,
+        "backup": backup or None,
+    }
+
+
+_SCOPE = (
+    argument("CLIENT", "Which client.", name="client", choices=installation.CLIENTS),
+    switch("--project", "In the settings of the project in the current directory."),
+    switch("--user", "In the user's own settings; the default."),
+    switch("--print", "Show the change, and do not make it.", name="only_print"),
+)
+
+COMMANDS = table(
+    Command(
+        "hook",
+        _hook,
+        argument("DIALECT", "Whose words are spoken.", name="dialect", choices=tuple(hook_settings.EVENTS)),
+        doc=_HOOK,
+        changes=False,
+    ),
+    Command("install", _install, *_SCOPE, doc=_INSTALL, in_team=False, changes=False),
+    Command("uninstall", _uninstall, *_SCOPE, doc=_UNINSTALL, in_team=False, changes=False),
+)

@@ -1,0 +1,54 @@
+"""Logs: what an agent's processes print, one file for its keepers and three for each turn of its client."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+
+ALL = 64 * 1024 * 1024
+"""More than any client says that is to be understood; of longer logs the end is read."""
+
+
+def path_of(store: Store, team: str, agent: str) -> str:
+    """Where the keepers of the agent write what nobody else takes."""
+    return f"{store.place}/logs/{team}/{agent}.log"
+
+
+def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
+    """The path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
+    return f"{store.place}/logs/{team}/{agent}.{turn}"
+
+
+def read(path: str, limit: int) -> str:
+    """What the file says; of more than *limit* bytes the end."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - limit))
+        return file.read(limit).decode(errors="replace")
+
+
+def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
+    """What is in one of the files of a turn; nothing if there is no such file."""
+    try:
+        return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
+    except OSError:
+        return ""
+
+
+def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
+    """The last that the client said in that turn, on standard error if it said anything there."""
+    said = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
+    return next(filter(None, said), "")[-limit:]
+
+
+def clipped(text: str, limit: int, path: str) -> str:
+    """The text; of one that has more than *limit* bytes the end, under a line that says where all of it is."""
+    data = text.encode(errors="replace")
+    if len(data) <= limit:
+        return data.decode()
+    head = f"[the beginning of {len(data)} bytes is in {path}]\n"
+    return head + data[len(head) - limit :].decode(errors="ignore")

@@ -1,0 +1,140 @@
+"""Real clients, pinned, with a home of their own and a scripted model on loopback; skipped unless they are named.
+
+`eval "$(tests/e2e/install.sh)"` installs them and sets TEAMS_E2E_CLAUDE and TEAMS_E2E_CODEX.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import ALPHA, COMMAND, make_team
+from tests.e2e.model import Model
+
+VARIABLES = {"claude": "TEAMS_E2E_CLAUDE", "codex": "TEAMS_E2E_CODEX"}
+BINARIES = {client: os.environ.get(variable, "") for client, variable in VARIABLES.items()}  # tests don't see them
+_CODEX_CONFIG = """
+model = "m1"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+[features]
+plugins = false
+"""
+
+
+class Office:
+    """A team with a leader, one real client as the harness, and its model."""
+
+    def __init__(self, top: Path, client: str, model: Model) -> None:
+        self.top = top
+        self.client = client
+        self.model = model
+        self.home, self.work, self.bin = top / "home", top / "work", top / "bin"
+        for directory in (self.home / ".codex", self.work, self.bin):
+            directory.mkdir(parents=True)
+        (self.home / ".codex/config.toml").write_text(_CODEX_CONFIG.format(url=model.url))
+        (self.bin / client).symlink_to(BINARIES[client])
+        (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
+        (self.bin / "teams").chmod(0o755)
+        self.cli = make_team(top / "root")
+        self.cli.ok("set", "harness", client, agent="lea")
+
+    def environ(self, **more: str) -> dict[str, str]:
+        """An environment made from nothing: what a client inherits is what is in here."""
+        return {
+            "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": os.getcwd(),
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.top),
+            "TEAMS_HOME": str(self.cli.root),
+            "TEAMS_TEAM": ALPHA,
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CODEX_HOME": f"{self.home}/.codex",
+            "OPENAI_API_KEY": "dummy",
+            **more,
+        }
+
+    def start(self, prompt: str, agent: str = "ann", **environ: str) -> subprocess.Popen[str]:
+        """`teams run-agent`, by the leader; not waited for."""
+        words = [*COMMAND, "run-agent", prompt, "--agent-id", agent, "--json"]
+        return subprocess.Popen(
+            words,
+            env=self.environ(TEAMS_AGENT_ID="lea", **environ),
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def end(self, process: subprocess.Popen[str], status: int = 0) -> Any:
+        """Wait for it; its document."""
+        stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == status, (process.returncode, stdout, stderr, self.logs())
+        return json.loads(stdout)
+
+    def run(self, prompt: str, agent: str = "ann", **environ: str) -> Any:
+        """`teams run-agent`, to its end."""
+        return self.end(self.start(prompt, agent, **environ))
+
+    def say(self, *words: str, agent: str = "lea") -> Any:
+        """A command, as the leader runs it."""
+        done = subprocess.run(
+            [*COMMAND, *words, "--json"],
+            env=self.environ(TEAMS_AGENT_ID=agent),
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def wait_for_state(self, agent: str, state: str, patience: float = 30.0) -> None:
+        """Block until the agent's session is in that state."""
+        give_up = time.monotonic() + patience
+        while True:
+            rows = json.loads(self.say("list-agents"))["agents"]
+            found = next((row["session"]["state"] for row in rows if row["name"] == agent and "session" in row), "")
+            if found == state:
+                return
+            assert time.monotonic() < give_up, f"{agent} is {found}, not {state}\n{self.logs()}"
+            time.sleep(0.1)
+
+    def logs(self) -> str:
+        """What the clients and keepers printed, for whoever reads of a failure."""
+        found = sorted((self.cli.root / "logs").rglob("*"))
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in found if path.is_file()
+        )
+
+
+@pytest.fixture(params=BINARIES)
+def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
+    """A team whose agents are real clients, of every kind in turn."""
+    client = request.param
+    if not os.access(BINARIES[client], os.X_OK):
+        pytest.skip(f"{VARIABLES[client]} names no {client}: see tests/e2e/install.sh")
+    model = Model()
+    made = Office(tmp_path, client, model)
+    yield made
+    made.cli("close-team", "--force", agent="lea")
+    model.close()

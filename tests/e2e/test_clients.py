@@ -1,0 +1,150 @@
+"""What the models of real clients are shown when they work in a team: seen in the requests, whatever they answer."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tests.e2e.conftest import Office
+from tests.e2e.model import Hang, Run, Say
+
+
+def test_an_agent_runs_and_its_answer_is_the_output(office: Office) -> None:
+    office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"))
+    done = office.run("[ann] what is it?")
+    assert (done["outcome"], done["output"]) == ("completed", "forty-two")
+    first = office.model.requests["[ann]"][0]
+    assert "You are ann in team alpha" in first.text and "teams announce" in first.text
+    assert done["agents"][0]["statusHistory"] == ["reading"]
+
+
+def test_a_failure_of_the_model_is_a_failure_of_the_agent(office: Office) -> None:
+    """Clients say so in different ways, one of them with exit status 0."""
+    office.model.refuse("[ann]")
+    document = office.end(office.start("[ann] try"), status=1)
+    assert document["outcome"] == "failed" and document["failure"]
+
+
+def test_spawned_from_a_tool_call_the_outputs_resume_the_caller_with_a_batch(office: Office) -> None:
+    """Two siblings are started, and the agent ends its turn; it is resumed once, with what both found."""
+    office.model.script(
+        "[ann]",
+        Run("teams spawn '[ben] count the files' --agent-id ben --description counting"),
+        Run("teams spawn '[cyd] name the files' --agent-id cyd"),
+        Say("waiting"),
+        Say("both are in"),
+    )
+    office.model.script("[ben]", Say("ben found 7", held=True))
+    office.model.script("[cyd]", Say("cyd named them", held=True))
+    process = office.start("[ann] look")
+    office.wait_for_state("ann", "waiting")
+    office.model.release()
+    done = office.end(process)
+    assert (done["output"], done["agents"][0]["turns"]) == ("both are in", 2)
+    assert [row["outcome"] for row in done["agents"]] == ["completed"] * 3
+    third, fourth = office.model.requests["[ann]"][2:]
+    batch = fourth.said_by_user()[-1]
+    for output in ("ben found 7", "cyd named them"):
+        assert f'[From agent "{output[:3]}"]:\n| {output}' in batch and output not in third.text
+    assert "[ann] look" in fourth.text and "waiting" in fourth.text
+    assert office.model.requests["[ben]"][0].said_by_user()[-1].strip().endswith("[ben] count the files")
+
+
+def test_mail_comes_after_a_tool_call_once(office: Office) -> None:
+    office.model.script("[ann]", Run("teams wait --message --timeout 20"), Run("teams whoami"), Say("done"))
+    process = office.start("[ann] work")
+    office.model.wait_for("[ann]", 1)
+    office.say("send-message", "ann", "the build is red")
+    assert office.end(process)["output"] == "done"
+    first, second, third = office.model.requests["[ann]"][:3]
+    assert '[From agent "lea"]:\n| the build is red' in second.since(first)
+    assert third.text.count("| the build is red") == 1
+
+
+def test_a_stop_with_unread_mail_is_refused(office: Office) -> None:
+    """The mail is the next turn of the same process; the agent is not resumed for it."""
+    office.model.script("[ann]", Say("first answer", held=True), Say("second answer"))
+    process = office.start("[ann] work")
+    office.model.wait_for("[ann]", 1)
+    office.say("send-message", "ann", "one more thing")
+    office.model.release()
+    done = office.end(process)
+    assert done["output"] == "second answer" and done["agents"][0]["turns"] == 1
+    first, second = office.model.requests["[ann]"]
+    assert '[From agent "lea"]:\n| one more thing' in second.since(first)
+
+
+def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> None:
+    office.model.script("[ann]", Say("first"), Say("second"))
+    assert office.run("[ann] begin")["output"] == "first"
+    office.say("send-message", "ann", "go on")
+    office.say("wait", "--agent", "ann", "--timeout", "30")
+    second = office.model.wait_for("[ann]", 2)
+    assert "| go on" in second.said_by_user()[-1] and "first" in second.text and "[ann] begin" in second.text
+
+
+def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> None:
+    """In the middle of an answer, and in the middle of a tool call."""
+    office.say("create-task", "never done")
+    office.model.script("[ann]", Hang(), Run("teams wait --task 1 --timeout 300"), Say("as you wish"))
+    process = office.start("[ann] work")
+    office.model.wait_for("[ann]", 1)
+    for number, text in ((1, "not this"), (2, "nor that")):
+        start = time.monotonic()
+        office.say("interject", "ann", text)
+        request = office.model.wait_for("[ann]", number + 1)
+        assert time.monotonic() - start < 10
+        assert f"| {text}" in request.said_by_user()[-1]
+        time.sleep(1 if number == 1 else 0)  # the tool is to run
+    assert office.end(process)["output"] == "as you wish"
+    assert office.model.requests["[ann]"][-1].text.count("| nor that") == 1
+
+
+def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
+    """Nor tokens and sessions of the client that the leader itself runs in."""
+    foreign = {
+        "CLAUDE_CODE_SESSION_ID": "lead-session",
+        "CLAUDE_CODE_MESSAGING_TOKEN": "lead-token",
+        "CODEX_THREAD_ID": "lead-thread",
+        "OPENCODE_AGENT_NAME": "Lea L.",
+        "TEAMS_TOKEN": "lead-secret",
+        "TEAMS_SHADOW": "1",
+        "GEMINI_CLI": "1",
+        "MY_OWN": "kept",
+    }
+    office.model.script(
+        "[ann]", Run("teams whoami && env"), Run("teams spawn '[ben] look' --agent-id ben"), Say("done")
+    )
+    office.model.script("[ben]", Run("teams whoami && env"), Say("seen"))
+    office.home.joinpath(".claude").mkdir()
+    allow = {"permissions": {"allow": ["Bash(env)"]}}
+    office.home.joinpath(".claude/settings.json").write_text(json.dumps(allow))
+    office.run("[ann] look", **foreign)
+    for word, name in (("[ann]", "ann"), ("[ben]", "ben")):
+        shown = office.model.requests[word][1].text
+        assert f"TEAMS_AGENT_ID={name}\n" in shown and f"OPENCODE_AGENT_ID={name}\n" in shown and "MY_OWN=kept" in shown
+        for value in (
+            "lead-session",
+            "lead-token",
+            "lead-thread",
+            "Lea L.",
+            "lead-secret",
+            "TEAMS_SHADOW",
+            "GEMINI_CLI",
+        ):
+            assert value not in shown
+
+
+def test_an_agent_claims_and_completes_a_task(office: Office) -> None:
+    office.say("create-task", "Count the lines", "--description", "of all.txt")
+    office.model.script(
+        "[ann]",
+        Run("teams brief"),
+        Run("teams claim-task --next"),
+        Run("teams update-task 1 --status completed --result '12 lines'"),
+        Say("counted"),
+    )
+    assert office.run("[ann] take what is ready")["output"] == "counted"
+    (task,) = json.loads(office.say("get-tasks"))
+    assert (task["status"], task["owner"], task["result"]) == ("completed", "ann", "12 lines")
+    assert "Count the lines" in office.model.requests["[ann]"][2].text

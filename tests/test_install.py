@@ -1,0 +1,257 @@
+"""Hooks in the settings of clients: merged in, shown first, and taken out again without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import hook_settings
+from tests.cli import TIMEOUT, Answer, Cli, make_team, tree
+
+SETTINGS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "qwen": ".qwen/settings.json",
+}
+OTHERS = {
+    "empty object": "{}",
+    "nothing": "",
+    "tabs": '{\n\t"model": "opus",\n\t"env": {"A": "\u00e4 \\u2028"}\n}',
+    "four spaces": '{\n    "hooks": {\n        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}',
+    "one line": '{"zeta": 1, "alpha": [1.50, 2e3, true, null], "hooks": {"enabled": true, "Other": []}}\n',
+    "returns": '{\r\n  "theme": "dark"\r\n}\r\n',
+}
+
+
+class Home:
+    """A home in which clients have their settings."""
+
+    def __init__(self, top: Path) -> None:
+        self.path = top / "home"
+        self.path.mkdir()
+        self.cli = Cli(top / "root", HOME=str(self.path), XDG_CONFIG_HOME="")
+
+    def file(self, client: str, text: str | None = None) -> Path:
+        """The client's settings, written with *text*."""
+        path = self.path / SETTINGS[client]
+        if text is not None:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(text.encode())
+        return path
+
+    def change(self, *words: str) -> Any:
+        """Run `install` or `uninstall`; its document."""
+        answer = self.cli(*words, "--json")
+        assert answer.status == 0, answer
+        return answer.json
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def hooks_in(path: Path) -> dict[str, list[str]]:
+    """The commands that the settings name, by event."""
+    hooks = json.loads(path.read_text())["hooks"]
+    return {
+        event: [h["command"] for e in found for h in e["hooks"]] for event, found in hooks.items() if found is not True
+    }
+
+
+def commands_in(path: Path) -> set[str]:
+    """The commands that the settings name under any event."""
+    return {command for found in hooks_in(path).values() for command in found}
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_on_a_fresh_home_it_is_made_and_unmade(home: Home, client: str) -> None:
+    before = tree(home.path)
+    done = home.change("install", client)
+    assert done["changed"] and done["path"] == str(home.file(client)) and done["diff"].startswith("--- /dev/null\n")
+    assert sorted(hooks_in(home.file(client))) == sorted(hook_settings.EVENTS[client])
+    assert home.change("install", client)["changed"] is False
+    assert home.change("uninstall", client)["changed"] is True
+    assert tree(home.path) == before
+    assert home.change("uninstall", client)["changed"] is False
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home, text: str) -> None:
+    path = home.file("claude", text)
+    path.chmod(0o640)
+    home.change("install", "claude")
+    merged = json.loads(path.read_text())
+    for key, value in json.loads(text or "{}").items():
+        if key != "hooks":
+            assert merged[key] == value
+    assert any("say done" in command for command in hooks_in(path)["Stop"]) is ("say done" in text)
+    home.change("install", "claude")
+    assert [sum(map(hook_settings.is_ours, found)) for found in hooks_in(path).values() if found] == [1] * 4
+    assert path.stat().st_mode & 0o777 == 0o640
+    home.change("uninstall", "claude")
+    assert path.read_bytes() == text.encode() and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_was_changed_since_stays_changed(home: Home) -> None:
+    """Then only what is ours is taken out, also what an older version had put there."""
+    path = home.file("claude", '{"model": "opus"}\n')
+    home.change("install", "claude")
+    document = json.loads(path.read_text())
+    document["model"] = "sonnet"
+    document["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
+    document["hooks"]["PreToolUse"] = [{"hooks": [{"type": "command", "command": "teams hook claude"}]}]
+    path.write_text(json.dumps(document))
+    home.change("install", "claude")
+    assert hooks_in(path)["Stop"][0] == "say done" and "PreToolUse" not in hooks_in(path)
+    home.change("uninstall", "claude")
+    expected = {"model": "sonnet", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
+    assert json.loads(path.read_text()) == expected
+
+
+def test_print_shows_and_changes_nothing(home: Home) -> None:
+    home.file("claude", "{}")
+    before = tree(home.path)
+    shown = home.cli("install", "claude", "--print")
+    assert shown.status == 0 and "+++ " in shown.stdout and "PostToolBatch" in shown.stdout
+    assert tree(home.path) == before and not home.cli.root.exists()
+    assert home.cli("uninstall", "claude", "--print").stdout.endswith("nothing to change\n")
+
+
+def test_a_copy_of_what_was_there_is_kept_for_its_owner(home: Home) -> None:
+    home.file("claude", '{"apiKeyHelper": "secret"}')
+    backup = Path(home.change("install", "claude")["backup"])
+    assert json.loads(backup.read_text())["before"] == '{"apiKeyHelper": "secret"}'
+    assert backup.stat().st_mode & 0o077 == 0
+
+
+def refused(home: Home, *words: str) -> Answer:
+    """A command that is refused and leaves the home as it was."""
+    before = tree(home.path)
+    answer = home.cli(*words)
+    assert answer.status != 0 and answer.stdout == "" and tree(home.path) == before, answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']
+)
+def test_settings_that_no_client_could_read_are_left_alone(home: Home, text: str) -> None:
+    home.file("claude", text)
+    answer = refused(home, "install", "claude")
+    assert answer.status == 15 and str(home.file("claude")) in answer.stderr
+
+
+def test_elsewhere_by_the_clients_own_variables(home: Home, tmp_path: Path) -> None:
+    places = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "OPENCODE_CONFIG_DIR"}
+    for client, variable in places.items():
+        answer = home.cli("install", client, "--json", **{variable: str(tmp_path / client)})
+        assert answer.json["path"].startswith(str(tmp_path / client))
+    xdg = home.cli("install", "opencode", "--json", XDG_CONFIG_HOME=str(tmp_path / "xdg")).json["path"]
+    assert xdg.startswith(str(tmp_path / "xdg/opencode/"))
+
+
+def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for client, path in SETTINGS.items():
+        in_project(home, project, "install", client)
+        assert commands_in(project / path) == {f"teams hook {client}"}
+        in_project(home, project, "uninstall", client)
+    assert tree(project) == {}
+
+
+def in_project(home: Home, project: Path, *words: str, status: int = 0) -> str:
+    """Run a command in the project's directory."""
+    done = subprocess.run(
+        [sys.executable, "-m", "teams_cli", *words, "--project"],
+        cwd=project,
+        env={**home.cli.environ(), "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == status, done
+    return done.stderr
+
+
+def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
+    """A project may come from anybody: it must not lead us to the user's own files."""
+    project, own = tmp_path / "project", home.file("claude", "{}")
+    (project / ".claude").mkdir(parents=True)
+    (project / ".claude/settings.json").symlink_to(own)
+    assert "link out of the project" in in_project(home, project, "install", "claude", status=13)
+    (project / ".codex").symlink_to(home.path)
+    in_project(home, project, "install", "codex", status=13)
+    assert own.read_text() == "{}" and tree(home.path) == {".claude": "directory", ".claude/settings.json": b"{}"}
+
+
+def test_the_users_own_link_is_followed(home: Home, tmp_path: Path) -> None:
+    """Settings are often kept elsewhere and linked to."""
+    kept = tmp_path / "dotfiles.json"
+    kept.write_text("{}")
+    home.file("claude").parent.mkdir()
+    home.file("claude").symlink_to(kept)
+    home.change("install", "claude")
+    assert home.file("claude").is_symlink() and "PostToolBatch" in kept.read_text()
+    home.change("uninstall", "claude")
+    assert kept.read_text() == "{}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+def test_what_belongs_to_another_user_is_left_alone(home: Home) -> None:
+    os.chown(home.file("claude", "{}"), 12345, 12345)
+    assert refused(home, "install", "claude").status == 13
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_what_is_installed_answers(home: Home, tmp_path: Path, client: str) -> None:
+    """The command in the settings, run as a client runs it, in a directory that tries to be in its way."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    home.change("install", client)
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("json", "teams_cli", "typing", "re"):
+        (trap / f"{name}.py").write_text("raise SystemExit('trapped')")
+    (command,) = commands_in(home.file(client))
+    event = "AfterTool" if client == "gemini" else "PostToolUse"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=cli.environ("bob"),
+        cwd=trap,
+        input=json.dumps({"hook_event_name": event}),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert (done.returncode, done.stderr) == (0, "") and "| hi" in done.stdout
+
+
+def test_opencode_gets_a_plugin(home: Home) -> None:
+    path = home.path / ".config/opencode/plugin/teams.js"
+    before = tree(home.path)
+    home.change("install", "opencode")
+    (line,) = [line for line in path.read_text().splitlines() if line.startswith("const command")]
+    assert json.loads(line.partition("= ")[2]) == hook_settings.command(sys.executable, "claude")
+    assert home.change("install", "opencode")["changed"] is False
+    path.write_text(path.read_text() + "// changed\n")
+    home.change("uninstall", "opencode")
+    assert tree(home.path) == before
+    path.parent.mkdir(parents=True)
+    path.write_text("// somebody else's\n")
+    assert refused(home, "install", "opencode").status == 2
+    assert home.change("uninstall", "opencode")["changed"] is False and path.exists()
+
+
+def test_wrong_words(home: Home) -> None:
+    assert refused(home, "install", "emacs").status == 2
+    assert refused(home, "install", "claude", "--user", "--project").status == 2
+    assert home.cli("install", "claude", HOME="").status == 2
