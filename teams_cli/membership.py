@@ -76,71 +76,88 @@ def join(
         AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
         NotAllowed: Leaders create teams and don't join; who was shut down does not come back.
     """
-    token = ""
-    joined: list[Member] = []
+    wish = _Wish(caller, role, specialty, display, answer, started_by)
 
     def change(team: Team) -> Team:
-        nonlocal token
+        return wish.admitted(store, team)
+
+    teams.load(store, team_name)
+    before, after = update(store, team_name, TEAM, team_name, change)
+    if before is after:
+        return wish.member, ""
+    history.note(store, team_name, wish.member.agent_id, "member joined", role=wish.member.role)
+    return wish.member, wish.token
+
+
+class _Wish:
+    """What somebody who wants to join says of itself; and, once admitted, the member that it is, and its token."""
+
+    member: Member
+    token = ""
+
+    def __init__(
+        self,
+        caller: Caller | None,
+        role: str | None,
+        specialty: str | None,
+        display: str | None,
+        answer: str | None,
+        started_by: str | None,
+    ) -> None:
+        self.caller = caller
+        self.config = caller.config if caller else None
+        self.role = role
+        self.specialty = specialty
+        self.display = (caller.display or None) if caller and display is None else display
+        self.answer = answer
+        self.started_by = started_by
+
+    def admitted(self, store: Store, team: Team) -> Team:
+        """The team with the member in it; the team itself if it was in it before."""
         if team.state == "closed":
-            raise WrongState(f"team {team_name} is closed", f"`teams restore-team {team_name}` opens it again.")
-        draft = _draft(store, team, caller, role, specialty, display, answer)
-        asking = caller or Caller(draft.agent_id)
-        roles.judge(
-            draft.role, "join-team", roles.verdict(draft.role, "join-team", team, asking.config), asking, team_name
-        )
+            raise WrongState(f"team {team.name} is closed", f"`teams restore-team {team.name}` opens it again.")
+        draft = self._draft(store, team)
+        asking = self.caller or Caller(draft.agent_id)
+        allowed = roles.verdict(draft.role, "join-team", team, asking.config)
+        roles.judge(draft.role, "join-team", allowed, asking, team.name)
         _refuse_look_alike(team, draft.agent_id)
         found = team.find(draft.agent_id)
         if found and found.active:
-            joined[:] = [_same_again(team, found, draft, asking)]
+            self.member = _same_again(team, found, draft, asking)
             return team
         if found:
             _refuse_return(store, team, found)
         if team.secure:
-            token = roles.new_token()
-            draft = draft.having(token_hash=roles.hash_token(token))
-        draft = draft.having(started_by=started_by)
-        joined[:] = [draft]
-        named = caller is not None
-        return team.with_member(draft).having(alias_count=team.alias_count if named else _next_alias(team) + 1)
+            self.token = roles.new_token()
+            draft = draft.having(token_hash=roles.hash_token(self.token))
+        self.member = draft
+        changed = team.with_member(draft)
+        return changed if self.caller else changed.having(alias_count=_next_alias(team) + 1)
 
-    teams.load(store, team_name)
-    before, after = update(store, team_name, TEAM, team_name, change)
-    member = joined[0]
-    if before is after:
-        return member, ""
-    history.note(store, team_name, member.agent_id, "member joined", role=member.role)
-    return member, token
+    def _draft(self, store: Store, team: Team) -> Member:
+        """The member that the caller would become."""
+        name = self.caller.name if self.caller else next_name(team)
+        names.check_name(name, "agent")
+        role, specialty = self._role(team, name)
+        return Member(
+            agent_id=name,
+            agent_name=None if self.display is None else text.one_line(self.display, "name"),
+            agent_type=None if specialty is None else text.one_line(specialty, "specialty", text.MAX_SKILL),
+            role=role,
+            joined_at=teams.now(store),
+            answer=None if self.answer is None else text.checked(self.answer, "command"),
+            started_by=self.started_by,
+        )
 
-
-def _draft(
-    store: Store,
-    team: Team,
-    caller: Caller | None,
-    role: str | None,
-    specialty: str | None,
-    display: str | None,
-    answer: str | None,
-) -> Member:
-    """The member that the caller would become."""
-    name = caller.name if caller else next_name(team)
-    names.check_name(name, "agent")
-    config = caller.config if caller else None
-    word = caller.type if caller else ""
-    meant = roles.role_for(word, team, config) if word else None
-    if specialty is None and word and meant is None:
-        specialty = word
-    if display is None and caller and caller.display:
-        display = caller.display
-    member = team.member(name)
-    usual = meant or (member.role if member else MEMBER)
-    return Member(
-        agent_id=name,
-        agent_name=None if display is None else text.one_line(display, "name"),
-        agent_type=None if specialty is None else text.one_line(specialty, "specialty", text.MAX_SKILL),
-        role=usual if role is None else roles.known_role(role, team, config),
-        joined_at=teams.now(store),
-        answer=None if answer is None else text.checked(answer, "command"),
-    )
+    def _role(self, team: Team, name: str) -> tuple[str, str | None]:
+        """Its role and specialty: what it asks for, else what its type means, else what it was."""
+        word = self.caller.type if self.caller else ""
+        meant = roles.role_for(word, team, self.config) if word else None
+        specialty = word if self.specialty is None and word and meant is None else self.specialty
+        if self.role is not None:
+            return roles.known_role(self.role, team, self.config), specialty
+        member = team.member(name)
+        return meant or (member.role if member else MEMBER), specialty
 
 
 def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Member:
