@@ -152,7 +152,7 @@ def apply(mutant: Mutant, copy: Path) -> None:
 def failing_test(copy: Path, tests: list[str]) -> str:
     """The name of the first test that fails on the copy; empty if all pass."""
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-n0", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
