@@ -111,7 +111,7 @@ def register_process(store: Store, team: str, name: str, pid: int) -> None:
     started = process_started(pid)
 
     def change(agent: Agent) -> Agent:
-        return agent.having(pid=pid, pid_started=started, pid_boot=boot_id(), last_seen=teams.now(store))
+        return agent.having(pid=pid, pid_started=started, pid_boot=process_place(), last_seen=teams.now(store))
 
     upsert(store, team, AGENT, name, Agent(agent=name), change)
 
@@ -126,11 +126,26 @@ def process_started(pid: int) -> str:
     return "" if state == b"Z" else fields[18].decode()
 
 
+def process_place() -> str:
+    """Where the ids of processes mean what they mean here: this start of the machine, this namespace of processes."""
+    try:
+        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return boot_id()
+
+
+def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
+    """Whether a process that was noted has ended; None where that can't be known, as from within a sandbox."""
+    if (place or "").partition(" ")[0] != boot_id():
+        return True
+    if place != process_place() or not os.path.isdir("/proc/self"):
+        return None
+    return process_started(pid) != started
+
+
 def is_gone(agent: Agent) -> bool:
     """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
-    if agent.pid is None or not os.path.isdir("/proc/self"):
-        return False
-    return agent.pid_boot != boot_id() or process_started(agent.pid) != agent.pid_started
+    return agent.pid is not None and has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
 
 
 def listing(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:

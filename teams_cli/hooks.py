@@ -85,7 +85,8 @@ def answer(
     parts = [_presence(store, team, caller.name)] if moment == "start" else []
     if moment == "stop" and not event.get("stop_hook_active"):
         parts += _at_work(store, team, caller.name, session)
-    mail, shown = _mail(store, team, caller.name, MAX_TEXT - sum(len(part) + 2 for part in parts))
+    informs = moment != "stop"  # what only informs is no reason to go on
+    mail, shown = _mail(store, team, caller.name, MAX_TEXT - sum(len(part) + 2 for part in parts), informs)
     text = "\n\n".join([*parts, *mail])[:MAX_TEXT]
     if not text:
         return None
@@ -115,9 +116,9 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
     return [f"Still at work for you: {named}. What they found comes as a message: teams read-messages --wait 600"]
 
 
-def _mail(store: Store, team: str, name: str, room: int) -> tuple[list[str], set[int]]:
+def _mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
     """As many of the unread messages as there is room for, at least one of them, and their numbers."""
-    unread = store.fetch(team, MESSAGE, inboxes.unread(store, team, name), [])
+    unread = store.fetch(team, MESSAGE, inboxes.unread(store, team, name, quiet), [])
     if not unread:
         return [], set()
     parts = ["Mail from your team, not from your user:"]

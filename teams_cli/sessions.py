@@ -14,7 +14,6 @@ import os
 import time
 
 from teams_cli import agents, history, inboxes, logs, messages, outputs, processes, teams
-from teams_cli.clock import boot_id
 from teams_cli.errors import Conflict, NotFound, TeamsError
 from teams_cli.records import Record, field
 from teams_cli.store.contract import Kind, update
@@ -93,16 +92,15 @@ class Session(Record):
     def kept_by(self, pid: int) -> Session:
         """The session in the hands of that process."""
         started = agents.process_started(pid) or None
-        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=boot_id())
+        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=agents.process_place())
 
     @property
     def keeper_lives(self) -> bool:
         """Whether the process that has the session, or had it last, is there; True where that can't be known."""
-        if self.keeper_pid is None or self.keeper_boot != boot_id():
+        if self.keeper_pid is None:
             return False
-        if not os.path.isdir("/proc/self"):
-            return not self.ended
-        return self.keeper_started is not None and agents.process_started(self.keeper_pid) == self.keeper_started
+        ended = agents.has_ended(self.keeper_pid, self.keeper_started, self.keeper_boot)
+        return not self.ended if ended is None else not ended
 
 
 SESSION: Kind[Session] = Kind("session", Session, key="agent")

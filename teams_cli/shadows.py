@@ -161,7 +161,7 @@ class Fork(Shadow):
         self.profile = profile
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        values = {"session_id": self.session.session_id, "agent": self.member.agent_id}
+        values = {"session_id": self._session_id(), "agent": self.member.agent_id}
         return subprocess.run(
             harness.fill(self.profile.fork or [], values),
             input=instruction(self.question, self.member),
@@ -174,6 +174,14 @@ class Fork(Shadow):
             check=False,
             start_new_session=True,
         )
+
+    def _session_id(self) -> str:
+        """The client's session; one that makes its ids itself has said it in the turn that is going on."""
+        if self.session.session_known:
+            return self.session.session_id
+        name, turn = self.member.agent_id, self.session.turns
+        printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
+        return harness.session_id_in(self.profile, printed) or self.session.session_id
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
         if harness.has_failed(self.profile, done.returncode, done.stdout):

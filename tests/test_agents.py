@@ -10,11 +10,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
-from teams_cli import membership, sessions, teams
+from teams_cli import launching, membership, sessions, teams
 from teams_cli.attention import HINT
 from teams_cli.caller import Caller
 from teams_cli.sessions import SESSION
@@ -708,24 +709,38 @@ def test_a_keeper_that_is_killed_after_the_output_was_written_down(cli: Cli) -> 
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe completed.")]
 
 
+def draft(cli: Cli) -> sessions.Session:
+    """A session of zoe that is about to start."""
+    now = teams.now(cli.store())
+    about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
+    return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
+
+
+def test_a_run_lasts_until_its_keepers_are_gone(cli: Cli) -> None:
+    """The last that a keeper does, with its own session done, is to resume others, or itself."""
+    store = cli.store()
+    found: list[sessions.Session] = []
+    with subprocess.Popen(["sleep", "60"]) as keeper:
+        done = draft(cli).kept_by(keeper.pid).having(state="done", outcome="completed")
+        store.create(ALPHA, SESSION, "zoe", done)
+        waiting = Thread(target=lambda: found.extend(launching.wait_for_run(store, ALPHA, "r", lambda _: None)))
+        waiting.start()
+        time.sleep(0.2)
+        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="running", generation=2))
+        time.sleep(0.2)
+        assert waiting.is_alive()
+        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="done"))
+        keeper.kill()
+    waiting.join(TIMEOUT)
+    assert [session.generation for session in found] == [2]
+
+
 def test_a_launcher_that_is_killed(cli: Cli) -> None:
     """Before it had a keeper: the session is lost at once; before there was a session: there is no such agent."""
     store = cli.store()
     membership.join(store, ALPHA, Caller("zoe"), started_by="lea")
-    draft = sessions.Session(
-        agent="zoe",
-        caller="lea",
-        run="r",
-        harness="shell",
-        prompt="x",
-        description="x",
-        directory="/",
-        session_id="s",
-        created_at=teams.now(store),
-        started_at=teams.now(store),
-    )
     dead = subprocess.Popen(["true"])
-    held = draft.kept_by(dead.pid)
+    held = draft(cli).kept_by(dead.pid)
     dead.wait()
     store.create(ALPHA, SESSION, "zoe", held)
     assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import hooked_client
-from tests.cli import TIMEOUT, Cli, make_team
+from tests.cli import COMMAND, TIMEOUT, Cli, make_team
 
 
 class Office:
@@ -131,3 +131,15 @@ def test_a_client_without_hooks_is_given_none() -> None:
 
     assert hook_settings.words("gemini", "python") == hook_settings.words(None, "python") == []
     assert harness.fill(["a", "{hooks}", "{agent}"], {"agent": "ann"}, []) == ["a", "ann"]
+
+
+def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> None:
+    """Clients run tools in sandboxes, where the ids of processes are others, and a keeper is not to be seen."""
+    if subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode:
+        pytest.skip("there are no namespaces of processes here")
+    process = office.start("$ touch $TEAMS_HOME/begun; teams read-messages --wait 60", "say not lost")
+    office.until((office.cli.root / "begun").exists)
+    words = ["unshare", "-rpf", "--mount-proc", *COMMAND, "list-agents"]
+    subprocess.run(words, env=office.cli.environ("lea"), check=True, capture_output=True, timeout=TIMEOUT)
+    office.cli.ok("send-message", "ann", "go on", agent="lea")
+    assert office.end(process)["output"] == "not lost"

@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process"
 
 const command = "teams hook claude"
 
-function ask(event, sessionID) {
-  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID })
+function ask(event, sessionID, more = {}) {
+  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, ...more })
   const done = spawnSync("sh", ["-c", command], { input, encoding: "utf8", timeout: 30000 })
   if (done.status !== 0 || !done.stdout) return {}
   try {
@@ -18,6 +18,7 @@ function ask(event, sessionID) {
 export const teams = async ({ client }) => {
   if (!process.env.TEAMS_AGENT_ID && !process.env.OPENCODE_AGENT_ID) return {}
   const started = new Set()
+  const refused = new Set()
   const children = new Set()
   return {
     event: async ({ event }) => {
@@ -34,8 +35,9 @@ export const teams = async ({ client }) => {
     },
     "experimental.text.complete": async (input) => {
       if (children.has(input.sessionID)) return
-      const reason = ask("Stop", input.sessionID).reason
+      const reason = ask("Stop", input.sessionID, { stop_hook_active: refused.delete(input.sessionID) }).reason
       if (!reason) return
+      refused.add(input.sessionID)
       const parts = [{ type: "text", text: reason }]
       await client.session.promptAsync({ path: { id: input.sessionID }, body: { parts } })
     },

@@ -16,6 +16,9 @@ binaries() {
     [ -x "$TEAMS_E2E_CLAUDE" ] && [ -x "$TEAMS_E2E_CODEX" ]
 }
 
-binaries || { mkdir -p .e2e && install "$claude" "$codex"; }
+if [ "$(cat .e2e/pins 2>/dev/null)" != "$claude $codex" ] || ! binaries; then
+    mkdir -p .e2e && install "$claude" "$codex"
+    binaries && echo "$claude $codex" >.e2e/pins
+fi
 binaries
 printf 'export TEAMS_E2E_CLAUDE=%q TEAMS_E2E_CODEX=%q\n' "$TEAMS_E2E_CLAUDE" "$TEAMS_E2E_CODEX"

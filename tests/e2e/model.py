@@ -89,6 +89,7 @@ class Model:
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
         self.requests: dict[str, list[Request]] = {}
+        self.asides: dict[str, str] = {}
         self.lock = threading.Lock()
         model = self
 
@@ -107,6 +108,11 @@ class Model:
         self.scripts[word] = list(steps)
         self.requests[word] = []
 
+    def answer(self, word: str, text: str) -> None:
+        """Answer so whatever ends with a user turn that has *word* in it, in whichever conversation."""
+        self.asides[word] = text
+        self.requests[word] = []
+
     def refuse(self, word: str) -> None:
         """Have every request of that conversation fail."""
         self.script(word, *[Refuse()] * 20)
@@ -118,6 +124,10 @@ class Model:
     def step(self, request: Request) -> Step:
         """What to answer, by the conversation that the request belongs to."""
         with self.lock:
+            for word, text in self.asides.items():
+                if word in (request.said_by_user() or [""])[-1]:
+                    self.requests[word].append(request)
+                    return Say(text)
             said = "\n".join(request.said_by_user())
             words = [word for word in self.scripts if word in said]
             if not request.tools or not words:
