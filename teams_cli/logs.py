@@ -39,6 +39,12 @@ def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: 
         return ""
 
 
+def transcript(store: Store, team: str, agent: str, turns: int) -> str:
+    """What the agent printed in its turns so far, the one that is going on too."""
+    said = (of_turn(store, team, agent, turn, ending) for turn in range(1, turns + 1) for ending in ("out", "err"))
+    return "".join(said)
+
+
 def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
     """The last that the client said in that turn, on standard error if it said anything there."""
     said = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))

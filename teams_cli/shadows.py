@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from teams_cli import config, harness, launching, logs, messages, processes, questions, sessions, settings, teams
@@ -66,14 +68,19 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config) -> None:
-    """Have one member's shadow answer, or ask the member itself."""
+    """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
     try:
         shadow = _shadow(store, question, member, user)
         if shadow is None:
             _ask_itself(store, question, member, user)
-        else:
-            _record(store, question, member.agent_id, *shadow.run(_left(store, question)))
-    except TeamsError as error:
+            return
+        content, failed = shadow.run(_left(store, question))
+    except Exception as error:
+        traceback.print_exc()
+        content, failed = f"the shadow failed: {error}", True
+    try:
+        _record(store, question, member.agent_id, content, failed)
+    except TeamsError as error:  # it answered by itself meanwhile
         sys.stderr.write(f"{member.agent_id}: {error.message}\n")
 
 
@@ -133,23 +140,18 @@ class Command(Shadow):
     def __init__(self, store: Store, question: Question, member: Member, session: Session | None) -> None:
         super().__init__(store, question, member)
         self.directory = session.directory if session else store.place
+        self.turns = session.turns if session else 0
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         asked = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
         asked.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
-        log = logs.path_of(self.store, self.question.team_name, self.member.agent_id)
-        return subprocess.run(
-            ["sh", "-c", self.member.answer or ""],
-            input=json.dumps(asked),
-            env={**self.environment(), "TEAMS_TRANSCRIPT": log},
-            cwd=self.directory,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience,
-            check=False,
-            start_new_session=True,
-        )
+        with tempfile.NamedTemporaryFile("w", prefix="teams-", suffix=".log", errors="replace") as log:
+            log.write(logs.transcript(self.store, self.question.team_name, self.member.agent_id, self.turns))
+            log.flush()
+            environment = {**self.environment(), "TEAMS_TRANSCRIPT": log.name}
+            return _run(
+                ["sh", "-c", self.member.answer or ""], json.dumps(asked), environment, self.directory, patience
+            )
 
 
 class Fork(Shadow):
@@ -162,18 +164,9 @@ class Fork(Shadow):
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         values = {"session_id": self._session_id(), "agent": self.member.agent_id}
-        return subprocess.run(
-            harness.fill(self.profile.fork or [], values),
-            input=instruction(self.question, self.member),
-            env=harness.environment(self.profile, os.environ, {MARK: "1", processes.MARK: self.mark}),
-            cwd=self.session.directory,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience,
-            check=False,
-            start_new_session=True,
-        )
+        words = harness.fill(self.profile.fork or [], values)
+        environment = harness.environment(self.profile, os.environ, {MARK: "1", processes.MARK: self.mark})
+        return _run(words, instruction(self.question, self.member), environment, self.session.directory, patience)
 
     def _session_id(self) -> str:
         """The client's session; one that makes its ids itself has said it in the turn that is going on."""
@@ -188,6 +181,23 @@ class Fork(Shadow):
             return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-_SHORT:]}", True
         answer = harness.output_in(self.profile, done.stdout).strip()
         return (answer, False) if answer else ("the shadow said nothing", True)
+
+
+def _run(
+    words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        input=given,
+        env=environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=patience,
+        check=False,
+        start_new_session=True,
+    )
 
 
 def instruction(question: Question, member: Member) -> str:
@@ -212,13 +222,13 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
         f'While you were working, {question.from_} asked: "{question.question}"\nYour shadow answered: "{said}"\n'
         "(For your information; nothing is to be done.)"
     )
-    messages.notify(store, question.team_name, name, told, f"{question.id}-answered-for-{name}", "info")
+    messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
 
 
 def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:
     """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
     body = f"{question.question}\n(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
-    uid = f"{question.id}-to-{member.agent_id}"
+    uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(store, question.team_name, member.agent_id, body, uid, "question", question.from_)
     team = teams.load(store, question.team_name)
     launching.wake(store, team, user, [member.agent_id], question.from_, os.environ)
