@@ -87,7 +87,7 @@ def no_real_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     global _guarded
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(("TEAMS_", "OPENCODE_")):
+        if name.startswith(("TEAMS_", "OPENCODE_")) or name == "PYTHONUNBUFFERED":  # unbuffered hides failing flushes
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))

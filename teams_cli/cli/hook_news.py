@@ -10,7 +10,7 @@ import time
 
 from teams_cli import claims, config, hooks, inboxes, roles
 from teams_cli.caller import Caller
-from teams_cli.cli import identity
+from teams_cli.cli import identity, streams
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
 from teams_cli.store.files import FileStore
 
@@ -48,8 +48,11 @@ def _say(store: Store, team: str, caller: Caller, dialect: hooks.Dialect, event:
     reply = hooks.answer(store, team, caller, dialect, event, seen.blocks)
     if reply is None:
         return
-    sys.stdout.write(json.dumps(reply.document) + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(json.dumps(reply.document) + "\n")
+        sys.stdout.flush()
+    finally:
+        streams.finish()
     seen.blocks += stop
     inboxes.mark_read(store, team, caller.name, reply.shown)
 

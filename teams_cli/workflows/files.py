@@ -32,7 +32,7 @@ def shipped_directory() -> str:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     source = os.path.dirname(package)
     share = os.path.join("share", "teams-cli", "workflows")
-    places = [os.path.join(base, share) for base in (sysconfig.get_path("data"), sys.prefix, source, _user_base())]
+    places = [os.path.join(base, share) for base in (source, sysconfig.get_path("data"), sys.prefix, _user_base())]
     if os.path.isfile(os.path.join(source, "pyproject.toml")):
         places.insert(0, os.path.join(source, "workflows"))
     return next((place for place in places if os.path.isdir(place)), places[0])
