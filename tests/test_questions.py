@@ -18,6 +18,7 @@ import pytest
 from teams_cli import membership
 from teams_cli.caller import Caller
 from tests.cli import ALPHA, COMMAND, Cli, make_team
+from tests.workflow_runs import processes_of
 
 
 @pytest.fixture
@@ -285,7 +286,9 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     wait_for(lambda: cli.ok("get-questions", "--open"))
     asking.kill()
     asking.communicate()
-    subprocess.run(["pkill", "-KILL", "-f", "teams_cli.shadows ask-1"], check=False)
+    for pid, line in processes_of(cli.root).items():
+        if "teams_cli.shadows" in line:
+            os.kill(pid, signal.SIGKILL)
     wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
     console = Person(cli)
     waiting = cli.start("ask-others", "which?", "--human", "--timeout", "3", "--json", agent="bob")

@@ -16,7 +16,17 @@ from typing import Any
 import pytest
 
 from tests.cli import Cli, tree
-from tests.workflow_runs import LIMIT, left_running, processes_of, results, run, statuses, until, write_workflow
+from tests.workflow_runs import (
+    LIMIT,
+    left_running,
+    nothing_left,
+    processes_of,
+    results,
+    run,
+    statuses,
+    until,
+    write_workflow,
+)
 
 SLOW = """
 agents: 2
@@ -59,8 +69,9 @@ class Started:
         return next(row for row in rows if row["step"] == step)
 
     def pid_of(self, agent: str) -> int:
-        record = json.loads((self.cli.root / "teams/small-1/agents" / f"{agent}.json").read_text())
-        return int(record["pid"])
+        place = self.cli.root / "teams/small-1/agents" / f"{agent}.json"
+        until(place.exists, f"{agent}'s joining")
+        return int(json.loads(place.read_text())["pid"])
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; the exit status, and what it said on standard error."""
@@ -72,7 +83,7 @@ class Started:
 def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
     answer = cli("run", "--resume", "--json", *words)
     assert answer.status == status and answer.stderr == "", answer
-    assert left_running(cli.root) == []
+    nothing_left(cli.root)
     found: dict[str, Any] = json.loads(answer.stdout)
     return found
 
@@ -346,7 +357,7 @@ def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: 
     started.process.send_signal(number)
     status, said = started.end()
     assert status == 130 and "go on with: teams run --resume --team small-1" in said
-    assert left_running(cli.root) == []
+    nothing_left(cli.root)
     assert started.task("slow")["status"] == "pending" and started.task("first")["status"] == "completed"
     started.let_go()
     found = resume(cli, "--team", "small-1")
@@ -362,7 +373,7 @@ def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_
     os.kill(started.pid_of(owner), signal.SIGKILL)
     status, said = started.end()
     assert status == 0 and f"{owner} died (ended by signal 9)" in said
-    assert left_running(cli.root) == []
+    nothing_left(cli.root)
     slow = started.task("slow")
     assert slow["status"] == "completed" and slow["owner"] != owner and slow["claim"] == 2
     assert f"{owner} died" in (cli.root / "runs/small-1/report.md").read_text()
@@ -373,7 +384,8 @@ def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_p
     for agent in ("worker-1", "worker-2"):
         os.kill(started.pid_of(agent), signal.SIGKILL)
     status, _ = started.end()
-    assert status == 1 and left_running(cli.root) == []
+    assert status == 1
+    nothing_left(cli.root)
     assert "Tasks are left that no worker was there to do." in (cli.root / "runs/small-1/report.md").read_text()
     started.let_go()
     assert resume(cli)["status"] == "completed"
@@ -384,7 +396,7 @@ def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) 
     assert cli("run", "--resume", "--team", "small-1").status == 11
     started.process.kill()
     started.end()
-    until(lambda: left_running(cli.root) == [], "the end of the workers")
+    nothing_left(cli.root)
     assert json.loads((cli.root / "teams/small-1/runs/run-1.json").read_text())["status"] == "running"
     started.let_go()
     found = resume(cli)
