@@ -97,7 +97,8 @@ COMMANDS = table(
         argument("DIALECT", "Whose words are spoken.", name="dialect", choices=tuple(hook_settings.EVENTS)),
         doc=_HOOK,
         changes=False,
+        at_shell=True,
     ),
-    Command("install", _install, *_SCOPE, doc=_INSTALL, in_team=False, changes=False),
-    Command("uninstall", _uninstall, *_SCOPE, doc=_UNINSTALL, in_team=False, changes=False),
+    Command("install", _install, *_SCOPE, doc=_INSTALL, in_team=False, changes=False, at_shell=True),
+    Command("uninstall", _uninstall, *_SCOPE, doc=_UNINSTALL, in_team=False, changes=False, at_shell=True),
 )

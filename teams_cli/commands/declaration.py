@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Parameter:
-    """One parameter of a command. *type* is `str`, `int` or `float`; *text* ones take `-` for standard input."""
+    """One parameter of a command. *type* is `str`, `int` or `float`; *text* ones take `-` for standard input; what is
+    *at_shell* has no sense in the requests of programs.
+    """
 
     def __init__(
         self,
@@ -26,6 +28,7 @@ class Parameter:
         many: bool = False,
         flag: bool = False,
         text: bool = False,
+        at_shell: bool = False,
         metavar: str = "",
         name: str = "",
         default: Any = None,
@@ -39,9 +42,16 @@ class Parameter:
         self.many = many
         self.flag = flag
         self.text = text
+        self.at_shell = at_shell
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
+
+    @property
+    def key(self) -> str:
+        """What it is called in a request: the word that the person types, without its dashes."""
+        word = self.flags[0].lstrip("-").replace("-", "_")
+        return self.name if word == "ID" else word.lower()
 
     def convert(self, word: str) -> Any:
         """The value that a word means.
@@ -77,7 +87,9 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 
 
 class Command:
-    """One command: *run* takes a `Call` and the parameters, and returns the document to answer with."""
+    """One command: *run* takes a `Call` and the parameters, and returns the document to answer with. One that is
+    *at_shell* is about the terminal, the files or the processes of who types it, so no program may request it.
+    """
 
     def __init__(
         self,
@@ -87,6 +99,7 @@ class Command:
         doc: Callable[..., Any] | str,
         in_team: bool = True,
         changes: bool = True,
+        at_shell: bool = False,
     ) -> None:
         self.name = name
         self.run = run
@@ -94,6 +107,7 @@ class Command:
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.in_team = in_team
         self.changes = changes
+        self.at_shell = at_shell
 
     @property
     def parameters(self) -> list[Parameter]:

@@ -166,7 +166,7 @@ COMMANDS = table(
         doc=_GET,
         changes=False,
     ),
-    Command("human", _human, switch("--once", "End after one question."), doc=_HUMAN, changes=False),
+    Command("human", _human, switch("--once", "End after one question."), doc=_HUMAN, changes=False, at_shell=True),
     Command(
         "respond-to-broadcast",
         _respond,

@@ -60,5 +60,7 @@ def _changes(call: Call, team: str, position: int) -> tuple[int, list[dict[str, 
 
 
 COMMANDS = table(
-    Command("watch", _watch, switch("--once", "Show how it is now, and end."), doc=_WATCH, changes=False),
+    Command(
+        "watch", _watch, switch("--once", "Show how it is now, and end."), doc=_WATCH, changes=False, at_shell=True
+    ),
 )

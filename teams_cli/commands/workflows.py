@@ -192,8 +192,9 @@ COMMANDS = table(
         option("--harness", "What the workers are.", default="shell"),
         doc=_RUN,
         changes=False,
+        at_shell=True,
     ),
-    Command("list-workflows", _list, doc=_LIST, in_team=False, changes=False),
+    Command("list-workflows", _list, doc=_LIST, in_team=False, changes=False, at_shell=True),
     Command(
         "check-workflow",
         _check,
@@ -201,5 +202,6 @@ COMMANDS = table(
         doc=_CHECK,
         in_team=False,
         changes=False,
+        at_shell=True,
     ),
 )
