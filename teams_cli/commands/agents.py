@@ -37,29 +37,12 @@ Raises:
 """
 
 
-def _run(
-    call: Call,
-    prompt: str,
-    agent_id: str | None,
-    description: str | None,
-    harness: str | None,
-    type: str | None,
-    worktree: bool,
-    answer: str | None,
-    cwd: str,
-    detach: bool,
-) -> Any:
-    order = Order(
-        prompt,
-        agent=agent_id,
-        description=description,
-        harness=harness,
-        type=type,
-        worktree=worktree,
-        answer=answer,
-        directory=cwd,
-        environ=call.environ,
-    )
+def _order(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> Order:
+    return Order(prompt, agent=agent_id, directory=cwd, environ=call.environ, **wish)
+
+
+def _run(call: Call, detach: bool, **wish: Any) -> Any:
+    order = _order(call, **wish)
     started = launching.run_agent(call.store, call.team, call.caller, order)
     if detach:
         return _started(started)
@@ -86,29 +69,8 @@ def settle_output(call: Call, session: Session) -> None:
         inboxes.settle(call.store, call.team, session.caller, {message.number})
 
 
-def _spawn(
-    call: Call,
-    prompt: str,
-    agent_id: str | None,
-    description: str | None,
-    harness: str | None,
-    type: str | None,
-    worktree: bool,
-    answer: str | None,
-    cwd: str,
-    wait: bool,
-) -> Any:
-    order = Order(
-        prompt,
-        agent=agent_id,
-        description=description,
-        harness=harness,
-        type=type,
-        worktree=worktree,
-        answer=answer,
-        directory=cwd,
-        environ=call.environ,
-    )
+def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
+    order = _order(call, **wish)
     started = launching.spawn(call.store, call.team, call.caller, order)
     if not wait:
         return _started(started)
