@@ -33,12 +33,15 @@ _NEVER_KEPT = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_NAMESPACE",
 )
-_DIRECTORY = f"{os.path.dirname(__file__)}/profiles"
+DIRECTORY = f"{os.path.dirname(__file__)}/profiles"
 
 
 class Profile(Record):
     """One client. In the command lines `{prompt}`, `{session_id}`, `{agent}`, `{root}` (where the teams are kept) are
     filled in word by word; `{hooks}` becomes the words that make the client call our hooks, in the dialect *hooks*.
+    In *fork* there are also `{session_file}`, the file that the client keeps the session in, found by the pattern
+    *session_file* (a glob with the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and
+    `{profiles}`, the directory of the embedded profiles.
 
     *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. *session_id*
     and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in one of its
@@ -50,6 +53,7 @@ class Profile(Record):
     start: list[Text]
     resume: list[Text]
     fork: list[Text] | None = None
+    session_file: Text | None = None
     input: HarnessInput = "prompt"
     session_id: Object = field(default_factory=dict)
     output: Object = field(default_factory=dict)
@@ -78,13 +82,13 @@ def find(name: str, config: Config | None) -> Profile:
     if name not in embedded():
         known = ", ".join(sorted({*embedded(), *own}))
         raise InvalidValue(f"there is no harness {name!r}", f"Harnesses: {known}; config.json adds more.")
-    with open(f"{_DIRECTORY}/{name}.json", encoding="utf-8") as file:
+    with open(f"{DIRECTORY}/{name}.json", encoding="utf-8") as file:
         return Profile.from_json(json.load(file))
 
 
 def embedded() -> list[str]:
     """The names of the profiles that come with the program."""
-    return sorted(name.removesuffix(".json") for name in os.listdir(_DIRECTORY) if name.endswith(".json"))
+    return sorted(name.removesuffix(".json") for name in os.listdir(DIRECTORY) if name.endswith(".json"))
 
 
 def fill(words: list[str], values: Mapping[str, str], hooks: Sequence[str] = ()) -> list[str]:
@@ -118,6 +122,23 @@ def _foreign(key: str, profile: Profile) -> bool:
     if any(fnmatchcase(key, pattern) for pattern in profile.keep):
         return False
     return any(fnmatchcase(key, pattern) for pattern in profile.strip)
+
+
+def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
+    """The file that the client keeps the session in, *variables* being its environment; None if it is not there.
+
+    Raises:
+        InvalidValue: The pattern of the profile has a name that there is no value for.
+    """
+    from glob import escape, glob
+
+    known = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
+    try:
+        found = glob((profile.session_file or "").format_map(known))
+    except (LookupError, ValueError, AttributeError) as error:
+        said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
+        raise InvalidValue(said, "Use {session_id} and variables of the environment.") from None
+    return max(found, key=os.path.getmtime, default=None)
 
 
 def is_preset(profile: Profile) -> bool:

@@ -15,7 +15,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EVENTS: dict[str, tuple[str, ...]] = {
     "claude": ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop"),
     "codex": ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"),
-    "gemini": ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent"),
+    "gemini": ("BeforeAgent", "AfterTool", "AfterAgent"),
     "qwen": ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"),
 }
 """The events at which there may be something to say."""

@@ -26,11 +26,16 @@ _ROOM = 300
 
 
 class Dialect:
-    """How one client speaks: what it calls the moments at which it asks, and how it is told to go on."""
+    """How one client speaks: what it calls the moments at which it asks, and how it is told to go on. One that *joins*
+    puts what was said before its end was refused before the final answer.
+    """
 
-    def __init__(self, start: str, prompt: str, tools: tuple[str, ...], stop: str, block: str = "block") -> None:
-        self.moments = {start: "start", prompt: "prompt", stop: "stop", **dict.fromkeys(tools, "tools")}
+    def __init__(
+        self, start: str, prompt: str, tools: tuple[str, ...], stop: str, block: str = "block", joins: bool = False
+    ) -> None:
+        self.moments = {prompt: "prompt", start: "start", stop: "stop", **dict.fromkeys(tools, "tools")}
         self.block = block
+        self.joins = joins
 
     def moment(self, event: dict[str, Any]) -> str:
         """At which moment the client asks: `start`, `prompt`, `tools`, `stop`; empty for any other."""
@@ -47,11 +52,13 @@ class Dialect:
 
 
 _COMMON = Dialect("SessionStart", "UserPromptSubmit", ("PostToolUse", "PostToolBatch"), "Stop")
+_QWEN = Dialect("SessionStart", "UserPromptSubmit", ("PostToolUse",), "Stop", joins=True)
 DIALECTS = {
     "claude": _COMMON,
     "codex": _COMMON,
-    "qwen": _COMMON,
-    "gemini": Dialect("SessionStart", "BeforeAgent", ("AfterTool",), "AfterAgent", block="deny"),
+    "qwen": _QWEN,
+    # What it is told at SessionStart it puts before the prompt, and when resumed forgets all that begins so.
+    "gemini": Dialect("BeforeAgent", "BeforeAgent", ("AfterTool",), "AfterAgent", block="deny", joins=True),
 }
 
 
@@ -80,8 +87,8 @@ def answer(
     session = sessions.find(store, team, caller.name)
     if session and session.interrupted:  # it is being interrupted, and will get it then
         return None
-    if moment == "stop" and blocks >= MAX_BLOCKS:
-        return None
+    if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
+        return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
     parts = [_presence(store, team, caller.name)] if moment == "start" else []
     if moment == "stop" and not event.get("stop_hook_active"):
         parts += _at_work(store, team, caller.name, session)

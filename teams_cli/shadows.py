@@ -93,7 +93,9 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
     session = sessions.find(store, question.team_name, member.agent_id)
     profile = harness.find(session.harness, user) if session else None
     if session and profile and profile.fork and session.turns:
-        return Fork(store, question, member, session, profile)
+        fork = Fork(store, question, member, session, profile)
+        if fork.possible:
+            return fork
     return Command(store, question, member, session) if member.answer else None
 
 
@@ -161,20 +163,28 @@ class Fork(Shadow):
         super().__init__(store, question, member)
         self.session = session
         self.profile = profile
+        self.variables = harness.environment(profile, os.environ, {MARK: "1", processes.MARK: self.mark})
+        self.session_id = self._session_id()
+        self.file = harness.session_file(profile, self.session_id, self.variables) if self.session_id else None
+
+    @property
+    def possible(self) -> bool:
+        """Whether the client has said and written down by now what the copy is made of."""
+        return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        values = {"session_id": self._session_id(), "agent": self.member.agent_id}
-        words = harness.fill(self.profile.fork or [], values)
-        environment = harness.environment(self.profile, os.environ, {MARK: "1", processes.MARK: self.mark})
-        return _run(words, instruction(self.question, self.member), environment, self.session.directory, patience)
+        values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": harness.DIRECTORY}
+        words = harness.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
+        given = instruction(self.question, self.member)
+        return _run(words, given, self.variables, self.session.directory, patience)
 
     def _session_id(self) -> str:
-        """The client's session; one that makes its ids itself has said it in the turn that is going on."""
+        """The client's session; one that makes its ids itself says it in the turn that is going on. Empty before."""
         if self.session.session_known:
             return self.session.session_id
         name, turn = self.member.agent_id, self.session.turns
         printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
-        return harness.session_id_in(self.profile, printed) or self.session.session_id
+        return harness.session_id_in(self.profile, printed) or ""
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
         if harness.has_failed(self.profile, done.returncode, done.stdout):

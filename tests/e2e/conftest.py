@@ -1,12 +1,13 @@
 """Real clients, pinned, with a home of their own and a scripted model on loopback; skipped unless they are named.
 
-`eval "$(tests/e2e/install.sh)"` installs them and sets TEAMS_E2E_CLAUDE and TEAMS_E2E_CODEX.
+`eval "$(tests/e2e/install.sh)"` installs them and sets TEAMS_E2E_CLAUDE, TEAMS_E2E_CODEX, and so on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +20,8 @@ import pytest
 from tests.cli import ALPHA, COMMAND, make_team
 from tests.e2e.model import Model
 
-VARIABLES = {"claude": "TEAMS_E2E_CLAUDE", "codex": "TEAMS_E2E_CODEX"}
+CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode")
+VARIABLES = {client: f"TEAMS_E2E_{client.upper()}" for client in CLIENTS}
 BINARIES = {client: os.environ.get(variable, "") for client, variable in VARIABLES.items()}  # tests don't see them
 _CODEX_CONFIG = """
 model = "m1"
@@ -37,6 +39,31 @@ enabled = false
 plugins = false
 """
 
+_GEMINI_SETTINGS = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "privacy": {"usageStatisticsEnabled": False},
+    "general": {"enableAutoUpdate": False},
+    "model": {"name": "gemini-2.5-flash"},
+}
+_QWEN_SETTINGS = {
+    "security": {"auth": {"selectedType": "openai"}},
+    "privacy": {"usageStatisticsEnabled": False},
+    "memory": {"enableManagedAutoMemory": False},
+}
+HOOKS_INSTALLED = ("gemini", "qwen")
+"""Who has our hooks in its settings. Claude and codex are told of them on the command line; opencode runs without any
+here: for a plugin it fetches packages from the network at every start."""
+every_client = pytest.mark.parametrize("office", CLIENTS, indirect=True)
+_OPENCODE_OFFLINE = [
+    f"OPENCODE_DISABLE_{what}" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
+]
+
+
+def _opencode_config(url: str) -> dict[str, Any]:
+    options = {"baseURL": f"{url}/v1", "apiKey": "dummy"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m1": {"tool_call": True}}}
+    return {"model": "scripted/m1", "small_model": "scripted/m1", "provider": {"scripted": provider}}
+
 
 class Office:
     """A team with a leader, one real client as the harness, and its model."""
@@ -46,10 +73,15 @@ class Office:
         self.client = client
         self.model = model
         self.home, self.work, self.bin = top / "home", top / "work", top / "bin"
-        for directory in (self.home / ".codex", self.work, self.bin):
+        for directory in (*(self.home / f".{c}" for c in ("codex", "gemini", "qwen")), self.work, self.bin):
             directory.mkdir(parents=True)
+        (self.home / ".gemini/settings.json").write_text(json.dumps(_GEMINI_SETTINGS))
+        (self.home / ".qwen/settings.json").write_text(json.dumps(_QWEN_SETTINGS))
+        (self.home / "opencode.json").write_text(json.dumps(_opencode_config(model.url)))
         (self.home / ".codex/config.toml").write_text(_CODEX_CONFIG.format(url=model.url))
         (self.bin / client).symlink_to(BINARIES[client])
+        if node := shutil.which("node"):
+            (self.bin / "node").symlink_to(node)
         (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
         (self.bin / "teams").chmod(0o755)
         self.cli = make_team(top / "root")
@@ -69,11 +101,19 @@ class Office:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CODEX_HOME": f"{self.home}/.codex",
             "OPENAI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": self.model.url,
+            "GEMINI_API_KEY": "dummy",
+            "OPENAI_BASE_URL": f"{self.model.url}/v1",
+            "OPENAI_MODEL": "m1",
+            "OPENCODE_CONFIG": f"{self.home}/opencode.json",
+            **dict.fromkeys(_OPENCODE_OFFLINE, "1"),
             **more,
         }
 
     def start(self, prompt: str, agent: str = "ann", **environ: str) -> subprocess.Popen[str]:
         """`teams run-agent`, by the leader; not waited for."""
+        if self.client in HOOKS_INSTALLED:
+            self.say("install", self.client)
         words = [*COMMAND, "run-agent", prompt, "--agent-id", agent, "--json"]
         return subprocess.Popen(
             words,
@@ -127,9 +167,9 @@ class Office:
         )
 
 
-@pytest.fixture(params=BINARIES)
+@pytest.fixture(params=CLIENTS[:3])
 def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
-    """A team whose agents are real clients, of every kind in turn."""
+    """A team whose agents are real clients: of three kinds in turn, of all where a test is marked `every_client`."""
     client = request.param
     if not os.access(BINARIES[client], os.X_OK):
         pytest.skip(f"{VARIABLES[client]} names no {client}: see tests/e2e/install.sh")

@@ -1,4 +1,4 @@
-"""A model server on loopback that says what a script tells it to, as the two vendors' APIs would; no network.
+"""A model server on loopback that says what a script tells it to, as the vendors' APIs would; no network.
 
 A conversation is known by a word in its first user turn, `[alpha]`. Each of its requests gets the next step of that
 word's script. What a client sends besides (titles, probes) gets "ok" and is not counted.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.e2e import apis
+from tests.e2e.apis import Api, Frames
 
 
 class Say:
@@ -43,10 +45,10 @@ Step = Say | Run | Hang | Refuse
 class Request:
     """What a client sent: *turns* are the role and text of everything that the model was shown, in order."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
+    def __init__(self, api: Api, body: dict[str, Any]) -> None:
         self.body = body
-        self.turns = list(_turns(body))
-        self.tools = {tool.get("name") for tool in body.get("tools") or []}
+        self.turns = list(api.turns(body))
+        self.tools = api.tools(body)
 
     @property
     def text(self) -> str:
@@ -60,27 +62,6 @@ class Request:
     def said_by_user(self) -> list[str]:
         """The user's turns."""
         return [text for role, text in self.turns if role == "user"]
-
-
-def _turns(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for item in body.get("messages", body.get("input", [])):
-        role = item.get("role") or item.get("type", "")
-        content = item.get("content", item.get("output", item.get("arguments", "")))
-        if isinstance(content, str):
-            yield role, content
-            continue
-        for block in content or []:
-            kind = block.get("type", "")
-            if kind in ("tool_use", "tool_result"):
-                yield kind, _plain(block.get("content", block.get("input", "")))
-            else:
-                yield role, block.get("text", "")
-
-
-def _plain(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(block.get("text", "") for block in content)
-    return content if isinstance(content, str) else json.dumps(content)
 
 
 class Model:
@@ -166,21 +147,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
-        anthropic = self.path.startswith("/v1/messages")
-        if anthropic and "count_tokens" in self.path:
-            return self._whole({"input_tokens": 10})
-        step = self.answerer.step(Request(body))
+        api = apis.of(self.path)
+        if api is None or "count" in self.path:
+            return self._whole({"input_tokens": 10, "totalTokens": 10})
+        step = self.answerer.step(Request(api, body))
         if isinstance(step, Refuse):
-            return self._whole({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, 400)
-        events = _anthropic(body, step) if anthropic else _responses(body, step)
-        if anthropic and not body.get("stream"):
-            return self._whole(_anthropic_message(body, step))
+            return self._whole(api.refusal(), 400)
+        command = step.command if isinstance(step, Run) else None
+        text = step.text if isinstance(step, Say) else apis.THINKING
+        if document := api.whole(body, text):
+            return self._whole(document)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
         try:
-            self._stream(events, step)
+            self._stream(api, api.frames(body, text, command), step)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
@@ -192,72 +174,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, events: Iterator[dict[str, Any]], step: Step) -> None:
-        wait_for = self.answerer.closing if isinstance(step, Hang) else None
-        if isinstance(step, Say) and step.held:
-            wait_for = self.answerer.released
-        for event in events:
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+    def _stream(self, api: Api, frames: Frames, step: Step) -> None:
+        for frame in frames:
+            if frame is None:
+                self._hold(api, step)
+                continue
+            self.wfile.write(api.encode(frame))
             self.wfile.flush()
-            while wait_for and "delta" in event["type"] and not wait_for.wait(0.1):
-                self.wfile.write(b": still here\n\n")
-                self.wfile.flush()
+        self.wfile.write(api.ending)
         self.close_connection = True
 
-
-def _anthropic_message(body: dict[str, Any], step: Step) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "text", "text": getattr(step, "text", "I am thinking")}
-    if isinstance(step, Run):
-        block = {"type": "tool_use", "id": f"toolu_{time.monotonic_ns()}", "name": "Bash"}
-        block["input"] = {"command": step.command, "description": "as scripted"}
-    return {
-        "id": f"msg_{time.monotonic_ns()}",
-        "type": "message",
-        "role": "assistant",
-        "model": body.get("model", "m"),
-        "content": [block],
-        "stop_reason": "tool_use" if isinstance(step, Run) else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 10, "output_tokens": 5},
-    }
-
-
-def _anthropic(body: dict[str, Any], step: Step) -> Iterator[dict[str, Any]]:
-    """The events of the Messages API."""
-    message = _anthropic_message(body, step)
-    (block,) = message["content"]
-    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
-    if block["type"] == "text":
-        empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
-    else:
-        empty = {**block, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-    yield {"type": "content_block_start", "index": 0, "content_block": empty}
-    yield {"type": "content_block_delta", "index": 0, "delta": delta}
-    yield {"type": "content_block_stop", "index": 0}
-    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
-    yield {"type": "message_stop"}
-
-
-def _responses(body: dict[str, Any], step: Step) -> Iterator[dict[str, Any]]:
-    """The events of the Responses API."""
-    key = f"resp_{time.monotonic_ns()}"
-    yield {"type": "response.created", "response": {"id": key}}
-    if isinstance(step, Run):
-        tools = {tool.get("name") for tool in body["tools"]}
-        name, arguments = ("exec_command", {"cmd": step.command})
-        if name not in tools:
-            name, arguments = "shell", {"command": ["sh", "-c", step.command]}
-        item: dict[str, Any] = {"type": "function_call", "name": name, "arguments": json.dumps(arguments)}
-        item["call_id"] = f"call_{time.monotonic_ns()}"
-    else:
-        text = getattr(step, "text", "I am thinking")
-        item = {"type": "message", "role": "assistant", "id": f"m_{time.monotonic_ns()}"}
-        yield {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}}
-        yield {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
-        item["content"] = [{"type": "output_text", "text": text}]
-    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-    usage_details = {"input_tokens_details": None, "output_tokens_details": None}
-    yield {"type": "response.completed", "response": {"id": key, "usage": {**usage, **usage_details}}}
+    def _hold(self, api: Api, step: Step) -> None:
+        """Wait before the end of an answer, as long as its step says."""
+        held = isinstance(step, Say) and step.held
+        if not held and not isinstance(step, Hang):
+            return
+        wait_for = self.answerer.released if held else self.answerer.closing
+        while not wait_for.wait(0.1):
+            if api.comments:
+                self.wfile.write(b": still here\n\n")
+                self.wfile.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from tests.e2e.conftest import Office
+from tests.e2e.conftest import Office, every_client
 from tests.e2e.model import Hang, Run, Say
 
 
@@ -18,6 +18,7 @@ def test_an_agent_runs_and_its_answer_is_the_output(office: Office) -> None:
     assert done["agents"][0]["statusHistory"] == ["reading"]
 
 
+@every_client
 def test_a_failure_of_the_model_is_a_failure_of_the_agent(office: Office) -> None:
     """Clients say so in different ways, one of them with exit status 0."""
     office.model.refuse("[ann]")
@@ -47,7 +48,7 @@ def test_spawned_from_a_tool_call_the_outputs_resume_the_caller_with_a_batch(off
     for output in ("ben found 7", "cyd named them"):
         assert f'[From agent "{output[:3]}"]:\n| {output}' in batch and output not in third.text
     assert "[ann] look" in fourth.text and "waiting" in fourth.text
-    assert office.model.requests["[ben]"][0].said_by_user()[-1].strip().endswith("[ben] count the files")
+    assert "[ben] count the files" in office.model.requests["[ben]"][0].said_by_user()[-1].splitlines()
 
 
 def test_mail_comes_after_a_tool_call_once(office: Office) -> None:
@@ -61,19 +62,26 @@ def test_mail_comes_after_a_tool_call_once(office: Office) -> None:
     assert third.text.count("| the build is red") == 1
 
 
+@every_client
 def test_a_stop_with_unread_mail_is_refused(office: Office) -> None:
-    """The mail is the next turn of the same process; the agent is not resumed for it."""
+    """The mail is the next turn of the same process; who has no hook for it, or would run the two answers
+    together, is resumed.
+    """
     office.model.script("[ann]", Say("first answer", held=True), Say("second answer"))
     process = office.start("[ann] work")
     office.model.wait_for("[ann]", 1)
     office.say("send-message", "ann", "one more thing")
     office.model.release()
     done = office.end(process)
-    assert done["output"] == "second answer" and done["agents"][0]["turns"] == 1
+    assert (done["output"], done["agents"][0]["turns"]) == (
+        "second answer",
+        1 if office.client in ("claude", "codex") else 2,
+    )
     first, second = office.model.requests["[ann]"]
     assert '[From agent "lea"]:\n| one more thing' in second.since(first)
 
 
+@every_client
 def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> None:
     office.model.script("[ann]", Say("first"), Say("second"))
     assert office.run("[ann] begin")["output"] == "first"
@@ -109,7 +117,7 @@ def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
         "OPENCODE_AGENT_NAME": "Lea L.",
         "TEAMS_TOKEN": "lead-secret",
         "TEAMS_SHADOW": "1",
-        "GEMINI_CLI": "1",
+        "GEMINI_CLI_SESSION_ID": "lead-gemini",
         "MY_OWN": "kept",
     }
     office.model.script(
@@ -130,7 +138,7 @@ def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
             "Lea L.",
             "lead-secret",
             "TEAMS_SHADOW",
-            "GEMINI_CLI",
+            "lead-gemini",
         ):
             assert value not in shown
 

@@ -1,0 +1,228 @@
+"""How the vendors' APIs put a conversation and an answer: what the model was shown, and the frames of its stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+Turns = Iterator[tuple[str, str]]
+Frames = Iterator[dict[str, Any] | None]
+THINKING = "I am thinking"
+
+
+class Api:
+    """One vendor's. `frames` gives the documents of a stream, and None where a held answer is held."""
+
+    comments = True
+
+    def turns(self, body: dict[str, Any]) -> Turns:
+        """The role and the text of everything that the model was shown, in order; what tools said is `tool_result`."""
+        raise NotImplementedError
+
+    def tools(self, body: dict[str, Any]) -> set[str]:
+        """The names of the tools that the model was offered."""
+        return {tool.get("name", "") for tool in body.get("tools") or []}
+
+    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+        """The answer as a stream: a call of the client's shell tool if there is a command, else the text."""
+        raise NotImplementedError
+
+    def whole(self, body: dict[str, Any], text: str) -> dict[str, Any] | None:
+        """The answer in one document, if that was asked for."""
+        return None
+
+    def refusal(self) -> dict[str, Any]:
+        """An error that no retry helps against."""
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+
+    def encode(self, frame: dict[str, Any]) -> bytes:
+        """One frame as it is sent."""
+        return f"event: {frame['type']}\ndata: {json.dumps(frame)}\n\n".encode()
+
+    ending = b""
+
+
+def of(path: str) -> Api | None:
+    """The API that serves that path; None if none does."""
+    return next((api for part, api in _APIS.items() if part in path), None)
+
+
+def _plain(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(block.get("text", "") for block in content)
+    return content if isinstance(content, str) else json.dumps(content)
+
+
+def _new(prefix: str) -> str:
+    return f"{prefix}_{time.monotonic_ns()}"
+
+
+class Messages(Api):
+    """Anthropic's Messages API."""
+
+    def turns(self, body: dict[str, Any]) -> Turns:
+        for message in body.get("messages", []):
+            content = message.get("content", "")
+            if isinstance(content, str):
+                yield message["role"], content
+                continue
+            for block in content:
+                kind = block.get("type", "")
+                if kind in ("tool_use", "tool_result"):
+                    yield kind, _plain(block.get("content", block.get("input", "")))
+                else:
+                    yield message["role"], block.get("text", "")
+
+    def whole(self, body: dict[str, Any], text: str) -> dict[str, Any] | None:
+        return None if body.get("stream") else self._message(body, {"type": "text", "text": text}, "end_turn")
+
+    def _message(self, body: dict[str, Any], block: dict[str, Any], reason: str) -> dict[str, Any]:
+        return {
+            "id": _new("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model", "m"),
+            "content": [block],
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        }
+
+    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+        if command is None:
+            block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+        else:
+            block = {"type": "tool_use", "id": _new("toolu"), "name": "Bash", "input": {}}
+            given = json.dumps({"command": command, "description": "as scripted"})
+            delta = {"type": "input_json_delta", "partial_json": given}
+        reason = "end_turn" if command is None else "tool_use"
+        message = self._message(body, block, reason)
+        yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+        yield {"type": "content_block_start", "index": 0, "content_block": block}
+        yield {"type": "content_block_delta", "index": 0, "delta": delta}
+        yield None
+        yield {"type": "content_block_stop", "index": 0}
+        ending = {"stop_reason": reason, "stop_sequence": None}
+        yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
+        yield {"type": "message_stop"}
+
+
+class Responses(Api):
+    """OpenAI's Responses API."""
+
+    def turns(self, body: dict[str, Any]) -> Turns:
+        for item in body.get("input", []):
+            role = item.get("role") or item.get("type", "")
+            content = item.get("content", item.get("output", item.get("arguments", "")))
+            if isinstance(content, str):
+                yield role, content
+                continue
+            for block in content or []:
+                yield role, block.get("text", "")
+
+    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+        key = _new("resp")
+        yield {"type": "response.created", "response": {"id": key}}
+        if command is None:
+            item: dict[str, Any] = {"type": "message", "role": "assistant", "id": _new("m")}
+            yield {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}}
+            yield {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
+            yield None
+            item["content"] = [{"type": "output_text", "text": text}]
+        else:
+            name, given = "exec_command", json.dumps({"cmd": command})
+            if name not in self.tools(body):
+                name, given = "shell", json.dumps({"command": ["sh", "-c", command]})
+            item = {"type": "function_call", "name": name, "arguments": given, "call_id": _new("call")}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        details = {"input_tokens_details": None, "output_tokens_details": None}
+        yield {"type": "response.completed", "response": {"id": key, "usage": {**usage, **details}}}
+
+
+class Contents(Api):
+    """Google's Gemini API, whose streams have neither named events nor comments."""
+
+    comments = False
+
+    def turns(self, body: dict[str, Any]) -> Turns:
+        for content in body.get("contents", []):
+            parts = content.get("parts", [])
+            for part in parts:
+                if "functionResponse" in part:
+                    yield "tool_result", _plain(part["functionResponse"].get("response", {}).get("output", ""))
+                elif "functionCall" in part:
+                    yield "tool_use", json.dumps(part["functionCall"].get("args", {}))
+            if texts := [part["text"] for part in parts if "text" in part]:
+                yield content.get("role", "user"), "\n".join(texts)
+
+    def tools(self, body: dict[str, Any]) -> set[str]:
+        declared = [tool.get("functionDeclarations", []) for tool in body.get("tools") or []]
+        return {function["name"] for functions in declared for function in functions}
+
+    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+        part: dict[str, Any] = {"text": text}
+        if command is not None:
+            part = {"functionCall": {"name": "run_shell_command", "args": {"command": command}}}
+        yield self._frame([part])
+        yield None
+        yield self._frame([{"text": ""}], "STOP")
+
+    def _frame(self, parts: list[dict[str, Any]], reason: str | None = None) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
+        if reason:
+            candidate["finishReason"] = reason
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+        return {"candidates": [candidate], "usageMetadata": usage}
+
+    def refusal(self) -> dict[str, Any]:
+        return {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}
+
+    def encode(self, frame: dict[str, Any]) -> bytes:
+        return f"data: {json.dumps(frame)}\n\n".encode()
+
+
+class Chat(Api):
+    """OpenAI's older Chat Completions API, which many others have as well."""
+
+    ending = b"data: [DONE]\n\n"
+
+    def turns(self, body: dict[str, Any]) -> Turns:
+        for message in body.get("messages", []):
+            role = "tool_result" if message["role"] == "tool" else message["role"]
+            if role != "system":
+                yield role, _plain(message.get("content") or "")
+            for call in message.get("tool_calls") or []:
+                yield "tool_use", call["function"]["arguments"]
+
+    def tools(self, body: dict[str, Any]) -> set[str]:
+        return {tool["function"]["name"] for tool in body.get("tools") or []}
+
+    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+        delta: dict[str, Any] = {"role": "assistant", "content": text}
+        if command is not None:
+            name = "bash" if "bash" in self.tools(body) else "run_shell_command"
+            given = json.dumps({"command": command, "description": "as scripted", "is_background": False})
+            call = {"index": 0, "id": _new("call"), "type": "function", "function": {"name": name, "arguments": given}}
+            delta = {"role": "assistant", "content": None, "tool_calls": [call]}
+        yield self._frame(delta)
+        yield None
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        yield {**self._frame({}, "stop" if command is None else "tool_calls"), "usage": usage}
+
+    def _frame(self, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": "m1", "choices": [choice]}
+
+    def encode(self, frame: dict[str, Any]) -> bytes:
+        return f"data: {json.dumps(frame)}\n\n".encode()
+
+
+_APIS: dict[str, Api] = {
+    "/v1/messages": Messages(),
+    "/v1/responses": Responses(),
+    "GenerateContent": Contents(),
+    "/chat/completions": Chat(),
+}
