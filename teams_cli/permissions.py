@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from teams_cli import conditions, history, questions, settings, teams
+from teams_cli import answering, conditions, history, questions, settings, teams
 from teams_cli.clock import rfc3339, seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.questions import QUESTION, Question
@@ -40,4 +40,4 @@ def ask_human(store: Store, team_name: str, agent: str, operation: str, about: s
     left = max(0.0, -seconds_since(asked.expires_at, store.now()))
     conditions.sleep_until(store, team_name, settled, left)
     closed = questions.close(store, team_name, asked)
-    return questions.allows(closed)
+    return answering.allows(closed)

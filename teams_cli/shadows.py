@@ -14,7 +14,19 @@ import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
-from teams_cli import config, harness, launching, logs, messages, processes, questions, sessions, settings, teams
+from teams_cli import (
+    answering,
+    config,
+    harness,
+    launching,
+    logs,
+    messages,
+    processes,
+    questions,
+    sessions,
+    settings,
+    teams,
+)
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.questions import Answer
@@ -224,7 +236,7 @@ def instruction(question: Question, member: Member) -> str:
 def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:
     """Record the answer, and let the agent know what was said in its name; that wakes nobody."""
     given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
-    questions.record(store, question.team_name, question.id, given)
+    answering.record(store, question.team_name, question.id, given)
     if failed:
         return
     said = content if len(content) <= _SHORT else content[:_SHORT] + "..."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import conditions, questions
+from teams_cli import answering, asking, conditions, human_queue, questions
 from teams_cli.clock import seconds_since
 from teams_cli.commands.call import Gone, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -48,15 +48,15 @@ def _ask(
     if timeout is not None and not timeout > 0:
         raise WrongUsage(f"{timeout:g} seconds can't be waited", "Give a number above 0.")
     store, team = call.store, call.team
-    asked = questions.ask(store, team, call.caller, question, list(to), timeout, depth, human)
+    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human)
     if asked.status == "collecting":
         from teams_cli import shadows
 
         shadows.start(store, asked, dict(call.environ))
     if no_wait:
         shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
-        return {**questions.as_result(store, asked), "status": shown}
-    return questions.as_result(store, _answered(call, asked))
+        return {**asking.as_result(store, asked), "status": shown}
+    return asking.as_result(store, _answered(call, asked))
 
 
 def _answered(call: Call, asked: Question) -> Question:
@@ -64,7 +64,7 @@ def _answered(call: Call, asked: Question) -> Question:
 
     def settled() -> bool:
         now = questions.load(call.store, call.team, asked.id)
-        return not questions.defer(call.store, call.team, now).open
+        return not human_queue.defer(call.store, call.team, now).open
 
     if asked.open:
         left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
@@ -74,12 +74,12 @@ def _answered(call: Call, asked: Question) -> Question:
 
 
 def _answer(call: Call, question: str, text: str) -> Any:
-    return questions.as_shown(questions.answer(call.store, call.team, call.caller, question, text))
+    return questions.as_shown(answering.answer(call.store, call.team, call.caller, question, text))
 
 
 def _show(call: Call, question: str) -> Any:
     found = questions.load(call.store, call.load_team().name, question)
-    return {**questions.as_shown(found), **questions.as_result(call.store, found)}
+    return {**questions.as_shown(found), **asking.as_result(call.store, found)}
 
 
 def _get(call: Call, open: bool, mine: bool) -> Any:
@@ -103,7 +103,7 @@ def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
         waiting: list[Question] = []
 
         def arrived(waiting: list[Question] = waiting) -> bool:
-            found = questions.next_for_human(call.store, team)
+            found = human_queue.next_for_human(call.store, team)
             waiting[:] = [found] if found else []
             return bool(found)
 
@@ -129,9 +129,9 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
     if said is None:
         return {"id": question.id, "status": "timeout"}
     if not said:
-        questions.skip(store, team, question.id)
+        answering.skip(store, team, question.id)
         return {"id": question.id, "status": "skipped"}
-    questions.answer_as_human(store, team, question.id, said)
+    answering.answer_as_human(store, team, question.id, said)
     return {"id": question.id, "status": "answered"}
 
 
@@ -156,7 +156,7 @@ COMMANDS = table(
         switch("--human", "Ask the human, whatever the setting."),
         doc=_ASK,
     ),
-    Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=questions.answer),
+    Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=answering.answer),
     Command("show-question", _show, _ID, doc=_SHOW, changes=False),
     Command(
         "get-questions",
