@@ -41,7 +41,8 @@ def ask(
 
     Raises:
         NotAllowed: Questions are off in this team.
-        InvalidValue: The question is blank, or somebody asked is oneself.
+        InvalidValue: The question is blank, somebody asked is oneself, the human is not asked alone, or *timeout*, in
+            seconds, is out of the bounds of the setting `broadcast_timeout`.
         AgentNotFound: Somebody asked is no active member.
         Conflict: As many questions of the caller's as are allowed are open.
     """
@@ -53,13 +54,13 @@ def ask(
         raise NotAllowed("questions are off in this team", "The leader turns them on: teams set broadcast agents")
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
-    seconds = float(settings.value(team, "broadcast_timeout")) if timeout is None else timeout
+    seconds = _seconds(team, timeout)
     now = store.now()
     draft = Question(
         team_name=team_name,
         from_=caller.name,
         question=question,
-        mode="human" if mode == HUMAN else "agents",
+        mode="human" if asked == [HUMAN] else "agents",
         to=asked,
         depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
         created_at=rfc3339(now),
@@ -83,13 +84,32 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
     """Who is to answer."""
     if mode == HUMAN:
-        return [HUMAN]
+        _refuse_beside_human(to)
+        to = [HUMAN]
     if not to:
         return [name for name in team.active_names() if name != asker]
     found = list(dict.fromkeys(teams.find_recipient(team, name) for name in to))
     if asker in found:
         raise InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
+    if HUMAN in found:
+        _refuse_beside_human(found)
     return found
+
+
+def _refuse_beside_human(to: list[str]) -> None:
+    others = [name for name in to if name != HUMAN]
+    if others:
+        raise InvalidValue(
+            f"the human is asked alone, not with {', '.join(others)}",
+            "Leave --to out; or have the leader say: teams set broadcast agents; and ask the human apart: --human",
+        )
+
+
+def _seconds(team: Team, timeout: float | None) -> float:
+    """How long the question waits."""
+    if timeout is None:
+        return float(settings.value(team, "broadcast_timeout"))
+    return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
 def _as_it_starts(store: Store, draft: Question) -> Question:

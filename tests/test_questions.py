@@ -298,3 +298,77 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     console.process.wait()
     os.close(console.end)
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
+
+
+@pytest.mark.parametrize("seconds", ["0", "0.01", "86401", "1e11", "1e30", "inf", "nan"])
+def test_a_time_out_of_bounds_is_refused(cli: Cli, seconds: str) -> None:
+    assert cli.refused("ask-others", "why?", "--to", "ann", "--timeout", seconds, agent="bob") == (2, "invalid_value")
+
+
+def test_the_human_is_asked_alone(cli: Cli) -> None:
+    """Whoever names others besides is not left waiting for them, nor is the human asked in their place."""
+    for words in (["--to", "human", "--to", "ann"], ["--human", "--to", "ann"]):
+        assert cli.refused("ask-others", "why?", *words, agent="bob") == (2, "invalid_value")
+    cli.ok("set", "broadcast", "human", agent="lea")
+    assert cli.refused("ask-others", "why?", "--to", "ann", agent="bob") == (2, "invalid_value")
+    assert cli.refused("ask-others", "why?", agent="human") == (2, "invalid_value")
+    asked = ask(cli, "why?", "--to", "human", "--no-wait")["requestId"]
+    found = cli.ok("show-question", asked)
+    assert (found["mode"], found["to"]) == ("human", ["human"])
+
+
+@pytest.mark.parametrize("said", [b"caf\xe9", b"x" * 70_000])
+def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli, said: bytes) -> None:
+    asked = ask(cli, "which colour?", "--human", "--no-wait")["requestId"]
+    assert cli("human", "--once", stdin=said + b"\nblue\n").status == 0
+    (given,) = cli.ok("show-question", asked)["answers"]
+    assert given["content"] == "blue"
+
+
+def test_lines_that_come_at_once_answer_one_question_each(cli: Cli) -> None:
+    ask(cli, "which colour?", "--human", "--no-wait")
+    ask(cli, "which size?", "--human", "--no-wait")
+    process = cli.start("human", stdin=subprocess.PIPE)
+    process.stdin.write(b"blue\n42\n")
+    process.stdin.flush()
+    wait_for(lambda: not cli.ok("get-questions", "--open"))
+    process.terminate()
+    process.communicate(timeout=30)
+    answers = [row["answers"][0]["content"] for row in cli.ok("get-questions")]
+    assert answers == ["blue", "42"]
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
+    """Also what was typed for one whose time was over just then."""
+    first = cli.start("ask-others", "quick?", "--human", "--timeout", "2", "--json", agent="bob")
+    person.sees("quick?")
+    os.write(person.end, b"half an ans")
+    first.communicate(timeout=30)
+    person.sees("time is over")
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    person.sees("which colour?")
+    person.types("blue")
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "blue"
+
+
+def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path: Path) -> None:
+    """By the pattern of the profile; an agent whose client has not written it yet is asked itself."""
+    keeps = 'test -e "$TOP/off" || cat > "$TOP/kept-$0.log"; echo done'
+    profile = {
+        "start": ["sh", "-c", keeps, "{session_id}"],
+        "resume": ["sh", "-c", "cat", "{session_id}"],
+        "fork": ["sh", "-c", 'tail -n 1 "$0"', "{session_file}"],
+        "sessionFile": "{TOP}/kept-{session_id:.8}*.log",
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"keeping": profile}}))
+    cli.more["TOP"] = str(tmp_path)
+    words = ["the word is xylophone", "--agent-id", "eve", "--harness", "keeping"]
+    assert cli("run-agent", *words, agent="lea").status == 0
+    assert by_responder(ask(cli, "which?", "--to", "eve"))["eve"]["content"] == "the word is xylophone"
+    (tmp_path / "off").touch()
+    words = ["the word is zither", "--agent-id", "fay", "--harness", "keeping"]
+    assert cli("run-agent", *words, agent="lea").status == 0
+    asking = cli.start("ask-others", "which?", "--to", "fay", "--json", agent="bob")
+    wait_for(lambda: [row for row in cli.ok("read-messages", "--all", agent="fay") if row["type"] == "question"])
+    cli.ok("answer", "2", "zither", agent="fay")
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"

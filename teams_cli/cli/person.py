@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -16,12 +17,16 @@ _WIDTH = 70
 class Terminal:
     """Standard input and output as the console uses them."""
 
+    def __init__(self) -> None:
+        self._lines = _Lines()
+
     def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
         """Show a question and take a line; blank for a skip, None when its time was over first."""
+        self._lines.forget()
         self._banner(asker, question, left())
         while open():
             self._count_down(left())
-            line = _line(1.0)
+            line = self._lines.next(1.0)
             if line is not None:
                 return line.strip()
         self.tell("\nIts time is over, or it was answered elsewhere.")
@@ -55,21 +60,39 @@ class Terminal:
             sys.stdout.flush()
 
 
-def _line(patience: float) -> str | None:
-    """The next line of standard input, if it comes in time.
+class _Lines:
+    """The lines of standard input as they come, none of them kept back unseen in a buffer."""
 
-    Raises:
-        Gone: Standard input is closed.
-    """
-    import select
+    def __init__(self) -> None:
+        self.data = b""
+        self.ended = False
 
-    from teams_cli.commands.call import Gone
+    def forget(self) -> None:
+        """Drop what was typed at a terminal before anything was asked: it answers something else."""
+        if sys.stdin is not None and sys.stdin.isatty():
+            import termios
 
-    if sys.stdin is None:
-        raise Gone
-    if not select.select([sys.stdin], [], [], patience)[0]:
-        return None
-    line = sys.stdin.readline()
-    if not line:
-        raise Gone
-    return line
+            self.data = b""
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    def next(self, patience: float) -> str | None:
+        """The next line, if it comes in time.
+
+        Raises:
+            Gone: Standard input is closed.
+        """
+        import select
+
+        from teams_cli.commands.call import Gone
+
+        if sys.stdin is None:
+            raise Gone
+        while b"\n" not in self.data and not self.ended:
+            if not select.select([sys.stdin], [], [], patience)[0]:
+                return None
+            read = os.read(sys.stdin.fileno(), 65536)
+            self.data, self.ended = self.data + read, not read
+        if not self.data:
+            raise Gone
+        line, _, self.data = self.data.partition(b"\n")
+        return line.decode(errors="surrogateescape")

@@ -6,7 +6,7 @@ from teams_cli import answering, asking, conditions, human_queue, questions
 from teams_cli.clock import seconds_since
 from teams_cli.commands.call import Gone, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import WrongUsage
+from teams_cli.errors import Conflict, InvalidValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.questions import Question
     from teams_cli.shapes import Depth
+    from teams_cli.store.contract import Store
 
 _ASK = """Ask the other members something, or the human, and wait for the answers.
 
@@ -25,7 +26,7 @@ asks the human again.
 
 Raises:
     NotAllowed: Questions are off in this team.
-    InvalidValue: The question is blank, or you ask yourself.
+    InvalidValue: The question is blank, you ask yourself, the human is not asked alone, or the time is out of bounds.
     AgentNotFound: Somebody you ask is no active member.
     Conflict: As many of your questions as are allowed are open.
 """
@@ -45,8 +46,6 @@ _RESPOND = """Old prompts call this: answers are collected by themselves, and no
 def _ask(
     call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
 ) -> Any:
-    if timeout is not None and not timeout > 0:
-        raise WrongUsage(f"{timeout:g} seconds can't be waited", "Give a number above 0.")
     store, team = call.store, call.team
     asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human)
     if asked.status == "collecting":
@@ -123,16 +122,26 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
     def left() -> float:
         return -seconds_since(question.expires_at, store.now())
 
-    said = call.person.ask(
-        question.from_, question.question, left, lambda: questions.load(store, team, question.id).open
-    )
-    if said is None:
-        return {"id": question.id, "status": "timeout"}
+    def open() -> bool:
+        return questions.load(store, team, question.id).open
+
+    while (said := call.person.ask(question.from_, question.question, left, open)) is not None:
+        try:
+            return {"id": question.id, "status": _settle(store, question, said)}
+        except InvalidValue as refused:
+            call.person.tell(f"{refused.message}. {refused.hint}")
+        except Conflict:  # it was answered elsewhere just now
+            break
+    return {"id": question.id, "status": questions.load(store, team, question.id).status}
+
+
+def _settle(store: Store, question: Question, said: str) -> str:
+    """Take what the person said, or that there is nothing to say; what came of it."""
     if not said:
-        answering.skip(store, team, question.id)
-        return {"id": question.id, "status": "skipped"}
-    answering.answer_as_human(store, team, question.id, said)
-    return {"id": question.id, "status": "answered"}
+        answering.skip(store, question.team_name, question.id)
+        return "skipped"
+    answered = answering.answer_as_human(store, question.team_name, question.id, said)
+    return "answered" if answered.answered_by_human else str(answered.status)
 
 
 def _respond(call: Call, text: str | None) -> Any:
