@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli import conditions, history, launching, messages, resumes, sessions, teams
-from teams_cli.errors import AgentNotFound, Conflict, WrongState
+from teams_cli import conditions, history, launching, messages, resumes, sessions, settings, teams
+from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, WrongState
 from teams_cli.roles import require
 from teams_cli.sessions import SESSION, Session
 from teams_cli.store.contract import update
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from teams_cli.caller import Caller
     from teams_cli.messages import Message
     from teams_cli.store.contract import Store
+    from teams_cli.teams import Team
 
 _PATIENCE = 20.0
 
@@ -42,15 +43,68 @@ def interject(
     if session.ended and session.outcome == "stopped":
         raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
     message = messages.send(store, team_name, caller, agent, body)
+    _interrupt(store, team, caller, message, environ)
+    return message
+
+
+def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
+    """Have the message be the next turn of its recipient; whether that ends one that is going on."""
 
     def ask(found: Session) -> Session:
         if found.state == "paused":
             found = resumes.unpaused(found)
         return found.having(interjected=max(found.interjected, message.number))
 
-    if update(store, team_name, SESSION, agent, ask)[1].ended:
-        launching.wake(store, team, caller.config, [agent], caller.name, environ)
-    return message
+    ended = update(store, team.name, SESSION, message.to, ask)[1].ended
+    if ended:
+        launching.wake(store, team, caller.config, [message.to], caller.name, environ)
+    return not ended
+
+
+def deliver(
+    store: Store,
+    team_name: str,
+    caller: Caller,
+    to: str,
+    body: str,
+    environ: Mapping[str, str],
+    now: bool | None = None,
+    uid: str | None = None,
+) -> tuple[Message, bool]:
+    """Send a message, and interrupt what its recipient is doing if that is to be done *now*; None: as the team's
+    setting `delivery` says. The message and whether a turn was ended for it.
+
+    The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
+
+    Raises:
+        NotAllowed: The caller may not send it, or not interject where that was asked for; nothing is stored.
+        AgentNotFound, InvalidValue, UidTaken: As for sending.
+    """
+    team = teams.load(store, team_name)
+    by_setting = now is None
+    if now is None:
+        now = settings.value(team, "delivery") == "interject"
+    if now:
+        now = _may_interject(store, team_name, caller, to, by_setting)
+    message = messages.send(store, team_name, caller, to, body, uid)
+    session = sessions.current(store, team_name, message.to)
+    if session is None or (session.ended and session.outcome == "stopped"):
+        return message, False
+    if now and message.number > session.delivered:
+        return message, _interrupt(store, team, caller, message, environ)
+    launching.wake(store, team, caller.config, [message.to], caller.name, environ)
+    return message, False
+
+
+def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
+    """Whether the caller may interrupt. One that only the setting lets do so may send all the same."""
+    try:
+        require(store, team_name, caller, "interject", to)
+    except NotAllowed:
+        if not by_setting:
+            raise
+        return False
+    return True
 
 
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:

@@ -68,6 +68,9 @@ SETTINGS = {
         300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
     ),
     "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
+    "delivery": Setting(
+        "queue", "whether a message over HTTP waits for the end of a turn or ends it", choices=("queue", "interject")
+    ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
     "broadcast_timeout": Setting(300, "how long a question waits for answers, in seconds", least=0.1, most=86400),

@@ -119,6 +119,21 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     return task
 
 
+def moves(team: Team, caller: Caller, task: Task) -> list[str]:
+    """The statuses that a caller who does not own the task may bring it to: by releasing it if it is in progress, else
+    by an update.
+    """
+    who = _Who(team, caller)
+    if team.state == "closed":
+        return []
+    if task.status == "in_progress":
+        return ["pending"] if who.leads or who.manages else []
+    return _AFTER[task.status] if who.manages and not who.leads else []
+
+
+_AFTER = {"pending": ["cancelled"], **{status: ["pending"] for status in FINISHED}}
+
+
 def _changed(store: Store, team: Team, task: Task, changes: Changes, who: _Who) -> Task:
     if changes.claim is not None and changes.claim != task.claim:
         raise StaleClaim(

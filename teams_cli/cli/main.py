@@ -85,6 +85,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     if isinstance(answer, Service):
         from teams_cli.cli import services
 
+        call.show = lambda shown: streams.written(partial(output.answer, command.name, shown, as_json, sys.stdout))
         return services.run(call, answer)
     status = 0
     if isinstance(answer, Outcome):

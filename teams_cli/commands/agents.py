@@ -182,7 +182,7 @@ COMMANDS = table(
         argument("AGENT", "Only this one.", name="of", required=False),
         switch("--output", "With a name: also what came out."),
         doc=_RECALL,
-        changes=False,
+        reads=True,
     ),
-    Command("before-complete", _before_complete, doc=_BEFORE, changes=False),
+    Command("before-complete", _before_complete, doc=_BEFORE, reads=True),
 )

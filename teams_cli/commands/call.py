@@ -61,6 +61,8 @@ class Call:
         self.environ = environ or {}
         self.person = person
         self.said_directory = directory
+        self.show: Callable[[Any], Any] = lambda document: None
+        """Shows a document to who started a server, while it runs."""
         self.problems: list[TeamsError] = []
 
     @property

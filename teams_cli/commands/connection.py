@@ -6,7 +6,8 @@ import os
 import sys
 
 from teams_cli import hook_settings, installation
-from teams_cli.commands.declaration import Command, argument, switch, table
+from teams_cli.commands.call import Service
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, WrongUsage
 
 TYPE_CHECKING = False
@@ -37,11 +38,28 @@ A file that nobody changed since becomes byte for byte what it was before.
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
 """
+_SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
+
+Prints the address; what follows its `#` is the token that changes are asked for. When the port is taken, the next free
+one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
+token too. Needs the extra `serve`.
+
+Raises:
+    Conflict: A server of these teams is running.
+    NotInstalled: The extra is missing.
+"""
+_PORT, _LAST_PORT = 9223, 65535
 _TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
 
 def _hook(call: Call, dialect: str) -> Any:
     raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook DIALECT`.")
+
+
+def _serve(call: Call, port: int, private: bool) -> Any:
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidValue(f"{port} is no port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one.")
+    return Service("http_api.server", "serve", {"port": port, "private": private})
 
 
 def _place(call: Call, client: str, project: bool, user: bool) -> Place:
@@ -91,6 +109,16 @@ _SCOPE = (
 )
 
 COMMANDS = table(
+    Command(
+        "serve",
+        _serve,
+        option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
+        switch("--private", "Ask for the token when reading too."),
+        doc=_SERVE,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+    ),
     Command(
         "hook",
         _hook,

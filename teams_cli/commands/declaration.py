@@ -87,8 +87,9 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 
 
 class Command:
-    """One command: *run* takes a `Call` and the parameters, and returns the document to answer with. One that is
-    *at_shell* is about the terminal, the files or the processes of who types it, so no program may request it.
+    """One command: *run* takes a `Call` and the parameters, and returns the document to answer with. One that *reads*
+    changes nothing and answers at once; one that neither *changes* nor *reads* is no sign of life of its caller. One
+    that is *at_shell* is about the terminal, the files or the processes of who types it, so no program may request it.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Command:
         doc: Callable[..., Any] | str,
         in_team: bool = True,
         changes: bool = True,
+        reads: bool = False,
         at_shell: bool = False,
     ) -> None:
         self.name = name
@@ -106,7 +108,8 @@ class Command:
         self.own = parameters
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.in_team = in_team
-        self.changes = changes
+        self.changes = changes and not reads
+        self.reads = reads
         self.at_shell = at_shell
 
     @property

@@ -125,7 +125,7 @@ COMMANDS = table(
         option("--since", "Only from this time on.", metavar="TIME"),
         switch("--follow", "Go on with what is to come, until interrupted.", at_shell=True),
         doc=_HISTORY,
-        changes=False,
+        reads=True,
     ),
     Command(
         "doctor",
@@ -146,7 +146,7 @@ COMMANDS = table(
         switch("--user", "The default for new teams of this user.", at_shell=True),
         doc=_SET,
     ),
-    Command("settings", _settings, doc=_SETTINGS, changes=False),
+    Command("settings", _settings, doc=_SETTINGS, reads=True),
     Command(
         "version",
         _version,

@@ -164,6 +164,6 @@ COMMANDS = table(
         argument("ID", "The messages: 7, #7 or msg-7.", name="message", many=True, required=True),
         doc=_ACK,
     ),
-    Command("list-agents", _list, doc=_LIST, changes=False),
+    Command("list-agents", _list, doc=_LIST, reads=True),
     Command("attend", _attend, doc=attention.payload),
 )

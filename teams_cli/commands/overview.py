@@ -47,6 +47,6 @@ def _brief(call: Call) -> Any:
 
 
 COMMANDS = table(
-    Command("whoami", _whoami, doc=_WHOAMI, changes=False),
+    Command("whoami", _whoami, doc=_WHOAMI, reads=True),
     Command("brief", _brief, doc=brief.brief, changes=False),
 )

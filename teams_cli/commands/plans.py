@@ -56,7 +56,7 @@ COMMANDS = table(
         option("--revises", "The plan that it takes the place of.", metavar="PLAN"),
         doc=plans.propose,
     ),
-    Command("get-plans", _get, switch("--open", "Only those that wait for a decision."), doc=_GET, changes=False),
+    Command("get-plans", _get, switch("--open", "Only those that wait for a decision."), doc=_GET, reads=True),
     Command("approve-plan", _approve, _PLAN, option("--note", "A word to its author.", text=True), doc=plans.approve),
     Command(
         "reject-plan",

@@ -166,14 +166,14 @@ COMMANDS = table(
         doc=_ASK,
     ),
     Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=answering.answer),
-    Command("show-question", _show, _ID, doc=_SHOW, changes=False),
+    Command("show-question", _show, _ID, doc=_SHOW, reads=True),
     Command(
         "get-questions",
         _get,
         switch("--open", "Only those that wait for answers."),
         switch("--mine", "Only those that wait for yours."),
         doc=_GET,
-        changes=False,
+        reads=True,
     ),
     Command("human", _human, switch("--once", "End after one question."), doc=_HUMAN, changes=False, at_shell=True),
     Command(

@@ -148,9 +148,9 @@ COMMANDS = table(
         switch("--blocked", "Only pending ones that wait for another."),
         option("--limit", "At most so many.", type=int, metavar="N"),
         doc=_GET,
-        changes=False,
+        reads=True,
     ),
-    Command("show-task", _show, _ID, doc=_SHOW, changes=False),
+    Command("show-task", _show, _ID, doc=_SHOW, reads=True),
     Command(
         "claim-task",
         _claim,

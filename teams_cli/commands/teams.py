@@ -139,14 +139,14 @@ COMMANDS = table(
         _discover,
         switch("--all", "List closed teams too."),
         doc=_DISCOVER,
-        changes=False,
+        reads=True,
     ),
     Command(
         "show-team",
         _show,
         argument("NAME", "Which team, instead of --team.", name="name", required=False),
         doc=_SHOW,
-        changes=False,
+        reads=True,
     ),
     Command(
         "join-team",

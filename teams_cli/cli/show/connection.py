@@ -16,4 +16,8 @@ def _change(done: dict[str, Any]) -> list[str]:
     return lines
 
 
-SHOW = {"hook": lambda said: [str(said)], "install": _change, "uninstall": _change}
+def _serving(server: dict[str, Any]) -> list[str]:
+    return [f"{server['url']}/#token={server['token']}"]
+
+
+SHOW = {"serve": _serving, "hook": lambda said: [str(said)], "install": _change, "uninstall": _change}

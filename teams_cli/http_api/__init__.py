@@ -1,0 +1,1 @@
+"""The HTTP API and the board: a server for programs and people on this machine, over the operations of the commands."""

@@ -1,0 +1,167 @@
+"""The application: which address is answered by what."""
+
+from __future__ import annotations
+
+import os
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
+
+from teams_cli import boards
+from teams_cli.commands import requests
+from teams_cli.commands.call import Call, public
+from teams_cli.http_api import events, janus, openapi, refusals
+from teams_cli.http_api.bodies import Bodies
+from teams_cli.http_api.events import Streams
+from teams_cli.http_api.feeds import Feeds
+from teams_cli.http_api.guard import Guard
+from teams_cli.http_api.operations import Operations
+from teams_cli.http_api.refusals import Document, Refused
+from teams_cli.http_api.watching import Departed, Watchers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from starlette.types import ASGIApp
+
+    from teams_cli.commands.declaration import Command
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+BOARD = f"{os.path.dirname(__file__)}/board"
+_ABOUT_REQUEST = ("team", "as")
+
+
+class Api:
+    """The state of a running server, and the handlers of its requests."""
+
+    def __init__(self, base: Call) -> None:
+        self.watchers = Watchers(base.store)
+        self.operations = Operations(base, self.watchers)
+        self.feeds = Feeds(self.watchers)
+        self.streams = Streams()
+        self.bodies = Bodies()
+
+    def application(self, port: int, token: str, private: bool) -> ASGIApp:
+        """The ASGI application."""
+        routes = [
+            Route("/api/agents", _answering(self.agents)),
+            Route("/api/agents/{name}/message", self.message, methods=["POST"]),
+            Route("/api/agents/{name}/log", _answering(self.log)),
+            Route("/api/board", _answering(self.board)),
+            Route("/api/events", _answering(self.events)),
+            Route("/openapi.json", _answering(self.description)),
+            *(self._route(command) for command in requests.offered()),
+        ]
+        files = StaticFiles(directory=BOARD, html=True)
+        app = Starlette(routes=routes, exception_handlers={404: _unknown, 405: _wrong_method, Exception: _failed})
+        app.mount("/", files)
+        return Guard(app, port, token, private)
+
+    def close(self) -> None:
+        """End what is open for clients."""
+        self.streams.closing.set()
+        self.operations.close()
+        self.watchers.close()
+
+    def _route(self, command: Command) -> Route:
+        async def handle(request: Request) -> Response:
+            given = _query(request, command) if command.reads else await self.bodies.read(request)
+            document, problems = await self.operations.command(request, command.name, given)
+            return Document(document, headers={"X-Teams-Damaged": str(len(problems))} if problems else None)
+
+        return Route(f"/api/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
+
+    async def agents(self, request: Request) -> Response:
+        """The agents, as the Janus system lists them."""
+        return Document(await self.operations.call(request, janus.agents))
+
+    async def message(self, request: Request) -> Response:
+        """A message to an agent, as the Janus system sends it."""
+        name, interrupt = request.path_params["name"], request.query_params.get("interrupt")
+        try:
+            given = await self.bodies.read(request)
+            agent = given.get("sender")
+            found = await self.operations.call(
+                request,
+                lambda call: janus.send(call, name, given, interrupt),
+                agent=agent if isinstance(agent, str) else "",
+            )
+        except (Departed, ClientDisconnect):
+            return Response(status_code=499)
+        except Exception as error:
+            return janus.refused(error)
+        return found
+
+    async def log(self, request: Request) -> Response:
+        """The end of an agent's log."""
+        name, lines = request.path_params["name"], request.query_params.get("lines")
+        return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
+
+    async def board(self, request: Request) -> Response:
+        """The team at a glance. Its position is older than all else in it, so events from there on miss nothing."""
+        feed = await self.feeds.of(await self._team(request))
+        position = feed.position
+
+        def look(call: Call) -> dict[str, Any]:
+            team = call.load_team()
+            document = {"team": public(team), **boards.board(call.store, team, call.config, call.problems)}
+            return {**document, "problems": [problem.message for problem in call.problems]}
+
+        return Document({**await self.operations.call(request, look), "position": position})
+
+    async def events(self, request: Request) -> Any:
+        """The stream of a team's changes."""
+        feed = await self.feeds.of(await self._team(request))
+        return self.streams.stream(feed, events.last_event(request))
+
+    async def _team(self, request: Request) -> str:
+        return await self.operations.call(request, lambda call: call.load_team().name)
+
+    async def description(self, request: Request) -> Response:
+        """The description of the API."""
+        return Document(openapi.document())
+
+
+def _query(request: Request, command: Command) -> dict[str, Any]:
+    """The values in the address; a parameter that may be many is a list."""
+    many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
+    said = request.query_params
+    keys = [key for key in said if key not in _ABOUT_REQUEST]
+    return {key: said.getlist(key) if key in many else said[key] for key in dict.fromkeys(keys)}
+
+
+def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
+    """The handler, with refusals told as documents."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            found: Response = await handle(request)
+        except (Departed, ClientDisconnect):
+            return Response(status_code=499)
+        except Exception as error:
+            return refusals.answer(error)
+        return found
+
+    return answer
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    return refusals.answer(Refused(404, "unknown_address", "there is nothing here", "See /openapi.json."))
+
+
+async def _wrong_method(request: Request, error: Exception) -> Response:
+    headers = getattr(error, "headers", None) or {}
+    allowed = headers.get("Allow", "another method")
+    return refusals.answer(
+        Refused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
+    )
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return refusals.answer(error)

@@ -1,0 +1,145 @@
+"""Feeds: the changes of a team as events, kept up from its history by the team's watcher."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from itertools import islice
+
+from anyio import to_thread
+
+from teams_cli.errors import TeamsError
+from teams_cli.http_api import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.http_api.watching import Watchers
+
+    Found = tuple[int, int, dict[str, Any]]
+
+_BATCH = 200
+
+
+class Feed:
+    """The events of one team; `position` is behind the newest.
+
+    Readers have no queues of their own: each has a position, and takes what is behind it from what is kept in memory,
+    or, when it is far behind, from the history itself.
+    """
+
+    def __init__(self, watchers: Watchers, team: str) -> None:
+        self._watchers = watchers
+        self._team = team
+        self._loop = asyncio.get_running_loop()
+        self._kept: deque[tuple[int, int, bytes]] = deque(maxlen=limits.EVENTS)
+        self._readers = 0
+        self._looking = threading.Lock()
+        self._seen = self._before = 0
+        self.news = asyncio.Event()
+        """Set, and then replaced, when there is something new."""
+        self.position = 0
+        self.cuts = 0
+        """How often the history turned out to be another than the one that was followed."""
+
+    async def catch_up(self) -> None:
+        """Get to the end of the history.
+
+        Raises:
+            TeamsError: It can't be read.
+        """
+        await to_thread.run_sync(self._look)
+
+    def join(self) -> None:
+        """One more reads."""
+        self._readers += 1
+        if self._readers == 1:
+            self._watchers.listen(self._team, self._look_quietly)
+
+    def leave(self) -> None:
+        """One less reads."""
+        self._readers -= 1
+        if not self._readers:
+            self._watchers.forget(self._team, self._look_quietly)
+            self._kept.clear()
+
+    async def behind(self, position: int) -> list[tuple[int, bytes]]:
+        """The next events behind that position, each with its own; none at the end."""
+        if position >= self.position:
+            return []
+        if self._kept and position >= self._kept[0][0]:
+            ahead = ((after, event) for before, after, event in self._kept if before >= position)
+            return list(islice(ahead, _BATCH))
+        return await to_thread.run_sync(self._from_history, position)
+
+    def _from_history(self, position: int) -> list[tuple[int, bytes]]:
+        entries = self._watchers.store.history(self._team, position)
+        return [(after, _event(after, entry)) for after, entry in islice(entries, _BATCH)]
+
+    def _look_quietly(self) -> None:
+        try:
+            self._look()
+        except TeamsError:  # the next look may read it again
+            return
+
+    def _look(self) -> None:
+        """Read on from where the history was read to before, and hand what is new to the readers' thread."""
+        with self._looking:
+            cut, found = self._read_on()
+            if not (cut or found):
+                return
+            if found:
+                self._before, self._seen = found[-1][:2]
+            else:
+                self._before = self._seen = 0
+            kept = [(before, after, _event(after, entry)) for before, after, entry in found]
+            self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
+
+    def _read_on(self) -> tuple[bool, deque[Found]]:
+        """What is new, at most as much as is kept; and whether the last entry that was seen is not there any more."""
+        entries = self._watchers.store.history(self._team, self._before)
+        position, cut = self._before, False
+        if self._seen:
+            last = next(entries, None)
+            cut = last is None or last[0] != self._seen
+            position = 0 if cut else self._seen
+            entries = self._watchers.store.history(self._team, 0) if cut else entries
+        found: deque[Found] = deque(maxlen=limits.EVENTS)
+        for after, entry in entries:
+            found.append((position, after, entry))
+            position = after
+        return cut, found
+
+    def _publish(self, found: list[tuple[int, int, bytes]], position: int, cut: bool) -> None:
+        if cut:
+            self.cuts += 1
+            self._kept.clear()
+        if self._kept and found and found[0][0] != self._kept[-1][1]:
+            self._kept.clear()
+        self._kept.extend(found)
+        self.position = position
+        self.news.set()
+        self.news = asyncio.Event()
+
+
+def _event(position: int, entry: dict[str, Any]) -> bytes:
+    return f"id: {position}\nevent: change\ndata: {json.dumps(entry)}\n\n".encode()
+
+
+class Feeds:
+    """The feeds of a server, by team."""
+
+    def __init__(self, watchers: Watchers) -> None:
+        self._watchers = watchers
+        self._feeds: dict[str, Feed] = {}
+
+    async def of(self, team: str) -> Feed:
+        """The feed of a team that there is, at the end of its history."""
+        feed = self._feeds.get(team)
+        if feed is None:
+            feed = self._feeds[team] = Feed(self._watchers, team)
+        await feed.catch_up()
+        return feed

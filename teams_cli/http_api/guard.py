@@ -1,0 +1,85 @@
+"""The guard before everything: who may ask at all, and what browsers are told about the answers."""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from teams_cli.http_api import refusals
+from teams_cli.http_api.refusals import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+READING = ("GET", "HEAD")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_API = ("/api/", "/openapi.json")
+
+
+class Guard:
+    """Lets through what comes from this machine for this server, with the token where it changes something.
+
+    Pages of other sites are kept out by the name they have to call the server by (`Host`), by the site they say they
+    are of (`Origin`, `Sec-Fetch-Site`), and by the token, which they can't know.
+    """
+
+    def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
+        self.app = app
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
+        self.token = token.encode()
+        self.private = private
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or hand it on."""
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope, Headers(scope=scope))
+        except Refused as refused:
+            return await refusals.answer(refused)(scope, receive, send_guarded)
+        await self.app(scope, receive, send_guarded)
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
+            known = " or ".join(sorted(self.hosts))
+            raise Refused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
+        origins = headers.getlist("origin")
+        if origins and origins != [f"http://{hosts[0]}"]:
+            raise Refused(403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server.")
+        api = scope["path"].startswith(_API)
+        if api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise Refused(403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server.")
+        if scope["method"] not in READING or (api and self.private):
+            self._check_token(scope, headers)
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if not given and scope["path"] == "/api/events":  # browsers' event streams can't say more than the address
+            scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
+            return
+        wrong = "wrong" if given else "missing"
+        hint = "Send `Authorization: Bearer TOKEN`; `teams serve` prints the token, and server.json in the root has it."
+        raise Refused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})

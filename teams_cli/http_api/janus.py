@@ -1,0 +1,103 @@
+"""The two endpoints of the Janus system: who is there, and a message to one of them."""
+
+from __future__ import annotations
+
+from teams_cli import interruptions, logs, sessions, teams, views
+from teams_cli.errors import AgentNotFound, InvalidValue
+from teams_cli.http_api import refusals
+from teams_cli.http_api.refusals import Document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
+_LOG_BYTES = 1 << 20
+_LINES = 100
+
+
+def agents(call: Call) -> list[dict[str, Any]]:
+    """The agents that can be written to; `status` is `active` or `idle`."""
+    team = call.load_team()
+    active = set(team.active_names())
+    return [_row(row) for row in views.agent_rows(call.store, team, call.problems) if row["name"] in active]
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
+    status = "active" if row["state"] == "active" else "idle"
+    return {"name": row["name"], "status": status, "announced": row["status"], **kept}
+
+
+def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) -> Document:
+    """Deliver a message; the answer says whether it was stored, and whether a turn was ended for it."""
+    body, sender = given.get("message"), given.get("sender")
+    if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
+        return _undelivered(400, "Missing message or sender")
+    try:
+        return _send(call, name, body, given.get("uid"), _flag(interrupt))
+    except AgentNotFound as missing:
+        return _missing(call, name, missing)
+    except Exception as error:
+        return refused(error)
+
+
+def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
+    assert call.caller is not None
+    if uid is not None and not isinstance(uid, str):
+        raise InvalidValue("uid is no text", "Use 1 to 64 letters, digits, '-' and '_'.")
+    target = teams.find_recipient(call.load_team(), name)
+    if target == call.agent:
+        return _undelivered(400, "Cannot send message to self")
+    sent, ended = interruptions.deliver(call.store, call.team, call.caller, target, body, call.environ, now, uid)
+    call.note_seen()
+    return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
+
+
+def refused(error: Exception) -> Document:
+    """The answer to a message that was not delivered."""
+    said = refusals.refused(error)
+    return _undelivered(said.status, said.message, said.headers, code=said.code, hint=said.hint)
+
+
+def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **more: Any) -> Document:
+    return Document({"delivered": False, "error": error, **more}, status, headers)
+
+
+def _missing(call: Call, name: str, missing: AgentNotFound) -> Document:
+    available = call.load_team().active_names()
+    return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
+
+
+def _flag(word: str | None) -> bool | None:
+    if word is None or word.lower() in _YES + _NO:
+        return None if word is None else word.lower() in _YES
+    raise InvalidValue(f"{word!r} is neither true nor false", "Use ?interrupt=true, or leave it out.")
+
+
+def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
+    """The last lines that an agent printed in its turns, the newest last.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+    """
+    wanted = lines if lines is not None else str(_LINES)
+    if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):
+        raise InvalidValue(f"{wanted!r} is no number of lines", "Give one from 1 to 10000.")
+    session = sessions.find(call.store, call.load_team().name, name)
+    if session is None:
+        raise AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
+    return {"agent": session.agent, "lines": _tail(call, session, int(wanted))}
+
+
+def _tail(call: Call, session: sessions.Session, wanted: int) -> list[str]:
+    """The last lines, of no more turns than they are in."""
+    found: list[str] = []
+    for turn in range(session.turns, 0, -1):
+        said = [logs.of_turn(call.store, call.team, session.agent, turn, end, _LOG_BYTES) for end in ("out", "err")]
+        found = "".join(said).splitlines() + found
+        if len(found) >= wanted:
+            break
+    return found[-wanted:]

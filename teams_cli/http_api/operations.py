@@ -1,0 +1,124 @@
+"""Running commands for requests: in threads, since the store blocks, and no longer than somebody waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import anyio
+from anyio import to_thread
+
+from teams_cli import config
+from teams_cli.commands import requests
+from teams_cli.commands.call import Call
+from teams_cli.http_api import limits
+from teams_cli.http_api.refusals import RETRY_AFTER, Refused
+from teams_cli.http_api.watching import Client, WatchedStore, Watchers
+from teams_cli.names import HUMAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from starlette.requests import Request
+
+    from teams_cli.store.contract import Store
+
+    T = TypeVar("T")
+
+_PATIENCE = 5.0
+_LONG = {"wait", "ask-others", "read-messages", "run-agent", "spawn", "stop-agent"}
+
+
+class Operations:
+    """What runs the operations of a server that was started with *base*."""
+
+    def __init__(self, base: Call, watchers: Watchers) -> None:
+        self.base = base
+        self.watchers = watchers
+        self._quick = anyio.CapacityLimiter(limits.QUICK)
+        self._long = anyio.CapacityLimiter(limits.WAITING)
+        self._threads = anyio.CapacityLimiter(limits.QUICK + limits.WAITING)
+        self._clients: set[Client] = set()
+
+    async def command(self, request: Request, name: str, given: dict[str, Any]) -> tuple[Any, list[str]]:
+        """The document with which a command answers a request, and what was damaged on the way.
+
+        Raises:
+            TeamsError: The command refuses.
+            Refused: Too many others wait.
+            Departed: The client did not wait for it.
+        """
+
+        def run(call: Call) -> tuple[Any, list[str]]:
+            document = requests.answer(call, name, given, requests.camel_case)
+            return document, [problem.message for problem in call.problems]
+
+        return await self.call(request, run, name in _LONG)
+
+    async def call(self, request: Request, run: Callable[[Call], T], long: bool = False, agent: str = "") -> T:
+        """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
+
+        One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
+        person's own requests wait for.
+
+        Raises:
+            Refused: Too many others wait.
+            Departed: The client did not wait for it.
+        """
+        agent = agent or request.query_params.get("as") or HUMAN
+        client = Client()
+        watch = asyncio.create_task(_look_out(request, client))
+        limiter = self._long if long or agent != HUMAN else self._quick
+        self._clients.add(client)
+        try:
+            await _acquire(limiter, client)
+            try:
+                return await to_thread.run_sync(lambda: run(self._made(request, agent, client)), limiter=self._threads)
+            finally:
+                limiter.release_on_behalf_of(client)
+        finally:
+            self._clients.discard(client)
+            watch.cancel()
+
+    def _made(self, request: Request, agent: str, client: Client) -> Call:
+        """The call of a request; the user's rules are those of now."""
+        base = self.base
+        store = cast("Store", WatchedStore(self.watchers, client))
+        fresh = Call(
+            store,
+            config.load(store.place),
+            team=base.said_team,
+            sources=base.sources,
+            environ=base.environ,
+            directory=base.said_directory,
+        )
+        said = request.query_params.get("team", "") or base.said_team
+        return requests.call_as(fresh, agent, said or _only(fresh), request.headers.get("x-teams-token", ""))
+
+    def close(self) -> None:
+        """Let nobody wait any more."""
+        for client in list(self._clients):
+            client.leave()
+
+
+def _only(call: Call) -> str:
+    """The only team, if there is just one."""
+    known = call.store.teams()
+    return known[0] if len(known) == 1 else ""
+
+
+async def _look_out(request: Request, client: Client) -> None:
+    """Note when the client goes; the body was read before."""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return client.leave()
+
+
+async def _acquire(limiter: anyio.CapacityLimiter, client: Client) -> None:
+    try:
+        with anyio.fail_after(_PATIENCE):
+            await limiter.acquire_on_behalf_of(client)
+    except TimeoutError:
+        raise Refused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None

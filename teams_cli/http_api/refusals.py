@@ -1,0 +1,65 @@
+"""Refusals as HTTP: each error of the program and each fault of a request with its status and headers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import traceback
+
+from starlette.responses import Response
+
+from teams_cli.errors import TeamsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
+"""The HTTP status for each exit status."""
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+class Refused(Exception):
+    """A request that does not get as far as a command."""
+
+    def __init__(
+        self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.headers = dict(headers or {})
+
+
+class Document(Response):
+    """A JSON document in ASCII, as the commands print it."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The bytes of the document."""
+        return json.dumps(content).encode() + b"\n"
+
+
+def refused(error: Exception) -> Refused:
+    """How an error is told; one that nobody expected is noted in a log."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, TeamsError):
+        headers = RETRY_AFTER if error.status == 12 else {}
+        return Refused(STATUSES[error.status], error.code, error.message, error.hint, headers)
+    with tempfile.NamedTemporaryFile("w", prefix="teams-bug-", suffix=".log", delete=False, encoding="utf-8") as log:
+        log.write("".join(traceback.format_exception(error)).encode(errors="backslashreplace").decode())
+    sys.stderr.write(f"teams: a bug: {type(error).__name__}; the details are in {log.name}\n")
+    return Refused(500, "bug", f"a bug: {type(error).__name__}", f"The details are in {log.name}; please report them.")
+
+
+def answer(error: Exception) -> Document:
+    """The answer to a request that is refused."""
+    said = refused(error)
+    body = {"error": {"code": said.code, "message": said.message, "hint": said.hint}}
+    return Document(body, said.status, said.headers)

@@ -1,0 +1,104 @@
+"""What a server leaves in the root: while it runs, where it is to be found; and the token, which stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, datetime
+
+from teams_cli import agents
+from teams_cli.clock import rfc3339
+from teams_cli.errors import Conflict
+from teams_cli.store import disk, root_directory
+from teams_cli.store.locks import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LIMIT = 4096
+_PATIENCE = 10.0
+_TOKEN_LENGTH = 43
+
+
+def token(root: str) -> str:
+    """The token that changes are asked for; made the first time.
+
+    Raises:
+        StorageFailed: It can't be kept.
+    """
+    path = f"{root}/server.token"
+    root_directory.prepare(root)
+    with Lock(root, _PATIENCE):
+        found = _read(path).decode(errors="replace").strip()
+        if len(found) < _TOKEN_LENGTH or not found.isascii() or os.stat(path).st_mode & 0o077:
+            import secrets
+
+            found = secrets.token_urlsafe(32)
+            disk.commit(disk.write_temp(f"{root}/tmp", found.encode() + b"\n"), path)
+    return found
+
+
+def register(root: str, url: str, token: str) -> dict[str, Any]:
+    """Write down where the server is; what was written.
+
+    Raises:
+        Conflict: Another server of this root is running; names it.
+    """
+    pid = os.getpid()
+    document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
+    document.update(pidStarted=agents.process_started(pid), pidBoot=agents.process_place())
+    with Lock(root, _PATIENCE):
+        other = _found(root)
+        if other and _runs(other):
+            hint = f"Use it, or end it first: kill {other.get('pid')}"
+            raise Conflict(f"a server of these teams is running at {other['url']}", hint)
+        data = json.dumps(document, indent=2).encode() + b"\n"
+        disk.commit(disk.write_temp(f"{root}/tmp", data), _path(root))
+    return document
+
+
+def unregister(root: str) -> None:
+    """Take away what `register` wrote, if it is still ours."""
+    with Lock(root, _PATIENCE):
+        if _found(root).get("pid") == os.getpid():
+            disk.discard(_path(root))
+
+
+def _path(root: str) -> str:
+    return f"{root}/server.json"
+
+
+def _read(path: str) -> bytes:
+    try:
+        return disk.read_file(path, _LIMIT)
+    except FileNotFoundError:
+        return b""
+
+
+def _found(root: str) -> dict[str, Any]:
+    """What the file says; nothing where it says nothing of use."""
+    try:
+        document = json.loads(_read(_path(root)) or b"{}")
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) and {"url", "pid"} <= document.keys() else {}
+
+
+def _runs(other: dict[str, Any]) -> bool:
+    """Whether that server is there: its process, or where that can't be known, something behind its port."""
+    try:
+        ended = agents.has_ended(int(other["pid"]), str(other.get("pidStarted", "")), str(other.get("pidBoot", "")))
+    except (TypeError, ValueError):
+        return False
+    return _answers(str(other["url"])) if ended is None else not ended
+
+
+def _answers(url: str) -> bool:
+    host, _, port = url.rpartition("/")[2].partition(":")
+    try:
+        socket.create_connection((host, int(port)), 1.0).close()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""The server: listens on this machine alone, until it is interrupted or told to end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import socket
+
+import uvicorn
+
+from teams_cli.errors import Conflict, StorageFailed
+from teams_cli.http_api import limits, registration
+from teams_cli.http_api.app import Api
+from teams_cli.http_api.connections import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+_HOST = "127.0.0.1"
+_TRIES = 100
+_LAST_PORT = 65535
+_PATIENCE = 3
+INTERRUPTED = 130
+
+
+def run(call: Call, settings: Mapping[str, Any]) -> int:
+    """Serve until a signal says to end: 0 for SIGTERM, 130 for an interrupt.
+
+    Raises:
+        Conflict: A server of this root is running, or no port is free.
+    """
+    root = call.store.place
+    token = registration.token(root)
+    listener = _listen(call, settings["port"])
+    port = listener.getsockname()[1]
+    found = registration.register(root, f"http://{_HOST}:{port}", token)
+    try:
+        server = Server(call, listener, token, settings["private"])
+        call.show({key: found[key] for key in ("url", "token", "pid")})
+        server.run([listener])
+    finally:
+        registration.unregister(root)
+        listener.close()
+    return INTERRUPTED if server.interrupted else 0
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which also ends the streams and the waiting when it ends."""
+
+    def __init__(self, call: Call, listener: socket.socket, token: str, private: bool) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        self._call = call
+        self._said = listener.getsockname()[1], token, private
+        self.interrupted = False
+        self.api: Api | None = None
+        super().__init__(
+            uvicorn.Config(
+                self._application,
+                interface="asgi3",
+                loop="asyncio",
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=limits.CONNECTIONS,
+                timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_PATIENCE,
+            )
+        )
+
+    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
+        """The application, made within the loop that it is to run in."""
+        await self._made(scope, receive, send)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        self.api = Api(self._call)
+        self._made = self.api.application(*self._said)
+        await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End: whoever waits is let go first."""
+        if self.api:
+            self.api.close()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Take a signal to end."""
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # it is not to be raised again: the status says it
+
+
+def _listen(call: Call, wanted: int) -> socket.socket:
+    """A socket on the port, or on the next free one.
+
+    Raises:
+        Conflict: None is free.
+    """
+    for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_HOST, port))
+            listener.listen(limits.CONNECTIONS)
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise StorageFailed(
+                    f"can't listen on port {port}: {error.strerror}", "Choose another: --port"
+                ) from None
+            continue
+        if port != wanted:
+            call.say(f"teams: port {wanted} is taken; serving on port {port}")
+        return listener
+    raise Conflict(f"no port from {wanted} on is free", "Choose another: --port")
