@@ -69,7 +69,7 @@ def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dic
         row["branch"] = session and session.branch
         row["sessionState"] = session and session.state
         row["paused"] = bool(session and (session.state == "paused" or session.pause_asked))
-        row["failure"] = session and session.failure
+        row["pauseReason"] = (session.pause_asked or session.failure) if session and row["paused"] else None
     return rows
 
 

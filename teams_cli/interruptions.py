@@ -1,4 +1,4 @@
-"""Interrupting agents that were started, and stopping them."""
+"""Interrupting agents that were started, pausing and stopping them."""
 
 from __future__ import annotations
 
@@ -117,8 +117,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
     require(store, team_name, caller, "stop-agent", agent)
     assert caller is not None
     name = caller.name
-    if sessions.current(store, team_name, agent) is None:
-        raise AgentNotFound(f"teams started no agent {agent!r} in team {team_name}", "See `teams list-agents`.")
+    _started(store, team_name, agent)
 
     def ask(found: Session) -> Session:
         if not found.ended:
@@ -138,3 +137,65 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 def _has_ended(store: Store, team: str, agent: str) -> bool:
     found = sessions.current(store, team, agent)
     return found is None or found.ended
+
+
+def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
+    """Have an agent rest: at once if it is idle, else when its turn is over. Its mail waits until it is resumed.
+
+    Pausing a paused one changes nothing. `interject` lets it go on too.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped.
+    """
+    require(store, team_name, caller, "pause-agent", agent)
+    assert caller is not None
+    name = caller.name
+    _started(store, team_name, agent)
+
+    def ask(found: Session) -> Session:
+        _refuse_stopped(found)
+        if found.pause_asked or found.state == "paused":
+            return found
+        return found.having(state="paused" if found.ended else found.state, pause_asked=f"{name} paused it")
+
+    before, after = update(store, team_name, SESSION, agent, ask)
+    if before is not after:
+        history.note(store, team_name, name, "agent paused", agent=agent)
+    return after
+
+
+def resume(store: Store, team_name: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> Session:
+    """Let a paused agent go on, with the mail that waited for it. One that is not paused is left as it is.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped.
+    """
+    team = require(store, team_name, caller, "resume-agent", agent)
+    assert caller is not None
+    _started(store, team_name, agent)
+
+    def go_on(found: Session) -> Session:
+        _refuse_stopped(found)
+        if found.state == "paused":
+            rested = resumes.unpaused(found)
+            return rested.having(failure=None) if rested.outcome == "completed" else rested
+        return found.having(pause_asked=None) if found.pause_asked else found
+
+    before, after = update(store, team_name, SESSION, agent, go_on)
+    if before is not after:
+        history.note(store, team_name, caller.name, "agent resumed", agent=agent)
+    if after.ended:
+        launching.wake(store, team, caller.config, [agent], caller.name, environ)
+    return sessions.find(store, team_name, agent) or after
+
+
+def _started(store: Store, team: str, agent: str) -> None:
+    if sessions.current(store, team, agent) is None:
+        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+
+
+def _refuse_stopped(session: Session) -> None:
+    if session.stop_asked or (session.ended and session.outcome == "stopped"):
+        raise WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

@@ -39,6 +39,8 @@ _LEAD = {"spawn-team", "broadcast-message", "create-task", "update-task", "relea
     "request-shutdown",
     "run-agent",
     "stop-agent",
+    "pause-agent",
+    "resume-agent",
     "close-team",
     "restore-team",
     "hand-over",

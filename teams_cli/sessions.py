@@ -259,7 +259,7 @@ def lapse(store: Store, team: str, session: Session) -> None:
     def change(found: Session) -> Session:
         if found.ended or found.generation != session.generation:
             return found
-        return found.having(state="done", outcome=found.outcome_before)
+        return found.having(state="paused" if found.pause_asked else "done", outcome=found.outcome_before)
 
     update(store, team, SESSION, session.agent, change)
 

@@ -436,6 +436,55 @@ def test_stopping(cli: Cli) -> None:
     assert cli.refused("stop-agent", "zoe", agent="bob") == (13, "not_allowed")
 
 
+def test_pausing_an_agent_that_works(cli: Cli) -> None:
+    """It rests when its turn is over; its mail waits, and is the next turn when it is resumed."""
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    asked = {"agent": "zoe", "state": "running", "paused": True}
+    assert cli.ok("pause-agent", "zoe", agent="lea") == asked == cli.ok("pause-agent", "zoe", agent="human")
+    cli.ok("send-message", "zoe", "touch $D/later", agent="bob")
+    go(cli)
+    assert ended(cli, "zoe").state == "paused" and len(unread(cli, "zoe")) == 1
+    cli.ok("send-message", "zoe", "and more", agent="bob")
+    assert session(cli, "zoe").state == "paused" and session(cli, "zoe").turns == 1
+    assert cli("resume-agent", "zoe", agent="lea").status == 0
+    assert ended(cli, "zoe", 2).state == "done" and session(cli, "zoe").turns == 2 and unread(cli, "zoe") == []
+    told = [entry["what"] for entry in cli.ok("history") if entry["what"].startswith("agent ")]
+    assert told.count("agent paused") == told.count("agent resumed") == 1
+
+
+def test_pausing_an_idle_agent(cli: Cli) -> None:
+    """At once; resuming one without mail starts nothing; one that is resumed before it rested works on."""
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    assert cli("pause-agent", "zoe", agent="human").stdout == "zoe: paused\n"
+    cli.ok("send-message", "zoe", "hello?", agent="bob")
+    assert session(cli, "zoe").generation == 1
+    cli.ok("interject", "zoe", "true", agent="lea")
+    assert ended(cli, "zoe", 2).state == "done"
+    assert cli("pause-agent", "zoe", agent="lea").status == cli("resume-agent", "zoe", agent="lea").status == 0
+    assert (session(cli, "zoe").state, session(cli, "zoe").generation) == ("done", 2)
+    detach(cli, "yan", BUSY)
+    is_busy(cli)
+    assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause when its turn is over\n"
+    assert cli("resume-agent", "yan", agent="lea").stdout == "yan: goes on (running)\n"
+    go(cli)
+    assert ended(cli, "yan").state == "done"
+
+
+def test_who_may_pause_and_whom(cli: Cli) -> None:
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    for command in ("pause-agent", "resume-agent"):
+        assert cli.refused(command, "zoe", agent="bob") == (13, "not_allowed")
+        assert cli.refused(command, "bob", agent="lea") == (10, "agent_not_found")
+    cli.ok("pause-agent", "zoe", agent="lea")
+    cli("stop-agent", "zoe", agent="lea")
+    for command in ("pause-agent", "resume-agent"):
+        assert cli.refused(command, "zoe", agent="lea") == (11, "wrong_state")
+    assert ended(cli, "zoe").outcome == "stopped"
+
+
 @pytest.mark.parametrize(("how", "then"), [("leave-team", "true"), ("approve-shutdown", "sleep 60")])
 def test_who_leaves_or_agrees_to_shut_down_is_stopped(cli: Cli, how: str, then: str) -> None:
     """Also when its client would go on; and not before it got its answer."""

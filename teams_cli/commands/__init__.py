@@ -37,7 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
     ),
     "Agents": dict.fromkeys(["run-agent", "spawn"], "agents")
     | {"wait": "waiting"}
-    | dict.fromkeys(["interject", "stop-agent", "recall", "before-complete"], "agents"),
+    | dict.fromkeys(["interject", "pause-agent", "resume-agent", "stop-agent", "recall", "before-complete"], "agents"),
     "Plans and shutdown": dict.fromkeys(
         [
             "propose-plan",

@@ -118,6 +118,23 @@ def _stop(call: Call, to: str) -> Any:
     return shown(call, interruptions.stop(call.store, call.team, call.caller, to))
 
 
+def _pause(call: Call, to: str) -> Any:
+    return _resting(interruptions.pause(call.store, call.team, call.caller, to))
+
+
+def _resume(call: Call, to: str) -> Any:
+    return _resting(interruptions.resume(call.store, call.team, call.caller, to, call.environ))
+
+
+def _resting(session: Session) -> dict[str, Any]:
+    """Whether the session rests, or will when its turn is over."""
+    return {
+        "agent": session.agent,
+        "state": session.state,
+        "paused": session.state == "paused" or session.pause_asked is not None,
+    }
+
+
 def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
     started = {session.agent: session for session in sessions.of_team(call.store, team.name, call.problems)}
@@ -175,6 +192,8 @@ COMMANDS = table(
         argument("TEXT", "What to tell it.", name="text", text=True),
         doc=interruptions.interject,
     ),
+    Command("pause-agent", _pause, _TO, doc=interruptions.pause),
+    Command("resume-agent", _resume, _TO, doc=interruptions.resume),
     Command("stop-agent", _stop, _TO, doc=interruptions.stop),
     Command(
         "recall",

@@ -40,6 +40,13 @@ def _summary(agent: dict[str, Any]) -> Parts:
     return [head, *(f"  → {status}" for status in agent["statusHistory"])]
 
 
+def _resting(done: dict[str, Any]) -> Parts:
+    how = f"goes on ({done['state']})"
+    if done["paused"]:
+        how = "paused" if done["state"] == "paused" else "will pause when its turn is over"
+    return [f"{done['agent']}: {how}"]
+
+
 def _recalled(found: dict[str, Any]) -> Parts:
     lines: Parts = []
     for agent in found["agents"]:
@@ -53,6 +60,8 @@ SHOW = {
     "run-agent": _run,
     "spawn": _run,
     "interject": lambda message: [f"{message['id']}: interjected to {message['to']}"],
+    "pause-agent": _resting,
+    "resume-agent": _resting,
     "stop-agent": ended,
     "recall": _recalled,
     "before-complete": lambda done: [f"{done['agent']}: may finish"],
