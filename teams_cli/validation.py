@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
@@ -25,6 +26,13 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
         _checkers[kind].validate_python(document, strict=True)
     except ValidationError as error:
         raise DamagedRecord(f"{where}: {first_problem(error)}", "Correct the file, or see `teams doctor`.") from None
+
+
+def schema_of(kind: type[Record]) -> dict[str, Any]:
+    """The JSON Schema of the record *kind*; of records nested in it, under `#/components/schemas/`."""
+    schema = TypeAdapter(_model(kind)).json_schema(ref_template="#/components/schemas/{model}")
+    found: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema knows no \\z
+    return found
 
 
 def first_problem(error: ValidationError) -> str:

@@ -7,7 +7,7 @@ import os
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from teams_cli import boards
@@ -49,18 +49,20 @@ class Api:
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
         """The ASGI application."""
-        routes = [
-            Route("/api/agents", _answering(self.agents)),
-            Route("/api/agents/{name}/message", self.message, methods=["POST"]),
-            Route("/api/agents/{name}/log", _answering(self.log)),
-            Route("/api/board", _answering(self.board)),
-            Route("/api/events", _answering(self.events)),
-            Route("/openapi.json", _answering(self.description)),
+        api = [
+            Route("/agents", _answering(self.agents)),
+            Route("/agents/{name}/message", self.message, methods=["POST"]),
+            Route("/agents/{name}/log", _answering(self.log)),
+            Route("/board", _answering(self.board)),
+            Route("/events", _answering(self.events)),
             *(self._route(command) for command in requests.offered()),
         ]
-        files = StaticFiles(directory=BOARD, html=True)
+        routes = [
+            Mount("/api", routes=api),
+            Route("/openapi.json", _answering(self.description)),
+            Mount("/", StaticFiles(directory=BOARD, html=True)),
+        ]
         app = Starlette(routes=routes, exception_handlers={404: _unknown, 405: _wrong_method, Exception: _failed})
-        app.mount("/", files)
         return Guard(app, port, token, private)
 
     def close(self) -> None:
@@ -75,7 +77,7 @@ class Api:
             document, problems = await self.operations.command(request, command.name, given)
             return Document(document, headers={"X-Teams-Damaged": str(len(problems))} if problems else None)
 
-        return Route(f"/api/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
+        return Route(f"/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
 
     async def agents(self, request: Request) -> Response:
         """The agents, as the Janus system lists them."""

@@ -1,15 +1,150 @@
-"""The description of the API, derived from the declarations of the commands."""
+"""The description of the API, in OpenAPI 3.1, derived from the declarations of the commands."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from teams_cli import __version__, boards, interruptions
+from teams_cli.commands import requests
+from teams_cli.http_api import limits, schemas
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from teams_cli.commands.declaration import Command
+
+_ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
+
+Reading needs no token unless the server is private; whatever changes something needs the bearer token. The caller is
+the human unless `as` says otherwise; in a team made with --secure the caller's own token is needed too.
+"""
+_REFUSALS = {
+    "400": "A value is not of the form asked for, or the body is no JSON.",
+    "401": "The server's token is missing or wrong.",
+    "403": "The caller may not do this, or the request comes from a page of another site.",
+    "404": "There is no such thing.",
+    "405": "The address is for another method.",
+    "408": "The time to wait was over, or the body did not come in time.",
+    "409": "The state of the team does not admit the change.",
+    "413": f"The body has more than {limits.BODY} bytes.",
+    "415": "The body is of another type than JSON.",
+    "421": "The server does not go by the name in Host.",
+    "422": "Another failure that was to be expected.",
+    "500": "A record on disk is damaged, or a bug.",
+    "503": "Busy: a retry is safe.",
+}
+_RETRY = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds to wait before the retry."}}
 
 
 @cache
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    return {}
+    paths = _janus() | _views()
+    for command in requests.offered():
+        paths[f"/api/{command.name}"] = {"get" if command.reads else "post": _command(command)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "teams", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": schemas.components(),
+            "parameters": {"team": _TEAM, "as": _AS},
+            "responses": {f"Refused{status}": _refusal(status, what) for status, what in _REFUSALS.items()},
+            "securitySchemes": {
+                "server": {"type": "http", "scheme": "bearer"},
+                "caller": {"type": "apiKey", "in": "header", "name": "X-Teams-Token"},
+            },
+        },
+    }
+
+
+def _refusal(status: str, what: str) -> dict[str, Any]:
+    found = {"description": what, "content": _json({"$ref": "#/components/schemas/Error"})}
+    return found | ({"headers": _RETRY} if status == "503" else {})
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _query(name: str, schema: dict[str, Any], help: str, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": required, "schema": schema, "description": help}
+
+
+_TEAM = _query("team", {"type": "string"}, "The team to act in; the only one unless said.")
+_AS = _query("as", {"type": "string"}, "Who asks: an agent; the human unless said.")
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "description": "The agent."}
+_WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
+
+
+def _command(command: Command) -> dict[str, Any]:
+    schema = requests.schema(command.name, requests.camel_case)
+    found = _operation(command.name, command.doc, schemas.answer(command.name), changes=not command.reads)
+    if command.reads:
+        needed = schema.get("required", ())
+        rest = [
+            _query(key, {k: v for k, v in field.items() if k != "description"}, field["description"], key in needed)
+            for key, field in schema["properties"].items()
+        ]
+        return {**found, "parameters": _WHERE + rest}
+    body = {"required": bool(schema.get("required")), "content": _json(schema)}
+    return {**found, "parameters": _WHERE, "requestBody": body}
+
+
+def _operation(name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
+    """One operation; of its docstring the first paragraph is the summary."""
+    summary, _, rest = doc.strip().partition("\n\n")
+    responses = {"200": {"description": "Done.", "content": _json(answer)}}
+    responses |= {status: {"$ref": f"#/components/responses/Refused{status}"} for status in _REFUSALS}
+    found = {"operationId": name, "summary": " ".join(summary.split()), "description": rest, "responses": responses}
+    return {**found, "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]}
+
+
+def _janus() -> dict[str, Any]:
+    listed = _operation("agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
+    sent = _operation("message", _doc(interruptions.deliver), schemas.ref("Delivered"), changes=True)
+    for status in _REFUSALS:
+        described = {"description": _REFUSALS[status], "content": _json(schemas.ref("Undelivered"))}
+        if status not in ("401", "403", "405", "421"):  # these the guard tells, as everywhere
+            sent["responses"][status] = described
+    either = {"oneOf": [schemas.ref("Undelivered"), schemas.ref("Error")]}
+    sent["responses"]["403"] = {"description": _REFUSALS["403"], "content": _json(either)}
+    sent["requestBody"] = {"required": True, "content": _json(schemas.MESSAGE)}
+    now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
+    lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
+    logged = _operation("log", "The last lines that an agent printed, newest last.", schemas.ref("Log"), changes=False)
+    return {
+        "/api/agents": {"get": {**listed, "parameters": _WHERE}},
+        "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
+        "/api/agents/{name}/log": {"get": {**logged, "parameters": [_NAME, *_WHERE, lines]}},
+    }
+
+
+def _views() -> dict[str, Any]:
+    looked = _operation("board", _doc(boards.board), schemas.ref("Board"), changes=False)
+    streamed = _operation("events", _STREAM, {}, changes=False)
+    streamed["responses"]["200"] = {
+        "description": "Events, until the client or the server ends.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+    seen = _query("lastEventId", {"type": "string"}, "As the header, for clients that can't set it.")
+    header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": "Where to go on."}
+    return {
+        "/api/board": {"get": {**looked, "parameters": _WHERE}},
+        "/api/events": {"get": {**streamed, "parameters": [*_WHERE, seen, header]}},
+    }
+
+
+_STREAM = """Stream the team's changes as server-sent events.
+
+Each entry of the team's history is an event `change`, whose id is its position; a stream goes on behind the
+`Last-Event-ID`, or with what is to come. The event `reset` says that what was seen is not in the history any more.
+"""
+
+
+def _doc(function: Callable[..., Any]) -> str:
+    from inspect import getdoc
+
+    return getdoc(function) or ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-import traceback
 
 from starlette.responses import Response
 
+from teams_cli import bugs
 from teams_cli.errors import TeamsError
 
 TYPE_CHECKING = False
@@ -52,10 +51,9 @@ def refused(error: Exception) -> Refused:
     if isinstance(error, TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
         return Refused(STATUSES[error.status], error.code, error.message, error.hint, headers)
-    with tempfile.NamedTemporaryFile("w", prefix="teams-bug-", suffix=".log", delete=False, encoding="utf-8") as log:
-        log.write("".join(traceback.format_exception(error)).encode(errors="backslashreplace").decode())
-    sys.stderr.write(f"teams: a bug: {type(error).__name__}; the details are in {log.name}\n")
-    return Refused(500, "bug", f"a bug: {type(error).__name__}", f"The details are in {log.name}; please report them.")
+    bug = bugs.report(error, ["serve"])
+    sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
+    return Refused(500, "bug", bug.message, bug.hint)
 
 
 def answer(error: Exception) -> Document:

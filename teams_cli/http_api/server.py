@@ -35,18 +35,13 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    root = call.store.place
-    token = registration.token(root)
-    listener = _listen(call, settings["port"])
-    port = listener.getsockname()[1]
-    found = registration.register(root, f"http://{_HOST}:{port}", token)
-    try:
+    token = registration.token(call.store.place)
+    with _listen(call, settings["port"]) as listener:
         server = Server(call, listener, token, settings["private"])
-        call.show({key: found[key] for key in ("url", "token", "pid")})
-        server.run([listener])
-    finally:
-        registration.unregister(root)
-        listener.close()
+        try:
+            server.run([listener])
+        finally:
+            registration.unregister(call.store.place)
     return INTERRUPTED if server.interrupted else 0
 
 
@@ -56,7 +51,9 @@ class Server(uvicorn.Server):
     def __init__(self, call: Call, listener: socket.socket, token: str, private: bool) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._call = call
-        self._said = listener.getsockname()[1], token, private
+        self._port = listener.getsockname()[1]
+        self._token = token
+        self._private = private
         self.interrupted = False
         self.api: Api | None = None
         super().__init__(
@@ -82,10 +79,16 @@ class Server(uvicorn.Server):
         await self._made(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Begin to serve, and say so; signals are taken already.
+
+        Raises:
+            Conflict: A server of this root is running.
+        """
+        found = registration.register(self._call.store.place, f"http://{_HOST}:{self._port}", self._token)
         self.api = Api(self._call)
-        self._made = self.api.application(*self._said)
+        self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
+        self._call.show({key: found[key] for key in ("url", "token", "pid")})
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End: whoever waits is let go first."""
