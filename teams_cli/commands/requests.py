@@ -108,7 +108,8 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
         kind = list[kind]
     alias = spelling(parameter.key)
     if parameter.required:
-        return kind, Field(alias=alias, description=parameter.help)
+        least = 1 if parameter.many else None
+        return kind, Field(alias=alias, description=parameter.help, min_length=least)
     return kind | None, Field([] if parameter.many else parameter.default, alias=alias, description=parameter.help)
 
 

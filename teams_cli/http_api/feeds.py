@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections import deque
-from itertools import islice
 
 from anyio import to_thread
 
@@ -15,13 +14,15 @@ from teams_cli.http_api import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from teams_cli.http_api.watching import Watchers
 
     Found = tuple[int, int, dict[str, Any]]
 
-_BATCH = 200
+_BATCH = 1 << 14
+"""Bytes that are sent at once, when there is more."""
 
 
 class Feed:
@@ -71,13 +72,12 @@ class Feed:
         if position >= self.position:
             return []
         if self._kept and position >= self._kept[0][0]:
-            ahead = ((after, event) for before, after, event in self._kept if before >= position)
-            return list(islice(ahead, _BATCH))
+            return _batch((after, event) for before, after, event in self._kept if before >= position)
         return await to_thread.run_sync(self._from_history, position)
 
     def _from_history(self, position: int) -> list[tuple[int, bytes]]:
         entries = self._watchers.store.history(self._team, position)
-        return [(after, _event(after, entry)) for after, entry in islice(entries, _BATCH)]
+        return _batch((after, _event(after, entry)) for after, entry in entries)
 
     def _look_quietly(self) -> None:
         try:
@@ -123,6 +123,17 @@ class Feed:
         self.position = position
         self.news.set()
         self.news = asyncio.Event()
+
+
+def _batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """The first of these, as many as are sent at once: each reader holds so much, whether it takes it or not."""
+    found, size = [], 0
+    for after, event in events:
+        found.append((after, event))
+        size += len(event)
+        if size >= _BATCH:
+            break
+    return found
 
 
 def _event(position: int, entry: dict[str, Any]) -> bytes:
