@@ -53,6 +53,7 @@ def shell(tmp_path_factory):
         cwd=CHECKOUT,
     ) as process:
         yield process
+        process.stdin.write("kill $(jobs -p)\n")
         process.stdin.close()
 
 

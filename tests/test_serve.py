@@ -228,7 +228,8 @@ def test_what_browsers_are_told(server: Server) -> None:
         assert headers["cross-origin-resource-policy"] == "same-origin" and "server" not in headers
         assert not [name for name in headers if name.startswith("access-control")]
     assert server.ask("GET", "/").headers["content-type"].startswith("text/html")
-    assert server.ask("HEAD", "/api/board", Authorization="").body == b""
+    for path in ("/", "/api/board", "/api/events"):
+        assert server.ask("HEAD", path, Authorization="").body == b""
 
 
 def test_bodies_that_are_refused(cli: Cli, server: Server) -> None:
@@ -471,9 +472,25 @@ def _threads(server: Server) -> int:
 
 def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
     before = _threads(server)
-    with Events(server), server.send("/api/wait?as=mia", {"message": True, "timeout": 300}):
+    waiting = server.send("/api/wait?as=mia", {"message": True, "timeout": 300})
+    with Events(server):
         until(lambda: _threads(server) > before + 1)
         assert server.end() == 0
+    assert received(waiting).startswith(b"HTTP/1.1 503")
+
+
+def test_the_person_gets_on_while_agents_wait_for_leave(cli: Cli, server: Server) -> None:
+    """Requests that the rules say to ask about wait, more of them than there are threads for the person's own."""
+    rules = {"permission": {"tool": {"broadcast-message": {"*": "ask"}}}}
+    (cli.root / "config.json").write_text(json.dumps(rules))
+    asking = [server.send("/api/broadcast-message?as=bob", {"text": f"to all {n}"}) for n in range(20)]
+    until(lambda: len(server.get("/api/board")["questions"]) == 20)
+    for n, question in enumerate(server.get("/api/board")["questions"]):
+        assert question["operation"] == "broadcast-message"
+        server.post("/api/answer", {"question": question["id"], "text": "deny" if n else "allow"})
+    statuses = [received(connection).split(b" ", 2)[1] for connection in asking]
+    assert sorted(statuses) == [b"200"] + [b"403"] * 19
+    assert [m["from"] for m in server.get("/api/board")["messages"]] == ["bob"]
 
 
 def test_one_of_many_has_the_task(cli: Cli, server: Server) -> None:

@@ -19,7 +19,7 @@ from teams_cli.http_api.events import Streams
 from teams_cli.http_api.feeds import Feeds
 from teams_cli.http_api.guard import Guard
 from teams_cli.http_api.operations import Operations
-from teams_cli.http_api.refusals import Document, Refused
+from teams_cli.http_api.refusals import RETRY_AFTER, Document, Refused
 from teams_cli.http_api.watching import Departed, Watchers
 
 TYPE_CHECKING = False
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 BOARD = f"{os.path.dirname(__file__)}/board"
 _ABOUT_REQUEST = ("team", "as")
+_ENDING = Refused(503, "busy", "the server ends before there is an answer", "Ask the next one.", RETRY_AFTER)
 
 
 class Api:
@@ -95,7 +96,7 @@ class Api:
                 agent=agent if isinstance(agent, str) else "",
             )
         except (Departed, ClientDisconnect):
-            return Response(status_code=499)
+            return janus.refused(_ENDING)
         except Exception as error:
             return janus.refused(error)
         return found
@@ -120,6 +121,8 @@ class Api:
     async def events(self, request: Request) -> Any:
         """The stream of a team's changes."""
         feed = await self.feeds.of(await self._team(request))
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return self.streams.stream(feed, events.last_event(request))
 
     async def _team(self, request: Request) -> str:
@@ -145,7 +148,7 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
         try:
             found: Response = await handle(request)
         except (Departed, ClientDisconnect):
-            return Response(status_code=499)
+            return refusals.answer(_ENDING)
         except Exception as error:
             return refusals.answer(error)
         return found

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
 
 Reading needs no token unless the server is private; whatever changes something needs the bearer token. The caller is
-the human unless `as` says otherwise; in a team made with --secure the caller's own token is needed too.
+the human unless `as` says otherwise; in a team made with --secure the caller's own token is needed too. When records
+could not be read, the header X-Teams-Damaged of an answer says how many.
 """
 _REFUSALS = {
     "400": "A value is not of the form asked for, or the body is no JSON.",

@@ -60,6 +60,9 @@ class Watchers:
                 idle = 0 if self._tell(team) else idle + 1
                 if idle > _IDLE_ROUNDS and self._retire(team):
                     return
+        except BaseException:
+            self._running.discard(team)  # whoever listens next starts another
+            raise
         finally:
             watch.close()
 
