@@ -96,6 +96,36 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
     assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
 
 
+def test_an_idle_agent_is_resumed_by_a_message(cli: Cli, server: Server) -> None:
+    """No turn ends for it, whatever was asked for; one that was stopped has it in its inbox, and stays stopped."""
+    assert cli("run-agent", "test $TEAMS_RESUME && cat >>$D/given; true", "--agent-id", "zoe", agent="lea").status == 0
+    assert message(server, "zoe", {"message": "1", "sender": "bob"}).json["interrupted"] is False
+    assert ended(cli, "zoe", 2).turns == 2
+    assert message(server, "zoe", {"message": "2", "sender": "bob"}, "?interrupt=true").json["interrupted"] is False
+    assert ended(cli, "zoe", 3).turns == 3 and '"2"' in (place(cli) / "given").read_text()
+    assert cli("stop-agent", "zoe", agent="lea").status == 0
+    late = message(server, "zoe", {"message": "3", "sender": "bob"}, "?interrupt=true")
+    assert late.json["interrupted"] is False and session(cli, "zoe").generation == 3
+    assert [m["message"] for m in cli.ok("read-messages", "--peek", agent="zoe")][-1] == "3"
+
+
+def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
+    """Is refused if it asks for it, and nothing is stored; what only the setting asks for waits instead."""
+    cli.ok("define-role", "quiet", "--deny", "interject", agent="lea")
+    cli.ok("join-team", "--role", "quiet", agent="eve")
+    cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
+    until((place(cli) / "busy").exists)
+    told = {"message": "x", "sender": "eve"}
+    refused = message(server, "zoe", told, "?interrupt=true")
+    assert (refused.status, refused.json["code"]) == (403, "not_allowed")
+    assert cli.ok("read-messages", "--peek", agent="zoe") == []
+    cli.ok("set", "delivery", "interject", agent="lea")
+    assert message(server, "zoe", told).json["interrupted"] is False and session(cli, "zoe").turns == 1
+    assert [m["from"] for m in cli.ok("read-messages", "--peek", agent="zoe")] == ["eve"]
+    (place(cli) / "go").touch()
+    assert ended(cli, "zoe").turns == 2
+
+
 def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
     incomplete = {"delivered": False, "error": "Missing message or sender"}
     for body in (
@@ -570,6 +600,18 @@ def test_a_second_server_is_refused(cli: Cli, server: Server) -> None:
     answer = cli("serve", "--json", "--port", "0")
     assert answer.status == 11 and answer.error["code"] == "conflict" and server.url in answer.error["message"]
     assert server.get("/api/agents") and json.loads((cli.root / "server.json").read_text())["pid"] == server.pid
+
+
+def test_of_two_that_start_at_once_one_serves(cli: Cli) -> None:
+    started = [cli.start("serve", "--json", "--port", "0", agent="", team="") for _ in range(2)]
+    lines = [process.stdout.readline() for process in started]
+    serves, refused = (0, 1) if lines[0] else (1, 0)
+    assert started[refused].wait(TIMEOUT) == 11
+    assert json.loads((cli.root / "server.json").read_text())["pid"] == json.loads(lines[serves])["pid"]
+    started[serves].terminate()
+    for process in started:
+        process.communicate(timeout=TIMEOUT)
+    assert started[serves].returncode == 0 and not (cli.root / "server.json").exists()
 
 
 def test_a_killed_server_is_replaced(cli: Cli) -> None:

@@ -61,7 +61,7 @@ def test_a_client_that_does_not_finish_its_request(server: Server) -> None:
     assert server.get("/api/agents")
 
 
-@pytest.mark.parametrize(("path", "most"), [("/api/events?lastEventId=0", 24), ("/api/history", 256)])
+@pytest.mark.parametrize(("path", "most"), [("/api/events?lastEventId=0", 16), ("/api/history", 256)])
 def test_a_reader_that_takes_nothing_is_dropped(cli: Cli, server: Server, path: str, most: int) -> None:
     """Of a stream nothing is kept for it meanwhile, of a document what it is; and the server goes on."""
     for n in range(12_000):
@@ -69,13 +69,13 @@ def test_a_reader_that_takes_nothing_is_dropped(cli: Cli, server: Server, path: 
     server.get("/api/board")
     before, open_before = server.memory(), _sockets(server)
     with ExitStack() as held:
-        for _ in range(4 if path == "/api/history" else 40):
+        for _ in range(4 if path == "/api/history" else 20):
             reader = held.enter_context(socket.socket())
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             reader.connect(("127.0.0.1", server.port))
             reader.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
-        until(lambda: _sockets(server) > open_before)
-        until(lambda: _sockets(server) == open_before, "the readers are dropped", timeout=60)
+        until(lambda: _sockets(server) > open_before + 1)
+        until(lambda: _sockets(server) <= open_before, "the readers are dropped", timeout=120)
     assert server.memory() - before < most * MEGABYTE
     assert server.get("/api/agents")
 

@@ -13,6 +13,8 @@ BODIES = 64 << 20
 """All bodies that are being read together."""
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
+UNTAKEN = 256 << 10
+"""What the system keeps of an answer for one client that does not take it, beside what the server does."""
 SEND_SECONDS = 20.0
 """How long a client may take nothing of what is sent to it."""
 KEEP_ALIVE_SECONDS = 15
