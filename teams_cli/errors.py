@@ -8,6 +8,7 @@
     ├── NotAllowed (13)               NeedsHuman
     ├── WaitRanOut (14)
     ├── DamagedRecord (15)
+    ├── NotInstalled (1)
     └── StorageFailed (1)
 
 The table of exit statuses only grows. `code` is the class name in snake_case, for scripts.
@@ -181,6 +182,10 @@ class DamagedRecord(TeamsError):
     """A file is not what it should be; it is left as it is."""
 
     status = 15
+
+
+class NotInstalled(TeamsError):
+    """An extra of the program that this needs is missing."""
 
 
 class StorageFailed(TeamsError):

@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
     from teams_cli.cli import environment, output
-    from teams_cli.commands.call import Outcome, Stream
+    from teams_cli.commands.call import Outcome, Service, Stream
 
     as_json = values.pop("as_json")
     for parameter in command.own:
@@ -82,6 +82,10 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         call.note_seen()
     for problem in call.problems:
         _talk(f"teams: {output.safe(problem.message)}")
+    if isinstance(answer, Service):
+        from teams_cli.cli import services
+
+        return services.run(call, answer)
     status = 0
     if isinstance(answer, Outcome):
         answer, status = answer.document, answer.status

@@ -134,6 +134,17 @@ class Stream:
         self.live = live
 
 
+class Service:
+    """An answer that is a server to run until it ends: *module*, below the package, has `run(call, settings) -> int`;
+    *extra* brings what it needs.
+    """
+
+    def __init__(self, module: str, extra: str, settings: Mapping[str, Any]) -> None:
+        self.module = module
+        self.extra = extra
+        self.settings = settings
+
+
 def public(team: Team) -> dict[str, Any]:
     """The team as JSON for everyone: without the hashes of tokens."""
     document = team.to_json()

@@ -1,0 +1,27 @@
+"""Servers that a command answers with; each is imported only when it is to run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from teams_cli.errors import NotInstalled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call, Service
+
+
+def run(call: Call, service: Service) -> int:
+    """Run the server until it ends; the exit status.
+
+    Raises:
+        NotInstalled: The extra that brings what it needs is missing.
+    """
+    try:
+        module = import_module(f"teams_cli.{service.module}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("teams_cli"):
+            raise
+        hint = f"Install it: pip install 'teams-cli[{service.extra}]'"
+        raise NotInstalled(f"this needs the Python package {error.name}, which is not installed", hint) from None
+    return int(module.run(call, service.settings))
