@@ -46,7 +46,7 @@ def run(words: list[str]) -> int:
     except BrokenPipeError:  # `| head -1` has what it wants
         return 0
     except Exception as error:
-        from teams_cli.cli.bugs import report
+        from teams_cli.bugs import report
 
         return _refuse(report(error, words), as_json, BUG)
 

@@ -6,7 +6,8 @@ import os
 import sys
 
 from teams_cli import hook_settings, installation
-from teams_cli.commands.declaration import Command, argument, switch, table
+from teams_cli.commands.call import Service
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, WrongUsage
 
 TYPE_CHECKING = False
@@ -37,11 +38,23 @@ A file that nobody changed since becomes byte for byte what it was before.
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
 """
+_MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
+
+Who calls, and in which team, says the environment, as everywhere. Tools that your role may not use are not offered;
+with no identity you can look, and join. `--tools all` offers also what is seldom used.
+
+Raises:
+    NotInstalled: The extra `mcp` is missing.
+"""
 _TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
 
 def _hook(call: Call, dialect: str) -> Any:
     raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook DIALECT`.")
+
+
+def _mcp(call: Call, tools: str) -> Any:
+    return Service("mcp_server", "mcp", {"tools": tools})
 
 
 def _place(call: Call, client: str, project: bool, user: bool) -> Place:
@@ -91,6 +104,14 @@ _SCOPE = (
 )
 
 COMMANDS = table(
+    Command(
+        "mcp",
+        _mcp,
+        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
+        doc=_MCP,
+        changes=False,
+        at_shell=True,
+    ),
     Command(
         "hook",
         _hook,

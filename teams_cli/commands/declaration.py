@@ -51,7 +51,7 @@ class Parameter:
     def key(self) -> str:
         """What it is called in a request: the word that the person types, without its dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
-        return self.name if word == "ID" else word.lower()
+        return self.name if word in ("ID", "NAME") else word.lower()
 
     def convert(self, word: str) -> Any:
         """The value that a word means.

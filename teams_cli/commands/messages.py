@@ -29,7 +29,7 @@ Raises:
 """
 _READ = """Show your unhandled messages, oldest first, and mark them as read.
 
-Reading never removes: a message is shown until you `reply` to it or `ack` it. With --wait, block until there is one.
+Reading never removes: a message is shown until you answer it or `ack` it. With --wait, block until there is one.
 
 Raises:
     WaitRanOut: None came within the time.

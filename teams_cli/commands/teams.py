@@ -60,19 +60,19 @@ def _row(call: Call, team: Team) -> dict[str, Any]:
     }
 
 
-def _show(call: Call, name: str | None) -> Any:
-    return public(teams.load(call.store, name or call.team))
+def _show(call: Call, team_name: str | None) -> Any:
+    return public(teams.load(call.store, team_name or call.team))
 
 
 def _join(
     call: Call,
-    name: str | None,
+    team_name: str | None,
     role: str | None,
     type: str | None,
     display: str | None,
     answer: str | None,
 ) -> Any:
-    call.said_team = name or call.team
+    call.said_team = team_name or call.team
     member, token = membership.join(call.store, call.team, call.caller, role, type, display, answer)
     return {"team": call.team, **_as_shown(member), **({"token": token} if token else {})}
 
@@ -97,8 +97,8 @@ def _close(call: Call, force: bool) -> Any:
     return public(closing.close(call.store, call.team, call.caller, force))
 
 
-def _restore(call: Call, name: str | None) -> Any:
-    call.said_team = name or call.team
+def _restore(call: Call, team_name: str | None) -> Any:
+    call.said_team = team_name or call.team
     return public(closing.restore(call.store, call.team, call.caller))
 
 
@@ -144,14 +144,14 @@ COMMANDS = table(
     Command(
         "show-team",
         _show,
-        argument("NAME", "Which team, instead of --team.", name="name", required=False),
+        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         doc=_SHOW,
         changes=False,
     ),
     Command(
         "join-team",
         _join,
-        argument("NAME", "Which team, instead of --team.", name="name", required=False),
+        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         option("--role", "team-member, task-manager, or one that is defined."),
         option("--type", "Your specialty, which counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
@@ -169,7 +169,7 @@ COMMANDS = table(
     Command(
         "restore-team",
         _restore,
-        argument("NAME", "Which team, instead of --team.", name="name", required=False),
+        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
     ),
     Command(
