@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-    Run = Callable[[Call, Mapping[str, Any]], Any]
-
-_TEXT = {"type": "string"}
+    Run = Callable[[Call, Mapping[str, str]], Any]
+    Refuse = Callable[[Call, Mapping[str, Any], TeamsError], TeamsError]
 
 
 class Refused(TeamsError):
@@ -26,24 +25,34 @@ class Refused(TeamsError):
 
 
 class Words:
-    """A tool: its name, the command that it is about, and its parameters, each with what it is; the required first."""
+    """A tool: its name, the command that it is about, and its parameters, each with what it is; the required first.
+    *refuse* makes of a refusal what the tool answers.
+    """
 
     def __init__(
-        self, name: str, command: str, description: str, run: Run, required: dict[str, str], others: dict[str, str]
+        self,
+        name: str,
+        command: str,
+        description: str,
+        run: Run,
+        required: dict[str, str] | None = None,
+        others: dict[str, str] | None = None,
+        refuse: Refuse | None = None,
     ) -> None:
         self.name = name
         self.command = command
         self.description = description
         self._run = run
-        self._required = required
-        self._others = others
+        self._required = required or {}
+        self._known = {**self._required, **(others or {})}
+        self._refuse = refuse or (lambda call, arguments, error: error)
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments."""
-        said = {**self._required, **self._others}
-        properties = {key: {**_TEXT, "description": help} for key, help in said.items()}
-        return {"type": "object", "properties": properties, **({"required": [*self._required]} if said else {})}
+        properties = {key: {"type": "string", "description": help} for key, help in self._known.items()}
+        required = {"required": [*self._required]} if self._required else {}
+        return {"type": "object", "properties": properties, **required}
 
     def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         """Do it.
@@ -51,14 +60,19 @@ class Words:
         Raises:
             TeamsError: It is refused, or an argument is missing, unknown or no text.
         """
-        known = {**self._required, **self._others}
+        try:
+            return self._run(call, self._checked(arguments))
+        except TeamsError as error:
+            raise self._refuse(call, arguments, error) from None
+
+    def _checked(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        hint = f"{self.name} takes {', '.join(self._known) or 'nothing'}."
+        if unknown := [key for key in arguments if key not in self._known]:
+            raise WrongUsage(f"{unknown[0]}: there is no such field", hint)
         given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
-        missing = [key for key in self._required if key not in given]
-        if missing:
-            raise WrongUsage(f"Missing {' or '.join(self._required)}", f"{self.name} takes {', '.join(known)}.")
-        if unknown := [key for key in given if key not in known]:
-            raise WrongUsage(f"{unknown[0]}: there is no such field", f"{self.name} takes {', '.join(known)}.")
-        return self._run(call, given)
+        if any(key not in given for key in self._required):
+            raise WrongUsage(f"Missing {' or '.join(self._required)}", hint)
+        return given
 
 
 def _text(key: str, value: Any) -> str:
@@ -67,7 +81,7 @@ def _text(key: str, value: Any) -> str:
     raise InvalidValue(f"{key}: has to be a string", "Give a text.")
 
 
-def _list(call: Call, given: Mapping[str, Any]) -> Any:
+def _list(call: Call, given: Mapping[str, str]) -> Any:
     found = requests.answer(call, "list-agents", given)
     return {"agents": [_row(row) for row in found["agents"]], "self": found["self"]}
 
@@ -79,25 +93,18 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": row["name"], "status": "active" if row["state"] == "active" else "idle", **kept, **doing}
 
 
-def _send(call: Call, given: Mapping[str, Any]) -> Any:
-    """One message to one agent.
-
-    Raises:
-        Refused: It was not delivered; its document says why, and to whom it could be.
-    """
-    if call.caller is not None and given["target"] == call.caller.name:
-        raise _undelivered(call, WrongUsage("Cannot send message to self", "Choose another of the available."))
-    try:
-        sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
-    except AgentNotFound as error:
-        raise _undelivered(call, error, f'Agent "{given["target"]}" not found') from None
-    except TeamsError as error:
-        raise _undelivered(call, error) from None
+def _send(call: Call, given: Mapping[str, str]) -> Any:
+    if given["target"] == _name(call):
+        raise WrongUsage("Cannot send message to self", "Choose another of the available.")
+    sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
     return {"delivered": True, "target": sent["to"], "id": sent["id"]}
 
 
-def _undelivered(call: Call, error: TeamsError, message: str = "") -> Refused:
-    said = {"delivered": False, "error": message or error.message, "code": error.code, "hint": error.hint}
+def _undelivered(call: Call, arguments: Mapping[str, Any], error: TeamsError) -> TeamsError:
+    """The refusal with its document: why, and to whom it could be delivered."""
+    unknown = isinstance(error, AgentNotFound)
+    message = f'Agent "{arguments["target"]}" not found' if unknown else error.message
+    said = {"delivered": False, "error": message, "code": error.code, "hint": error.hint}
     try:
         said["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
     except TeamsError:
@@ -109,7 +116,7 @@ def _name(call: Call) -> str:
     return call.caller.name if call.caller else ""
 
 
-def _broadcast(call: Call, given: Mapping[str, Any]) -> Any:
+def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
     message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
     if number is not None and to is not None:
         raise WrongUsage("an answer goes to who wrote the message", "Leave out send_to, or reply_to.")
@@ -130,8 +137,6 @@ WORDS = (
         "List the agents of the team, yourself included: status (idle or active), what each works on, how many unread "
         "messages it has; `self` is your own name.",
         _list,
-        {},
-        {},
     ),
     Words(
         "send_to_agent",
@@ -140,7 +145,7 @@ WORDS = (
         "their steps; the answer comes to your inbox. Unknown names are refused with the available ones.",
         _send,
         {"target": "Whom: a name from list_agents.", "message": "What to say."},
-        {},
+        refuse=_undelivered,
     ),
     Words(
         "broadcast",
