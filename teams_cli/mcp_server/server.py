@@ -24,7 +24,7 @@ from mcp_types import (
 
 from teams_cli import __version__
 from teams_cli.bugs import report
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli.errors import Busy, NotFound, TeamsError
 from teams_cli.mcp_server import pipes, resources, results, tools
 from teams_cli.mcp_server.changes import Changes
 from teams_cli.mcp_server.identity import Identity, Standing
@@ -107,7 +107,10 @@ class TeamsServer:
             await ctx.session.report_progress(seconds, message=f"{params.name} waits")
 
         work = partial(self._use, params.name, params.arguments or {})
-        result = await self.works.run(work, tell)
+        try:
+            result = await self.works.run(work, tell)
+        except Busy as error:
+            return results.refused(error)
         if params.name in _STANDING and not result.is_error:
             loop = asyncio.get_running_loop()
             await self.works.run(lambda stop: self.changes.look_at_tools(loop))
