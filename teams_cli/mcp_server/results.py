@@ -26,6 +26,8 @@ def answered(call: Call, tool: str, document: Any) -> CallToolResult:
     have no hooks are told of it by nothing else.
     """
     whole = dict(document) if isinstance(document, dict) else {"result": document}
+    if tool == "brief" and whole.get("next"):
+        whole["next"] = in_tools(whole["next"])
     if call.problems:
         whole["problems"] = [problem.message for problem in call.problems]
     mail = "" if tool in QUIET else _mail(call)

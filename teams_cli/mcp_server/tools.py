@@ -138,7 +138,7 @@ def offered(known: Mapping[str, Tool], standing: Standing, everything: bool) -> 
     if everything:
         return [tool.listed for tool in known.values() if tool.is_for(standing)]
     names = [*DAILY, *(OUTSIDE if standing.role is None else ())]
-    return [_shorter(known[name].listed) for name in names if known[name].is_for(standing)]
+    return [_shorter(known[name].listed) for name in names if name in known and known[name].is_for(standing)]
 
 
 def _shorter(tool: Listed) -> Listed:
