@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -13,6 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from teams_cli.bugs import report
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server import resources
 from teams_cli.mcp_server.work import Stop, Stopped, stoppable
@@ -67,21 +69,25 @@ class Changes:
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         """Tell of changes of the resource from now on."""
         self._session = session
-        self._wanted[uri] = 1
-        self._told[uri] = await asyncio.to_thread(self._text, uri)
+        await self._want([uri])
 
     def unsubscribe(self, uri: str) -> None:
         """Tell no more of it."""
         del self._wanted[uri]
+        self._told.pop(uri, None)
+
+    async def _want(self, uris: list[str]) -> None:
+        """Look at these from now on; what is there at this moment is no news."""
+        self._wanted.update(uris)
+        for uri in uris:
+            self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve a stream of what the client asks to be told of, until it has enough."""
         uris = list(params.notifications.resource_subscriptions or ())
-        for uri in uris:
-            self._told[uri] = await asyncio.to_thread(self._text, uri)
-        self._wanted.update(uris)
+        await self._want(uris)
         try:
             return await self._listen(ctx, params)
         finally:
@@ -89,9 +95,15 @@ class Changes:
 
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait for changes and tell of them, in the team that is the caller's at the time."""
-        with suppress(Stopped, RuntimeError):  # RuntimeError: the loop has ended
-            while not self._stop.is_set:
+        while not (self._stop.is_set or loop.is_closed()):
+            try:
                 self._watch_one(loop, self._identity.team)
+            except Stopped:
+                return
+            except Exception as error:
+                if not loop.is_closed():
+                    print(report(error, ["mcp", "changes"]).message, file=sys.stderr)
+                time.sleep(_LOOK_AGAIN)
 
     def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
         if not team:
@@ -107,9 +119,9 @@ class Changes:
             watch.close()
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        for uri in [uri for uri, count in self._wanted.items() if count > 0]:
-            text = self._text(uri)
-            if self._told.get(uri) != text:
+        for uri in list(self._wanted):  # the loop adds to them meanwhile
+            text = self._text(uri) if self._wanted[uri] > 0 else None
+            if text is not None and self._told.setdefault(uri, text) != text:
                 self._told[uri] = text
                 asyncio.run_coroutine_threadsafe(self._tell(ResourceUpdated(uri)), loop)
         self.look_at_tools(loop)
