@@ -36,7 +36,10 @@ _CALL_SECONDS = 24 * 60 * 60
 
 def is_available() -> bool:
     """Whether what the server needs is installed."""
-    return find_spec("mcp") is not None
+    try:
+        return find_spec("mcp") is not None
+    except ImportError:
+        return False
 
 
 def command(python: str) -> list[str]:
