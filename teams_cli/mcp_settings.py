@@ -29,6 +29,8 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
 )
 """What the server goes by; clients that keep their environment from servers have to be told to hand these on."""
+_GEMINI_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""What Gemini CLI keeps from servers, and the agents that are spawned through ours need."""
 _START_SECONDS = 60
 _CALL_SECONDS = 24 * 60 * 60
 """For calls that wait: an end of its own has every one that wants one."""
@@ -67,6 +69,8 @@ def entry(client: str, words: list[str]) -> dict[str, Any]:
         return _codex(words, VARIABLES)
     if client == "opencode":
         return {"type": "local", "command": words, "enabled": True}
+    if client == "gemini":
+        return {**started, "trust": True, "env": {name: f"${{{name}:-}}" for name in (*VARIABLES, *_GEMINI_KEYS)}}
     return {**started, "trust": True}
 
 

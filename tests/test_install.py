@@ -313,6 +313,7 @@ def test_each_client_is_told_what_it_has_to_know(home: Home) -> None:
     assert entries["claude"]["alwaysLoad"] is True
     assert entries["codex"]["default_tools_approval_mode"] == "approve"
     assert {"TEAMS_AGENT_ID", "TEAMS_TEAM", "TEAMS_TOKEN", "TEAMS_HOME"} <= set(entries["codex"]["env_vars"])
+    assert entries["gemini"]["env"]["TEAMS_TOKEN"] == "${TEAMS_TOKEN:-}"
     assert entries["gemini"]["trust"] is entries["qwen"]["trust"] is True
     assert (entries["opencode"]["type"], entries["opencode"]["enabled"]) == ("local", True)
 

@@ -188,7 +188,8 @@ class Contents(Api):
             parts = content.get("parts", [])
             for part in parts:
                 if "functionResponse" in part:
-                    yield "tool_result", _plain(part["functionResponse"].get("response", {}).get("output", ""))
+                    said = part["functionResponse"].get("response", {})
+                    yield "tool_result", _plain(said.get("output", said.get("error", "")))
                 elif "functionCall" in part:
                     yield "tool_use", json.dumps(part["functionCall"].get("args", {}))
             if texts := [part["text"] for part in parts if "text" in part]:

@@ -1,4 +1,4 @@
-"""Real clients that use the tools of our MCP server, which every agent that `teams` starts has with it."""
+"""Real clients that use the tools of our MCP server, as agents that `teams` starts have it with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
     done = office.run("[ann] take what is ready")
     first, *later = office.model.requests["[ann]"]
     assert done["output"] == "counted", later[-1].text
-    tools = {name.removeprefix("mcp__team__") for name in first.tools if name.startswith("mcp__team__")}
+    tools = {name.replace("__", "_").removeprefix("mcp_team_") for name in first.tools}
     assert tools >= {"list_agents", "send_to_agent", "claim_task", "update_task"} and "create_task" not in tools
     assert "Count the lines" in later[0].since(first) and "in_progress" in later[0].since(first)
     assert "delivered" in later[1].since(later[0])
@@ -36,7 +36,7 @@ def test_mail_that_comes_while_a_tool_waits_is_answered_through_another(office: 
     office.model.script(
         "[ann]",
         Use("read_messages", wait=60),
-        Use("broadcast", message="the one in docs", reply_to=1),
+        Use("broadcast", message="the one in docs", reply_to="1"),
         Say("answered"),
     )
     process = office.start("[ann] wait for questions")
