@@ -7,6 +7,8 @@ import os
 import select
 import time
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
 from threading import Lock, Thread
 
 from teams_cli.errors import Busy
@@ -115,11 +117,33 @@ class _Watch:
         raise Stopped
 
 
+class _Hands:
+    """Threads that do one work after the other; starting one takes longer than most works. No end waits for them."""
+
+    def __init__(self) -> None:
+        self._idle: list[SimpleQueue[Callable[[], None]]] = []
+
+    def do(self, work: Callable[[], None]) -> None:
+        try:
+            self._idle.pop().put(work)
+        except IndexError:
+            Thread(target=self._do_all, args=(work,), daemon=True).start()
+
+    def _do_all(self, work: Callable[[], None]) -> None:
+        given: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        while True:
+            work()
+            del work  # what it holds is not kept until the next
+            self._idle.append(given)
+            work = given.get()
+
+
 class Works:
     """The works that are under way."""
 
     def __init__(self) -> None:
         self._running: set[Stop] = set()
+        self._hands = _Hands()
 
     async def run(self, work: Callable[[Stop], T], tell: Callable[[float], Awaitable[None]] | None = None) -> T:
         """What *work* returns, or raises. *tell* is told every few seconds how long it has taken. Cancelled, it stops
@@ -133,7 +157,7 @@ class Works:
         stop, loop = Stop(), asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._running.add(stop)
-        Thread(target=self._work, args=(work, stop, loop, future), daemon=True).start()
+        self._hands.do(partial(self._work, work, stop, loop, future))
         started = time.monotonic()
         try:
             while not (await asyncio.wait({future}, timeout=_TELL_EVERY))[0]:
