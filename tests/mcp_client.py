@@ -80,9 +80,14 @@ def within(test: Callable[[], Awaitable[None]]) -> None:
 class Line:
     """A bare connection: lines out, lines in, each a JSON document."""
 
-    def __init__(self, cli: Cli, agent: str, *words: str, **options: Any) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        self.process = subprocess.Popen([*COMMAND, "mcp", *words], env=cli.environ(agent), **pipes)
+    def __init__(self, cli: Cli, agent: str, command: list[str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            command or [*COMMAND, "mcp"],
+            env=cli.environ(agent),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.number = 0
 
     def write(self, data: bytes) -> None:

@@ -374,3 +374,56 @@ def test_a_question_is_asked_and_answered(cli: Cli) -> None:
             assert [(r["responder_id"], r["content"]) for r in found[0]["responses"]] == [("mia", "spaces")]
 
     within(test)
+
+
+def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
+    """The rules as they are at the time of the call; other calls go on meanwhile."""
+
+    async def test() -> None:
+        add_tasks(cli, "one")
+        async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
+            await names(client)
+            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "ask"}}}}')
+            found: list[Any] = []
+
+            async def claim() -> None:
+                found.append(await call(client, "claim_task", task="1"))
+
+            group.start_soon(claim)
+            await until(lambda: cli.ok("get-questions", "--open"))
+            assert "claim_task" in await names(client) and not found
+            cli.ok("answer", "1", "allow", agent="human")
+            await until(lambda: found)
+            assert found[0]["owner"] == "bob"
+            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "deny"}}}}')
+            assert (await refusal(client, "claim_task", task="1"))["code"] == "not_allowed"
+            assert "claim_task" not in await names(client)
+
+    within(test)
+
+
+def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
+    """From the environment, or the one that joining through the server gave."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    token = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
+
+    async def test() -> None:
+        async with client_of(cli, "lea") as client:
+            assert (await refusal(client, "create_task", title="one"))["code"] == "not_allowed"
+        async with client_of(cli, "lea", TEAMS_TOKEN=token) as client:
+            await call(client, "create_task", title="one")
+        async with client_of(cli, "") as client:
+            assert (await call(client, "join_team"))["token"]
+            assert (await call(client, "claim_task", task="1"))["owner"] == "agentA"
+
+    within(test)
+
+
+def test_the_copy_of_an_agent_that_answers_a_question_has_no_tools(cli: Cli) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob", TEAMS_SHADOW="1") as client:
+            assert await names(client) == []
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("claim_task", {"next": True})
+
+    within(test)

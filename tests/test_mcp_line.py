@@ -220,3 +220,19 @@ def test_what_a_person_edited_does_not_break_the_line(cli: Cli) -> None:
         line.use("get_tasks")
         found = line.read()["result"]["structuredContent"]
         assert [task["title"] for task in found["result"]] == ["one"] and "task-2" in found["problems"][0]
+
+
+def test_where_the_system_gives_no_more_calls_fail_and_the_server_goes_on(cli: Cli) -> None:
+    """With so few open files that not all can wait: what nobody expected is an answer too."""
+    words = f"ulimit -n 40; exec {' '.join(COMMAND)} mcp"
+    with Line(cli, "bob", command=["sh", "-c", words]) as line:
+        line.hello()
+        for _ in range(60):
+            line.use("wait", message=True)
+        failed = line.read()["result"]
+        assert failed["isError"] and failed["structuredContent"]["error"]["code"] in ("bug", "storage_failed")
+        cli.ok("send-message", "bob", "now", agent="lea")
+        results = [line.read()["result"]["isError"] for _ in range(59)]
+        assert True in results and False in results
+        line.use("list_agents")
+        assert line.read()["result"]["structuredContent"]["self"] == "bob"

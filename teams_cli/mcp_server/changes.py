@@ -95,14 +95,17 @@ class Changes:
 
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait for changes and tell of them, in the team that is the caller's at the time."""
+        told = False
         while not (self._stop.is_set or loop.is_closed()):
             try:
                 self._watch_one(loop, self._identity.team)
             except Stopped:
                 return
             except Exception as error:
-                if not loop.is_closed():
-                    print(report(error, ["mcp", "changes"]).message, file=sys.stderr)
+                if not (told or loop.is_closed()):
+                    failure = report(error, ["mcp", "changes"])
+                    print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
+                    told = True
                 time.sleep(_LOOK_AGAIN)
 
     def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
