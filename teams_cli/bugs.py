@@ -12,8 +12,17 @@ from teams_cli.errors import TeamsError
 
 def report(error: Exception, words: list[str]) -> TeamsError:
     """Write the traceback to a log; what to tell the person."""
+    try:
+        where = f"The details are in {_log(error, words)}; please report them."
+    except OSError as failure:
+        where = f"Please report it; its details could not be written: {failure.strerror}."
+    return TeamsError(f"a bug: {type(error).__name__}: {error}", where)
+
+
+def _log(error: Exception, words: list[str]) -> str:
+    """Write the traceback; where to."""
     descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
         log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")
         log.write("".join(traceback.format_exception(error)))
-    return TeamsError(f"a bug: {type(error).__name__}: {error}", f"The details are in {path}; please report them.")
+    return path

@@ -77,7 +77,7 @@ def _first_free(store: Store, team: Team, caller: Caller) -> tuple[Task | None, 
             passed_over += 1
         elif skills.issuperset(task.require) and not tasks.open_blockers(store, team.name, task):
             try:
-                return _claim(store, team, caller, task.id), 0
+                return _claim(store, team, caller, task.id, anew=True), 0
             except (TaskClaimed, WrongState):
                 ahead = int(jitter(_SPREAD))
             except Conflict:
@@ -96,13 +96,14 @@ def _candidates(store: Store, team: str) -> Iterator[Task]:
     yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))
 
 
-def _claim(store: Store, team: Team, caller: Caller, task_id: str) -> Task:
+def _claim(store: Store, team: Team, caller: Caller, task_id: str, anew: bool = False) -> Task:
+    """The task as the caller's; one that it owns already is refused if it wants one *anew*."""
     skills = _skills(team, caller)
     lost: list[str] = []
 
     def change(task: Task) -> Task:
         lost[:] = [leases.over(store, team, task)]
-        if task.status == "in_progress" and task.owner == caller.name and not lost[0]:
+        if task.status == "in_progress" and task.owner == caller.name and not lost[0] and not anew:
             return task
         free = leases.expired(store, task, lost[0]) if lost[0] else task
         _refuse_unready(store, team.name, free, skills, caller.name)

@@ -39,8 +39,8 @@ def examine(
         yield _finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
     yield _finding(client, "good", f"{program}: {_version(program, environ)}")
-    places = [installation.user_place(client, environ.get("HOME", "/"), environ)]
-    places.append(installation.project_place(client, directory))
+    places = [installation.user_places(client, environ.get("HOME", "/"), environ)[0]]
+    places.append(installation.project_places(client, directory)[0])
     found = [command for place in places for command in _commands(place)]
     if not found:
         brought = hook_settings.words(profile.hooks, "python")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from teams_cli import harness, hook_settings, logs, messages, processes, sessions
+from teams_cli import harness, hook_settings, logs, mcp_settings, messages, processes, sessions
 from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
@@ -88,8 +88,11 @@ class Client:
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
         values["root"] = self.store.place
-        hooks = hook_settings.words(self.profile.hooks, sys.executable)
-        words = harness.fill(self.profile.start if self.first else self.profile.resume, values, hooks)
+        brought = {
+            "hooks": hook_settings.words(self.profile.hooks, sys.executable),
+            "mcp": mcp_settings.words(self.profile.mcp, sys.executable, self.environment),
+        }
+        words = harness.fill(self.profile.start if self.first else self.profile.resume, values, brought)
         _write_private(self.input, self._input())
         try:
             with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:

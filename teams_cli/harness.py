@@ -38,10 +38,11 @@ DIRECTORY = f"{os.path.dirname(__file__)}/profiles"
 
 class Profile(Record):
     """One client. In the command lines `{prompt}`, `{session_id}`, `{agent}`, `{root}` (where the teams are kept) are
-    filled in word by word; `{hooks}` becomes the words that make the client call our hooks, in the dialect *hooks*.
-    In *fork* there are also `{session_file}`, the file that the client keeps the session in, found by the pattern
-    *session_file* (a glob with the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and
-    `{profiles}`, the directory of the embedded profiles.
+    filled in word by word; `{hooks}` becomes the words that make the client call our hooks, in the dialect *hooks*,
+    and `{mcp}` those that give it our MCP server, as the client *mcp* takes them. In *fork* there are also
+    `{session_file}`, the file that the client keeps the session in, found by the pattern *session_file* (a glob with
+    the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and `{profiles}`, the directory of
+    the embedded profiles.
 
     *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. *session_id*
     and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in one of its
@@ -60,6 +61,7 @@ class Profile(Record):
     failed: Object = field(default_factory=dict)
     interrupt: Ladder = field(default_factory=list)
     hooks: Word | None = None
+    mcp: Word | None = None
     set: Object = field(default_factory=dict)
     strip: list[Word] = field(default_factory=_STRIPPED.copy)
     keep: list[Word] = field(default_factory=_KEPT.copy)
@@ -91,14 +93,14 @@ def embedded() -> list[str]:
     return sorted(name.removesuffix(".json") for name in os.listdir(DIRECTORY) if name.endswith(".json"))
 
 
-def fill(words: list[str], values: Mapping[str, str], hooks: Sequence[str] = ()) -> list[str]:
-    """The command line, each word with the known names in it replaced, and `{hooks}` by those words; no shell looks
-    at it.
+def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+    """The command line, each word with the known names in it replaced, and `{hooks}` and `{mcp}` by those words of
+    *brought*, or by none; no shell looks at it.
     """
     filled: list[str] = []
     for word in words:
-        if word == "{hooks}":
-            filled += hooks
+        if word in ("{hooks}", "{mcp}"):
+            filled += (brought or {}).get(word[1:-1], ())
             continue
         for name, value in values.items():
             if word == f"{{{name}}}":

@@ -1,4 +1,4 @@
-"""Installing our hooks into the settings of a client, and taking them out again; nothing else in them is touched."""
+"""Installing our hooks and our MCP server into the settings of a client, and taking both out again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 import os
 from zlib import crc32
 
-from teams_cli import hook_settings
-from teams_cli.errors import DamagedRecord, InvalidValue, NotAllowed, StorageFailed
+from teams_cli.client_files import Form, Ours, Plugin, Settings, Toml
+from teams_cli.errors import InvalidValue, NotAllowed, StorageFailed
 from teams_cli.store import disk, root_directory
-from teams_cli.store.documents import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,25 +17,56 @@ if TYPE_CHECKING:
 
     from teams_cli.store.contract import Store
 
-_PLUGIN = f"{os.path.dirname(__file__)}/plugins/opencode.js"
-_PLACES = {
-    "claude": (".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude"),
-    "codex": (".codex/hooks.json", "CODEX_HOME", ".codex"),
-    "gemini": (".gemini/settings.json", "", ".gemini"),
-    "qwen": (".qwen/settings.json", "", ".qwen"),
-    "opencode": (".opencode/plugin/teams.js", "OPENCODE_CONFIG_DIR", ".config/opencode"),
-}
-"""Below a project; what says where the user's own are; where those are unless it does, below the home."""
-CLIENTS = tuple(_PLACES)
-
 
 class Place:
-    """A file that a client reads: whose it is, and where."""
+    """A file that a client reads: whose it is, where, and in which form."""
 
-    def __init__(self, client: str, path: str, project: str = "") -> None:
+    def __init__(self, client: str, path: str, form: Form, project: str = "") -> None:
         self.client = client
         self.path = path
+        self.form = form
         self.project = project
+
+
+class Home:
+    """Where a client has its files: below the user's home, unless *variable* says where."""
+
+    def __init__(self, variable: str, directory: str, *files: tuple[str, str, Form]) -> None:
+        self.variable = variable
+        self.directory = directory
+        self.files = files
+        """Each below a project, below the directory, and its form; the one with the hooks first."""
+
+
+_HOMES = {
+    "claude": Home(
+        "CLAUDE_CONFIG_DIR",
+        ".claude",
+        (".claude/settings.json", "settings.json", Settings("claude", hooks=True)),
+        (".mcp.json", ".claude.json", Settings("claude", servers="mcpServers")),
+    ),
+    "codex": Home(
+        "CODEX_HOME",
+        ".codex",
+        (".codex/hooks.json", "hooks.json", Settings("codex", hooks=True)),
+        (".codex/config.toml", "config.toml", Toml()),
+    ),
+    "gemini": Home(
+        "",
+        ".gemini",
+        (".gemini/settings.json", "settings.json", Settings("gemini", hooks=True, servers="mcpServers")),
+    ),
+    "qwen": Home(
+        "", ".qwen", (".qwen/settings.json", "settings.json", Settings("qwen", hooks=True, servers="mcpServers"))
+    ),
+    "opencode": Home(
+        "OPENCODE_CONFIG_DIR",
+        ".config/opencode",
+        (".opencode/plugin/teams.js", "plugin/teams.js", Plugin()),
+        ("opencode.json", "opencode.json", Settings("opencode", servers="mcp")),
+    ),
+}
+CLIENTS = tuple(_HOMES)
 
 
 class Change:
@@ -62,57 +92,57 @@ def _lines(data: bytes | None) -> list[str]:
     return (data or b"").decode(errors="replace").splitlines(keepends=True)
 
 
-def user_place(client: str, home: str, environ: Mapping[str, str]) -> Place:
-    """Where the client has its user's settings.
+def user_places(client: str, home: str, environ: Mapping[str, str]) -> list[Place]:
+    """Where the client has its user's settings; the hooks are in the first.
 
     Raises:
         InvalidValue: There is no such client.
     """
-    below, variable, directory = _known(client)
-    base = f"{home}/{directory}"
+    known = _known(client)
+    base = f"{home}/{known.directory}"
     if client == "opencode" and environ.get("XDG_CONFIG_HOME"):
         base = f"{environ['XDG_CONFIG_HOME']}/opencode"
-    base = environ.get(variable) or base
-    return Place(client, f"{os.path.abspath(base)}/{below.partition('/')[2]}")
+    said = environ.get(known.variable)
+    found = []
+    for _, below, form in known.files:
+        top = said or (home if below == ".claude.json" else base)  # that one lies beside its directory
+        found.append(Place(client, f"{os.path.abspath(top)}/{below}", form))
+    return found
 
 
-def project_place(client: str, directory: str) -> Place:
-    """Where the client has the settings of a project.
+def project_places(client: str, directory: str) -> list[Place]:
+    """Where the client has the settings of a project; the hooks are in the first.
 
     Raises:
         InvalidValue: There is no such client.
     """
     top = os.path.abspath(directory)
-    return Place(client, f"{top}/{_known(client)[0]}", top)
+    return [Place(client, f"{top}/{below}", form, top) for below, _, form in _known(client).files]
 
 
-def _known(client: str) -> tuple[str, str, str]:
-    if client not in _PLACES:
+def _known(client: str) -> Home:
+    if client not in _HOMES:
         raise InvalidValue(f"there is no client {client!r}", f"Clients: {', '.join(CLIENTS)}.")
-    return _PLACES[client]
+    return _HOMES[client]
 
 
-def install(store: Store, place: Place, command: str) -> Change:
-    """What installing changes: our hooks, calling *command*, are added, or put in the place of older ones of ours.
+def install(store: Store, place: Place, ours: Ours) -> Change:
+    """What installing changes: ours is added, or put in the place of what an older version added.
 
     Raises:
         DamagedRecord: The file that is there is not what the client could read; it is left as it is.
         NotAllowed: The file is not the user's, or a link out of the project.
+        InvalidValue: What ours is called is there, and not ours.
     """
     before = _read(place)
     original = _without(store, place, before)
-    if place.client == "opencode":
-        if original is not None:
-            raise InvalidValue(f"{place.path} is there, and not ours", "Move it away, or install by hand.")
-        after = _plugin(command)
-    else:
-        after = _merged(place, original, command)
-    return Change(place, before, after, original)
+    after = place.form.with_ours(place.path, original, ours)
+    return Change(place, before, after or original, original)
 
 
 def uninstall(store: Store, place: Place) -> Change:
     """What uninstalling changes: the file becomes byte for byte what it was, if nobody else changed it since; if
-    somebody did, our hooks are taken out.
+    somebody did, ours is taken out.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
@@ -237,74 +267,4 @@ def _without(store: Store, place: Place, data: bytes | None) -> bytes | None:
     kept = _kept(store, place)
     if kept and _bytes(kept["after"]) == data:
         return _bytes(kept["before"])
-    if place.client == "opencode":
-        return None if data.startswith(_plugin("").splitlines()[0]) else data
-    document = _document(place, data)
-    if not _take_out(document):
-        return data
-    return _encode(document, data) if document else None
-
-
-def _document(place: Place, data: bytes) -> dict[str, Any]:
-    """The settings in the file.
-
-    Raises:
-        DamagedRecord: They are not JSON, or their hooks have no shape that the client reads.
-    """
-    document = strict_json(data, place.path) if data.strip() else {}
-    if not isinstance(document, dict) or not isinstance(document.get("hooks", {}), dict):
-        raise DamagedRecord(f"{place.path}: hooks: is not an object", "Correct the file, or move it away.")
-    return document
-
-
-def _take_out(document: dict[str, Any]) -> bool:
-    """Remove our hooks, and what is empty then; whether there were any."""
-    hooks = document.get("hooks", {})
-    before = json.dumps(hooks)
-    for event, found in list(hooks.items()):
-        if isinstance(found, list):
-            hooks[event] = [entry for entry in map(_entry_without, found) if entry is not None]
-            if found and not hooks[event]:
-                del hooks[event]
-    if json.dumps(hooks) == before:
-        return False
-    if not hooks:
-        del document["hooks"]
-    return True
-
-
-def _entry_without(entry: Any) -> Any:
-    """The entry of an event without our hook; None if it had no other."""
-    inner = entry.get("hooks") if isinstance(entry, dict) else None
-    if not isinstance(inner, list):
-        return entry
-    kept = [hook for hook in inner if not (isinstance(hook, dict) and hook_settings.is_ours(hook.get("command")))]
-    if len(kept) == len(inner):
-        return entry
-    return {**entry, "hooks": kept} if kept else None
-
-
-def _merged(place: Place, data: bytes | None, command: str) -> bytes:
-    document = _document(place, data) if data else {}
-    hooks = document.setdefault("hooks", {})
-    for event in hook_settings.EVENTS[place.client]:
-        if not isinstance(hooks.setdefault(event, []), list):
-            raise DamagedRecord(f"{place.path}: hooks.{event}: is not a list", "Correct the file.")
-        hooks[event].append(hook_settings.entry(place.client, command))
-    return _encode(document, data or b"")
-
-
-def _encode(document: dict[str, Any], like: bytes) -> bytes:
-    """The settings, indented as they were."""
-    indent: int | str = 2
-    for line in like.splitlines()[1:2]:
-        blank = line[: len(line) - len(line.lstrip())].decode()
-        indent = blank or 2
-    text = json.dumps(document, indent=indent, ensure_ascii=False)
-    return (text + ("\n" if not like or like.endswith(b"\n") else "")).encode()
-
-
-def _plugin(command: str) -> bytes:
-    """Our plugin for OpenCode, calling that command."""
-    with open(_PLUGIN, encoding="utf-8") as file:
-        return file.read().replace('"teams hook claude"', json.dumps(command)).encode()
+    return place.form.without_ours(place.path, data)

@@ -69,7 +69,9 @@ SETTINGS = {
     ),
     "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
     "delivery": Setting(
-        "queue", "whether a message over HTTP waits for the end of a turn or ends it", choices=("queue", "interject")
+        "queue",
+        "whether a message to a working agent waits for the end of its turn or ends it",
+        choices=("queue", "interject"),
     ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),

@@ -25,6 +25,7 @@ from teams_cli.records import Record
 from teams_cli.store.documents import encode
 from teams_cli.store.files import FileStore
 from teams_cli.tasks import Task
+from tests.bench_mcp import bench_mcp
 from tests.bench_serving import bench_serving
 from tests.cli import ALPHA
 
@@ -330,6 +331,7 @@ def main() -> None:
         bench_growth(few, many, rounds)
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
+        bench_mcp(Place(directory / "mcp", 200).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3)
     finally:
         shutil.rmtree(directory)

@@ -130,7 +130,7 @@ def test_a_client_without_hooks_is_given_none() -> None:
     from teams_cli import harness, hook_settings
 
     assert hook_settings.words("gemini", "python") == hook_settings.words(None, "python") == []
-    assert harness.fill(["a", "{hooks}", "{agent}"], {"agent": "ann"}, []) == ["a", "ann"]
+    assert harness.fill(["a", "{hooks}", "{mcp}", "{agent}"], {"agent": "ann"}) == ["a", "ann"]
 
 
 def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> None:

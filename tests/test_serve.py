@@ -79,7 +79,7 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
 
 
 def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) -> None:
-    """It is in the inbox either way; the team's setting says what happens when nobody does."""
+    """It is in the inbox either way; the team's setting says what happens when nobody does, also at the shell."""
     cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
     until((place(cli) / "busy").exists)
     told = {"message": "true", "sender": "bob"}
@@ -92,6 +92,11 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
     assert ended(cli, "zoe").turns == 2
     given = json.loads((place(cli) / "given").read_text())
     assert [m["number"] for m in given] == [1, 2, 3, 4]
+    (place(cli) / "busy").unlink()
+    cli.ok("run-agent", LISTENS, "--agent-id", "eve", "--detach", agent="lea")
+    until((place(cli) / "busy").exists)
+    cli.ok("send-message", "eve", "true", agent="bob")
+    assert ended(cli, "eve").turns == 2
     assert message(server, "mia", told).json["interrupted"] is False
     assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
 

@@ -51,7 +51,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "plans",
     ),
     "Workflows": dict.fromkeys(["run", "list-workflows", "check-workflow"], "workflows"),
-    "Connect": dict.fromkeys(["serve", "hook", "install", "uninstall"], "connection"),
+    "Connect": dict.fromkeys(["mcp", "serve", "hook", "install", "uninstall"], "connection"),
     "Inspect": {"watch": "watching"} | dict.fromkeys(["history", "doctor", "set", "settings", "version"], "inspection"),
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import hook_settings, installation
+from teams_cli import hook_settings, installation, mcp_settings
+from teams_cli.client_files import Ours
 from teams_cli.commands.call import Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, WrongUsage
@@ -22,16 +23,17 @@ _HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in
 After a tool call that is the unread mail, once; at the start who is there; at the end why it is too early to stop.
 Whatever goes wrong, nothing is said and the exit status is 0; it is 1 for wrong usage, and never 2.
 """
-_INSTALL = """Have an agent client call our hooks in all its sessions: shows the change of its settings, and makes it.
+_INSTALL = """Have a client call our hooks and start our MCP server: shows the change of its settings, and makes it.
 
-What else is in the settings stays. The hooks say nothing where TEAMS_AGENT_ID is not set. Agents that `run-agent` and
-`spawn` start with claude and codex need no installation. Repeating is safe.
+What else is in the settings stays. The hooks say nothing where TEAMS_AGENT_ID is not set, and the server offers only
+what reads, and joining. Agents that `run-agent` and `spawn` start with claude and codex need no installation. Repeating
+is safe.
 
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
     NotAllowed: The file is another user's, or a link out of the project.
 """
-_UNINSTALL = """Take our hooks out of the settings of an agent client.
+_UNINSTALL = """Take our hooks and our MCP server out of the settings of an agent client.
 
 A file that nobody changed since becomes byte for byte what it was before.
 
@@ -49,11 +51,24 @@ Raises:
     NotInstalled: The extra is missing.
 """
 _PORT, _LAST_PORT = 9223, 65535
+_MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
+
+Who calls, and in which team, says the environment, as everywhere. Tools that your role may not use are not offered;
+with no identity you can look, and join. `--tools all` offers also what is seldom used.
+
+Raises:
+    NotInstalled: The extra `mcp` is missing.
+"""
+_NO_SERVER = "without the MCP server, whose needs are not installed: pip install 'teams-cli[mcp]', and install again"
 _TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
 
 def _hook(call: Call, dialect: str) -> Any:
     raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook DIALECT`.")
+
+
+def _mcp(call: Call, tools: str) -> Any:
+    return Service("mcp_server", "mcp", {"tools": tools})
 
 
 def _serve(call: Call, port: int, private: bool) -> Any:
@@ -62,42 +77,59 @@ def _serve(call: Call, port: int, private: bool) -> Any:
     return Service("http_api.server", "serve", {"port": port, "private": private})
 
 
-def _place(call: Call, client: str, project: bool, user: bool) -> Place:
+def _places(call: Call, client: str, project: bool, user: bool) -> list[Place]:
     if project and user:
         raise WrongUsage("--project and --user exclude each other", "Choose one.")
     if project:
-        return installation.project_place(client, os.getcwd())
+        return installation.project_places(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
         raise InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
-    return installation.user_place(client, home, call.environ)
+    return installation.user_places(client, home, call.environ)
 
 
 def _install(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
-    place = _place(call, client, project, user)
+    ours = _ours(client, project)
+    if not ours.server:
+        call.say(_NO_SERVER)
+    changes = [installation.install(call.store, place, ours) for place in _places(call, client, project, user)]
+    if not only_print:
+        for change in changes:
+            installation.apply(call.store, change)
+        if client == "codex" and changes[0].diff:
+            call.say(_TRUST)
+    return _shown(call, changes, only_print)
+
+
+def _ours(client: str, project: bool) -> Ours:
+    """What is put in; what is in a project is for everybody who works on it, so it names no path of this machine."""
     dialect = "claude" if client == "opencode" else client
-    # What is in a project is for everybody who works on it, so it names no path of this machine.
-    command = f"teams hook {dialect}" if project else hook_settings.command(sys.executable, dialect)
-    return _done(call, installation.install(call.store, place, command), only_print)
+    hook = f"teams hook {dialect}" if project else hook_settings.command(sys.executable, dialect)
+    server = ["teams", "mcp"] if project else mcp_settings.command(sys.executable)
+    return Ours(hook, server if mcp_settings.is_available() else None)
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
-    return _done(call, installation.uninstall(call.store, _place(call, client, project, user)), only_print)
-
-
-def _done(call: Call, change: Change, only_print: bool) -> Any:
+    changes = [installation.uninstall(call.store, place) for place in _places(call, client, project, user)]
     if not only_print:
-        installation.apply(call.store, change)
-        if change.place.client == "codex" and change.after != change.original and change.diff:
-            call.say(_TRUST)
-    backup = installation.backup_of(call.store, change.place)
-    changed = change.before != change.after and not only_print
+        for change in reversed(changes):  # a directory goes with the file that it was made for, the first
+            installation.apply(call.store, change)
+    return _shown(call, changes, only_print)
+
+
+def _shown(call: Call, changes: list[Change], only_print: bool) -> dict[str, Any]:
+    """What becomes of each file; the first, with the hooks, stands for all."""
+    files = [_file(call, change, only_print) for change in changes]
+    whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
+    return {"client": changes[0].place.client, **files[0], **whole, "files": files}
+
+
+def _file(call: Call, change: Change, only_print: bool) -> dict[str, Any]:
     return {
-        "client": change.place.client,
         "path": change.place.path,
-        "changed": changed,
+        "changed": change.before != change.after and not only_print,
         "diff": change.diff,
-        "backup": backup or None,
+        "backup": installation.backup_of(call.store, change.place) or None,
     }
 
 
@@ -109,6 +141,14 @@ _SCOPE = (
 )
 
 COMMANDS = table(
+    Command(
+        "mcp",
+        _mcp,
+        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
+        doc=_MCP,
+        changes=False,
+        at_shell=True,
+    ),
     Command(
         "serve",
         _serve,

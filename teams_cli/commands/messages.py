@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, attention, conditions, inboxes, messages, sessions, views
+from teams_cli import agents, attention, conditions, inboxes, messages, sessions, settings, views
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.inboxes import Selection
@@ -29,7 +29,7 @@ Raises:
 """
 _READ = """Show your unhandled messages, oldest first, and mark them as read.
 
-Reading never removes: a message is shown until you `reply` to it or `ack` it. With --wait, block until there is one.
+Reading never removes: a message is shown until you answer it or `ack` it. With --wait, block until there is one.
 
 Raises:
     WaitRanOut: None came within the time.
@@ -37,6 +37,10 @@ Raises:
 
 
 def _send(call: Call, to: str, text: str, uid: str | None) -> Any:
+    if call.caller and settings.value(call.load_team(), "delivery") == "interject":
+        from teams_cli import interruptions
+
+        return interruptions.deliver(call.store, call.team, call.caller, to, text, call.environ, uid=uid)[0].to_json()
     return _delivered(call, messages.send(call.store, call.team, call.caller, to, text, uid))
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _GET = """List the tasks, by number, each with what blocks it.
 
-A claim whose lease ran out is released first, and its leader told. A damaged task is named on standard error, and the
-others are listed.
+A claim whose lease ran out is released first, and its leader told. A damaged task is named beside the others.
 """
 _SHOW = """Show a task: its status, owner, blockers, result and what happened to it.
 

@@ -12,6 +12,18 @@ Frames = Iterator[dict[str, Any] | None]
 THINKING = "I am thinking"
 
 
+class Use:
+    """A call of one of our MCP tools."""
+
+    def __init__(self, tool: str, **arguments: Any) -> None:
+        self.tool = tool
+        self.arguments = arguments
+
+
+Call = str | Use
+"""A command for the client's shell tool, or one of our tools."""
+
+
 class Api:
     """One vendor's. `frames` gives the documents of a stream, and None where a held answer is held."""
 
@@ -25,8 +37,19 @@ class Api:
         """The names of the tools that the model was offered."""
         return {tool.get("name", "") for tool in body.get("tools") or []}
 
-    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
-        """The answer as a stream: a call of the client's shell tool if there is a command, else the text."""
+    def call(self, body: dict[str, Any], call: Call) -> tuple[str, dict[str, Any]]:
+        """The name of the tool, as the client offers it, and its arguments."""
+        if isinstance(call, str):
+            return self.shell(body, call)
+        offered = [name for name in self.tools(body) if name.endswith((f"team_{call.tool}", f"team__{call.tool}"))]
+        return (offered or [call.tool])[0], call.arguments
+
+    def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
+        """The name of the client's shell tool, and its arguments for that command."""
+        raise NotImplementedError
+
+    def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
+        """The answer as a stream: a call of a tool if there is one, else the text."""
         raise NotImplementedError
 
     def whole(self, body: dict[str, Any], text: str) -> dict[str, Any] | None:
@@ -90,14 +113,14 @@ class Messages(Api):
             "usage": {"input_tokens": 10, "output_tokens": 5},
         }
 
-    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
-        if command is None:
+    def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
+        if call is None:
             block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
         else:
-            block = {"type": "tool_use", "id": _new("toolu"), "name": "Bash", "input": {}}
-            given = json.dumps({"command": command, "description": "as scripted"})
-            delta = {"type": "input_json_delta", "partial_json": given}
-        reason = "end_turn" if command is None else "tool_use"
+            name, given = self.call(body, call)
+            block = {"type": "tool_use", "id": _new("toolu"), "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
+        reason = "end_turn" if call is None else "tool_use"
         message = self._message(body, block, reason)
         yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
         yield {"type": "content_block_start", "index": 0, "content_block": block}
@@ -108,9 +131,12 @@ class Messages(Api):
         yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
         yield {"type": "message_stop"}
 
+    def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
+        return "Bash", {"command": command, "description": "as scripted"}
+
 
 class Responses(Api):
-    """OpenAI's Responses API."""
+    """OpenAI's Responses API; tools of others are in namespaces, `mcp__team` and `brief`."""
 
     def turns(self, body: dict[str, Any]) -> Turns:
         for item in body.get("input", []):
@@ -122,24 +148,34 @@ class Responses(Api):
             for block in content or []:
                 yield role, block.get("text", "")
 
-    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+    def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
         key = _new("resp")
         yield {"type": "response.created", "response": {"id": key}}
-        if command is None:
+        if call is None:
             item: dict[str, Any] = {"type": "message", "role": "assistant", "id": _new("m")}
             yield {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}}
             yield {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
             yield None
             item["content"] = [{"type": "output_text", "text": text}]
         else:
-            name, given = "exec_command", json.dumps({"cmd": command})
-            if name not in self.tools(body):
-                name, given = "shell", json.dumps({"command": ["sh", "-c", command]})
-            item = {"type": "function_call", "name": name, "arguments": given, "call_id": _new("call")}
+            name, given = self.call(body, call)
+            item = {"type": "function_call", "name": name, "arguments": json.dumps(given), "call_id": _new("call")}
+            if isinstance(call, Use):
+                item.update(namespace="mcp__team", name=call.tool)
         yield {"type": "response.output_item.done", "output_index": 0, "item": item}
         usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
         details = {"input_tokens_details": None, "output_tokens_details": None}
         yield {"type": "response.completed", "response": {"id": key, "usage": {**usage, **details}}}
+
+    def tools(self, body: dict[str, Any]) -> set[str]:
+        spaces = [tool for tool in body.get("tools") or [] if tool.get("type") == "namespace"]
+        inner = {f"{space['name']}__{tool['name']}" for space in spaces for tool in space["tools"]}
+        return super().tools(body) | inner
+
+    def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
+        if "exec_command" in self.tools(body):
+            return "exec_command", {"cmd": command}
+        return "shell", {"command": ["sh", "-c", command]}
 
 
 class Contents(Api):
@@ -152,7 +188,8 @@ class Contents(Api):
             parts = content.get("parts", [])
             for part in parts:
                 if "functionResponse" in part:
-                    yield "tool_result", _plain(part["functionResponse"].get("response", {}).get("output", ""))
+                    said = part["functionResponse"].get("response", {})
+                    yield "tool_result", _plain(said.get("output", said.get("error", "")))
                 elif "functionCall" in part:
                     yield "tool_use", json.dumps(part["functionCall"].get("args", {}))
             if texts := [part["text"] for part in parts if "text" in part]:
@@ -162,13 +199,17 @@ class Contents(Api):
         declared = [tool.get("functionDeclarations", []) for tool in body.get("tools") or []]
         return {function["name"] for functions in declared for function in functions}
 
-    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+    def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
         part: dict[str, Any] = {"text": text}
-        if command is not None:
-            part = {"functionCall": {"name": "run_shell_command", "args": {"command": command}}}
+        if call is not None:
+            name, given = self.call(body, call)
+            part = {"functionCall": {"name": name, "args": given}}
         yield self._frame([part])
         yield None
         yield self._frame([{"text": ""}], "STOP")
+
+    def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
+        return "run_shell_command", {"command": command}
 
     def _frame(self, parts: list[dict[str, Any]], reason: str | None = None) -> dict[str, Any]:
         candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
@@ -200,17 +241,21 @@ class Chat(Api):
     def tools(self, body: dict[str, Any]) -> set[str]:
         return {tool["function"]["name"] for tool in body.get("tools") or []}
 
-    def frames(self, body: dict[str, Any], text: str, command: str | None) -> Frames:
+    def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
         delta: dict[str, Any] = {"role": "assistant", "content": text}
-        if command is not None:
-            name = "bash" if "bash" in self.tools(body) else "run_shell_command"
-            given = json.dumps({"command": command, "description": "as scripted", "is_background": False})
-            call = {"index": 0, "id": _new("call"), "type": "function", "function": {"name": name, "arguments": given}}
-            delta = {"role": "assistant", "content": None, "tool_calls": [call]}
+        if call is not None:
+            name, given = self.call(body, call)
+            function = {"name": name, "arguments": json.dumps(given)}
+            called = {"index": 0, "id": _new("call"), "type": "function", "function": function}
+            delta = {"role": "assistant", "content": None, "tool_calls": [called]}
         yield self._frame(delta)
         yield None
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        yield {**self._frame({}, "stop" if command is None else "tool_calls"), "usage": usage}
+        yield {**self._frame({}, "stop" if call is None else "tool_calls"), "usage": usage}
+
+    def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
+        name = "bash" if "bash" in self.tools(body) else "run_shell_command"
+        return name, {"command": command, "description": "as scripted", "is_background": False}
 
     def _frame(self, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}

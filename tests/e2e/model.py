@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.e2e import apis
-from tests.e2e.apis import Api, Frames
+from tests.e2e.apis import Api, Frames, Use
 
 
 class Say:
@@ -39,7 +39,7 @@ class Refuse:
     """An error that no retry helps against."""
 
 
-Step = Say | Run | Hang | Refuse
+Step = Say | Run | Use | Hang | Refuse
 
 
 class Request:
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         step = self.answerer.step(Request(api, body))
         if isinstance(step, Refuse):
             return self._whole(api.refusal(), 400)
-        command = step.command if isinstance(step, Run) else None
+        call = step.command if isinstance(step, Run) else step if isinstance(step, Use) else None
         text = step.text if isinstance(step, Say) else apis.THINKING
         if document := api.whole(body, text):
             return self._whole(document)
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         try:
-            self._stream(api, api.frames(body, text, command), step)
+            self._stream(api, api.frames(body, text, call), step)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 

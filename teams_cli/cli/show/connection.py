@@ -1,4 +1,4 @@
-"""Installed hooks in words."""
+"""What was installed, in words."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ if TYPE_CHECKING:
 
 
 def _change(done: dict[str, Any]) -> list[str]:
-    lines: list[str] = done["diff"].splitlines()
-    if not lines:
-        return [f"{done['path']}: nothing to change"]
-    if done["changed"]:
-        lines.append(f"{done['path']}: changed" + (f"; before: {done['backup']}" if done["backup"] else ""))
+    if not done["diff"]:
+        return [f"{file['path']}: nothing to change" for file in done["files"]]
+    return [line for file in done["files"] for line in _file(file)]
+
+
+def _file(file: dict[str, Any]) -> list[str]:
+    lines: list[str] = file["diff"].splitlines()
+    if file["changed"]:
+        lines.append(f"{file['path']}: changed" + (f"; before: {file['backup']}" if file["backup"] else ""))
     return lines
 
 

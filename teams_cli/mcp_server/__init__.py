@@ -1,0 +1,28 @@
+"""The MCP server: commands as tools, and what is in the team as resources, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import anyio
+
+from teams_cli.mcp_server import pipes
+from teams_cli.mcp_server.server import TeamsServer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+    from teams_cli.commands.call import Call
+
+
+def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
+    """Serve until standard input ends; *settings* has `tools`: `default` or `all`. Then the process ends, whatever its
+    threads still wait for.
+    """
+    source, sink = pipes.claim()
+    anyio.run(TeamsServer(call, settings["tools"] == "all").serve, source, sink)
+    sys.stderr.flush()
+    os._exit(0)

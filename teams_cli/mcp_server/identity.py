@@ -1,0 +1,94 @@
+"""Whom the server speaks for: the environment says it, and who joins through the server is it from then on."""
+
+from __future__ import annotations
+
+from teams_cli import config, roles
+from teams_cli.commands import requests
+from teams_cli.commands.call import Call
+from teams_cli.errors import TeamsError
+from teams_cli.mcp_server.work import Stop, stoppable
+from teams_cli.names import HUMAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.teams import Team
+
+
+class Identity:
+    """An agent, its team and its token; each may be missing."""
+
+    def __init__(self, base: Call) -> None:
+        self._base = base
+        self.agent = base.caller.name if base.caller else ""
+        self.token = base.caller.token if base.caller else ""
+        self._team = base.said_team
+
+    @property
+    def team(self) -> str:
+        """The team that was said, else the only one; empty if there is none or more than one."""
+        if self._team:
+            return self._team
+        known = self._base.store.teams()
+        return known[0] if len(known) == 1 else ""
+
+    def call(self, stop: Stop) -> Call:
+        """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set.
+
+        Raises:
+            DamagedRecord: The user's rules can't be read.
+        """
+        base = self._base
+        settings = config.load(base.store.place)
+        store = stoppable(base.store, stop)
+        whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
+        call = requests.call_as(whole, self.agent, self.team, self.token)
+        if call.caller is not None and base.caller is not None:
+            call.caller.display, call.caller.type = base.caller.display, base.caller.type
+        return call
+
+    def adopt(self, joined: Mapping[str, Any]) -> None:
+        """Speak for who has just joined, where nobody was said before."""
+        if not self.agent:
+            self.agent, self._team = joined["agentId"], joined["team"]
+            self.token = joined.get("token", "")
+        elif not self._team:
+            self._team = joined["team"]
+
+
+class Standing:
+    """What the team's files and the user's rules let a caller do at this moment."""
+
+    def __init__(self, call: Call) -> None:
+        self.has_identity = call.caller is not None
+        self._config = call.config
+        self._team = _team_of(call)
+        self.role = _role_of(call, self._team)
+
+    def may(self, operation: str) -> bool:
+        """Whether the operation is not denied; what the human is to be asked about is not."""
+        if self.role is None:
+            return operation == "join-team" or (self.has_identity and operation == "spawn-team")
+        try:
+            return roles.verdict(self.role, operation, self._team, self._config) != "deny"
+        except TeamsError:  # a role that nobody defines any more may do nothing
+            return False
+
+
+def _team_of(call: Call) -> Team | None:
+    try:
+        return call.load_team()
+    except TeamsError:
+        return None
+
+
+def _role_of(call: Call, team: Team | None) -> str | None:
+    """The role of the caller in the team; None of one who is no active member."""
+    if call.caller is None or team is None:
+        return None
+    if call.caller.is_human:
+        return HUMAN
+    member = team.find(call.caller.name)
+    return member.role if member and member.active and not member.stopped_by else None

@@ -1,0 +1,159 @@
+"""Messaging by the names that other systems gave it: `list_agents`, `send_to_agent` and `broadcast`."""
+
+from __future__ import annotations
+
+from teams_cli.commands import requests
+from teams_cli.errors import AgentNotFound, InvalidValue, TeamsError, WrongUsage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from teams_cli.commands.call import Call
+
+    Run = Callable[[Call, Mapping[str, str]], Any]
+    Refuse = Callable[[Call, Mapping[str, Any], TeamsError], TeamsError]
+
+
+class Refused(TeamsError):
+    """A refusal that is answered with a document of its own."""
+
+    def __init__(self, error: TeamsError, document: dict[str, Any]) -> None:
+        super().__init__(error.message, error.hint)
+        self.document = document
+
+
+class Words:
+    """A tool: its name, the command that it is about, and its parameters, each with what it is; the required first.
+    *refuse* makes of a refusal what the tool answers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: str,
+        description: str,
+        run: Run,
+        required: dict[str, str] | None = None,
+        others: dict[str, str] | None = None,
+        refuse: Refuse | None = None,
+    ) -> None:
+        self.name = name
+        self.command = command
+        self.description = description
+        self._run = run
+        self._required = required or {}
+        self._known = {**self._required, **(others or {})}
+        self._refuse = refuse or (lambda call, arguments, error: error)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        properties = {key: {"type": "string", "description": help} for key, help in self._known.items()}
+        required = {"required": [*self._required]} if self._required else {}
+        return {"type": "object", "properties": properties, **required}
+
+    def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
+        """Do it.
+
+        Raises:
+            TeamsError: It is refused, or an argument is missing, unknown or no text.
+        """
+        try:
+            return self._run(call, self._checked(arguments))
+        except TeamsError as error:
+            raise self._refuse(call, arguments, error) from None
+
+    def _checked(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        hint = f"{self.name} takes {', '.join(self._known) or 'nothing'}."
+        if unknown := [key for key in arguments if key not in self._known]:
+            raise WrongUsage(f"{unknown[0]}: there is no such field", hint)
+        given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
+        if any(key not in given for key in self._required):
+            raise WrongUsage(f"Missing {' or '.join(self._required)}", hint)
+        return given
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        return str(value)
+    raise InvalidValue(f"{key}: has to be a string", "Give a text.")
+
+
+def _list(call: Call, given: Mapping[str, str]) -> Any:
+    found = requests.answer(call, "list-agents", given)
+    return {"agents": [_row(row) for row in found["agents"]], "self": found["self"]}
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent in few words; `status` as in the document of the tool: idle or active."""
+    kept = {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
+    doing = {"workingOn": row["status"]} if row.get("status") else {}
+    return {"name": row["name"], "status": "active" if row["state"] == "active" else "idle", **kept, **doing}
+
+
+def _send(call: Call, given: Mapping[str, str]) -> Any:
+    if given["target"] == _name(call):
+        raise WrongUsage("Cannot send message to self", "Choose another of the available.")
+    sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
+    return {"delivered": True, "target": sent["to"], "id": sent["id"]}
+
+
+def _undelivered(call: Call, arguments: Mapping[str, Any], error: TeamsError) -> TeamsError:
+    """The refusal with its document: why, and to whom it could be delivered."""
+    unknown = isinstance(error, AgentNotFound)
+    message = f'Agent "{arguments["target"]}" not found' if unknown else error.message
+    said = {"delivered": False, "error": message, "code": error.code, "hint": error.hint}
+    try:
+        said["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
+    except TeamsError:
+        said["available"] = []
+    return Refused(error, said)
+
+
+def _name(call: Call) -> str:
+    return call.caller.name if call.caller else ""
+
+
+def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
+    message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
+    if number is not None and to is not None:
+        raise WrongUsage("an answer goes to who wrote the message", "Leave out send_to, or reply_to.")
+    if number is not None:
+        sent = requests.answer(call, "reply", {"message": number, "text": message})
+    elif to is not None:
+        sent = requests.answer(call, "send-message", {"to": to, "text": message})
+    else:
+        sent = requests.answer(call, "broadcast-message", {"text": message})
+    told = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
+    return {**told, "repliedTo": sent["repliedTo"]} if number is not None else told
+
+
+WORDS = (
+    Words(
+        "list_agents",
+        "list-agents",
+        "List the agents of the team, yourself included: status (idle or active), what each works on, how many unread "
+        "messages it has; `self` is your own name.",
+        _list,
+    ),
+    Words(
+        "send_to_agent",
+        "send-message",
+        "Send a message to one agent, to `leader` or to `human`. It is in their inbox at once and they see it between "
+        "their steps; the answer comes to your inbox. Unknown names are refused with the available ones.",
+        _send,
+        {"target": "Whom: a name from list_agents.", "message": "What to say."},
+        refuse=_undelivered,
+    ),
+    Words(
+        "broadcast",
+        "broadcast-message",
+        "Tell all other agents something (your first one also becomes your status line), or one agent, or answer a "
+        "message of your inbox, which is handled then.",
+        _broadcast,
+        {"message": "What to say."},
+        {"send_to": "Only this agent.", "reply_to": "The message to answer, by its id."},
+    ),
+)

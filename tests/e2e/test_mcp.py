@@ -1,0 +1,61 @@
+"""Real clients that use the tools of our MCP server, as agents that `teams` starts have it with them."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.conftest import Office
+from tests.e2e.model import Run, Say, Use
+
+
+def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> None:
+    office.say("create-task", "Count the lines")
+    office.model.script(
+        "[ann]",
+        Use("claim_task", next=True),
+        Use("send_to_agent", target="lea", message="I am at it"),
+        Use("send_to_agent", target="zoe", message="and you?"),
+        Use("update_task", task="1", status="completed", result="12 lines"),
+        Say("counted"),
+    )
+    done = office.run("[ann] take what is ready")
+    first, *later = office.model.requests["[ann]"]
+    assert done["output"] == "counted", later[-1].text
+    tools = {name.replace("__", "_").removeprefix("mcp_team_") for name in first.tools}
+    assert tools >= {"list_agents", "send_to_agent", "claim_task", "update_task"} and "create_task" not in tools
+    assert "Count the lines" in later[0].since(first) and "in_progress" in later[0].since(first)
+    assert "delivered" in later[1].since(later[0])
+    refused = later[2].since(later[1])
+    assert "not found" in refused and "available" in refused and "lea" in refused
+    (task,) = json.loads(office.say("get-tasks"))
+    assert (task["status"], task["owner"], task["result"]) == ("completed", "ann", "12 lines")
+    assert "I am at it" in [m["message"] for m in json.loads(office.say("read-messages"))]
+
+
+def test_mail_that_comes_while_a_tool_waits_is_answered_through_another(office: Office) -> None:
+    office.model.script(
+        "[ann]",
+        Use("read_messages", wait=60),
+        Use("broadcast", message="the one in docs", reply_to="1"),
+        Say("answered"),
+    )
+    process = office.start("[ann] wait for questions")
+    office.model.wait_for("[ann]", 1)
+    office.say("send-message", "ann", "which grammar?")
+    assert office.end(process)["output"] == "answered"
+    first, second = office.model.requests["[ann]"][:2]
+    assert "which grammar?" in second.since(first)
+    assert "the one in docs" in [m["message"] for m in json.loads(office.say("read-messages"))]
+
+
+def test_an_agent_spawns_another_through_a_tool(office: Office) -> None:
+    """The other has all that its client needs to reach its model, though clients keep their keys from servers."""
+    office.model.script(
+        "[ann]", Use("spawn", prompt="[ben] count the files", agent_id="ben"), Say("waiting"), Say("done")
+    )
+    office.model.script("[ben]", Run("teams announce counting"), Use("list_agents"), Say("7 files"))
+    done = office.run("[ann] look")
+    assert done["output"] == "done" and [row["outcome"] for row in done["agents"]] == ["completed"] * 2
+    assert "| 7 files" in office.model.requests["[ann]"][2].said_by_user()[-1]
+    listed = office.model.requests["[ben]"][2]
+    assert "workingOn" in listed.text and "counting" in listed.text
