@@ -29,7 +29,7 @@ export function startAgents() {
 
 /** `paused` as well, which only its session tells. */
 export function stateOf(agent) {
-  return agent.paused || agent.session?.state === 'paused' ? 'paused' : agent.state;
+  return agent.paused && agent.state !== 'stopped' ? 'paused' : agent.state;
 }
 
 function create() {

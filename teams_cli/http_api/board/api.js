@@ -41,9 +41,18 @@ function stored(work) {
 }
 
 export function setToken(given) {
-  token = given.trim();
+  token = given;
   stored(() => (token ? localStorage.setItem(KEPT, token) : localStorage.removeItem(KEPT)));
   watchers.forEach((tell) => tell());
+}
+
+/** The person's own token in the chosen team, which `spawn-team --secure` gave. */
+export function setOwnToken(given) {
+  stored(() => (given ? localStorage.setItem(`${KEPT}.${team}`, given) : localStorage.removeItem(`${KEPT}.${team}`)));
+}
+
+function ownToken() {
+  return (team && stored(() => localStorage.getItem(`${KEPT}.${team}`))) || '';
 }
 
 export function mayChange() {
@@ -66,18 +75,31 @@ export function address(path, query = {}) {
   return `/api/${path}${said.size ? `?${said}` : ''}`;
 }
 
-/**
- * Read something. Throws a Refusal.
- */
-export function read(path, query = {}, signal = undefined) {
-  return answered(address(path, query), { signal, cache: 'no-store' });
+/** What says who asks: the server's token, and in a team made with `--secure` the person's own. */
+export function credentials() {
+  const own = ownToken();
+  return { ...(token && { Authorization: `Bearer ${token}` }), ...(own && { 'X-Teams-Token': own }) };
+}
+
+/** Read something. Throws a Refusal. */
+export function read(path, query = {}) {
+  return answered(address(path, query), { headers: credentials(), cache: 'no-store' });
+}
+
+/** Use that token from now on. Throws a Refusal if it is not the server's. */
+export async function tryToken(given) {
+  const headers = { Authorization: `Bearer ${given}` };
+  const response = await fetch(address('board'), { method: 'POST', headers }).catch(() => null);
+  if (!response) throw new Refusal(0, UNREACHABLE);
+  if (response.status === 401) throw await refusalOf(response);
+  setToken(given); // that method is refused to everybody, but the token is looked at first
 }
 
 /**
  * Have a command carried out as the person. Throws a Refusal; one for a wrong token also ends the use of it.
  */
 export async function change(command, values) {
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
+  const headers = { 'Content-Type': 'application/json', ...credentials() };
   try {
     return await answered(address(command), { method: 'POST', headers, body: JSON.stringify(values) });
   } catch (refusal) {
@@ -94,8 +116,11 @@ async function answered(url, options) {
     if (error.name === 'AbortError') throw error;
     throw new Refusal(0, UNREACHABLE);
   }
-  const document = await response.json().catch(() => ({}));
-  if (response.ok) return document;
-  const { error } = document;
-  throw new Refusal(response.status, typeof error === 'object' ? error : { ...document, message: error });
+  if (!response.ok) throw await refusalOf(response);
+  return response.json();
+}
+
+async function refusalOf(response) {
+  const { error } = await response.json().catch(() => ({}));
+  return new Refusal(response.status, error ?? {});
 }

@@ -1,6 +1,6 @@
 // The page: which team is shown, how the connection is, whether the person may change anything; the rest has its modules.
 
-import { findToken, mayChange, onToken, read, setToken } from './api.js';
+import { findToken, mayChange, onToken, read, setOwnToken, setToken, tryToken } from './api.js';
 import { startAgents } from './agents.js';
 import { startComposer } from './composer.js';
 import { button, byId, el, setText } from './dom.js';
@@ -117,21 +117,29 @@ function showConnection() {
 
 function showAccess() {
   document.body.classList.toggle('read-only', !mayChange());
-  setText(byId('access'), mayChange() ? 'Forget token' : 'Read only: enter token');
+  setText(byId('access'), mayChange() ? 'Token' : 'Read only: enter token');
   if (current()) refresh();
 }
 
 function askToken() {
-  if (mayChange()) {
+  const secure = current()?.team.secure;
+  const forget = button('Forget the token', () => {
     setToken('');
-    return;
-  }
-  ask({
-    title: 'Enter the server’s token',
-    about: el('p', {}, 'Without it the board only shows. ', el('code', {}, 'teams serve'), ' prints the token at the end of its address.'),
-    inputs: [field({ name: 'token', label: 'Token', kind: 'password', required: true })],
+    asked.close();
+  });
+  const asked = ask({
+    title: mayChange() ? 'The token' : 'Enter the server’s token',
+    about: el('p', {}, 'Without it the board only shows. ', el('code', {}, 'teams serve'), ' prints it at the end of the address.'),
+    inputs: [
+      field({ name: 'token', label: 'The server’s token', kind: 'password', required: !mayChange() }),
+      secure ? field({ name: 'own', label: `Your own token in ${current().team.name}`, kind: 'password', hint: 'This team was made with --secure.' }) : '',
+      mayChange() ? forget : '',
+    ],
     label: 'Use it',
-    submit: ({ token }) => setToken(token),
+    submit: async ({ token, own }) => {
+      if (own) setOwnToken(own);
+      if (token) await tryToken(token);
+    },
   });
 }
 

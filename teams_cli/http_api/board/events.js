@@ -1,6 +1,6 @@
 // The stream of changes: read for ever, taken up where it broke off, with growing pauses while the server is away.
 
-import { address } from './api.js';
+import { address, credentials } from './api.js';
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
@@ -84,7 +84,7 @@ export class Events {
   }
 
   options(signal) {
-    const headers = { Accept: 'text/event-stream' };
+    const headers = { Accept: 'text/event-stream', ...credentials() };
     if (this.position !== null) headers['Last-Event-ID'] = this.position;
     return { headers, signal, cache: 'no-store', credentials: 'omit' };
   }
