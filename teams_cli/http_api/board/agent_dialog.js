@@ -56,7 +56,7 @@ function facts(agent) {
     ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
     ['Note', agent.note && plain(agent.note)],
     ['Harness', session.harness],
-    ['Session', session.state && [session.state, session.outcome, `${session.turns ?? 0} turns`].filter(Boolean).join(', ')],
+    ['Session', session.state && [session.state, session.outcome, session.turns === 1 ? '1 turn' : `${session.turns ?? 0} turns`].filter(Boolean).join(', ')],
     ['Works for', session.caller],
     ['Order', session.description && plain(session.description)],
     ['Branch', session.branch && plain(session.branch)],

@@ -9,6 +9,7 @@ import { startMessages } from './messages.js';
 import { say } from './notices.js';
 import { choose, connectionNow, current, hurry, on, refresh } from './state.js';
 import { startTasks } from './tasks.js';
+import { firstLine } from './text.js';
 import { startWaiting } from './waiting.js';
 
 const LOOK_FOR_TEAMS = 3000;
@@ -79,7 +80,7 @@ async function refreshTeams() {
 byId('team').addEventListener('focus', refreshTeams);
 
 function showTeam({ team }) {
-  setText(byId('about'), [team.description, team.state === 'active' ? '' : team.state].filter(Boolean).join(' · '));
+  setText(byId('about'), [team.description && firstLine(team.description), team.leader && `led by ${team.leader}`, team.state === 'active' ? '' : team.state].filter(Boolean).join(' · '));
   if (connectionNow().state === 'live') byId('banner').hidden = true;
 }
 

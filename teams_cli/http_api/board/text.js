@@ -10,10 +10,15 @@ const ACTING = new RegExp(
 );
 const START = 4000;
 
+const NAMES = (
+  'NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'
+).split(' ');
+
+/** `ESC`, as the standard calls it; other characters by their code. */
 function spelt(character) {
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return '␡';
+  if (code < 0x20) return NAMES[code];
+  if (code === 0x7f) return 'DEL';
   return code <= 0xffff ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`;
 }
 
@@ -37,7 +42,7 @@ export function visible(text) {
 
 /** The text as one string, for labels and announcements. */
 export function plain(text) {
-  return String(text ?? '').replaceAll('\r\n', '\n').replace(ACTING, spelt);
+  return String(text ?? '').replaceAll('\r\n', '\n').replace(ACTING, (character) => `[${spelt(character)}]`);
 }
 
 /** The first line, at most *limit* characters of it, as one string. */

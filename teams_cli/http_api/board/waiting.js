@@ -98,9 +98,13 @@ function createPlan(row) {
   const note = el('textarea', { rows: 2, 'aria-label': `Note or feedback on ${id}`, placeholder: 'Feedback (needed to reject)' });
   const approve = button('Approve', () => act(approve, () => perform('approve-plan', { plan: id, ...(note.value.trim() && { note: note.value.trim() }) })), { class: 'primary' });
   const reject = button('Reject', () => rejected(reject, id, note), { class: 'danger' });
-  const about = el('p', { class: 'muted' }, row.task ? ['for ', chip(row.task, jump)] : '', row.revises ? ` revises ${row.revises} ` : '', timeAgo(row.createdAt));
-  return card(row, `${from} proposes a plan`, null, about, block(row.plan, 'said plan-text'),
+  const told = about(row.task, row.revises && `revises ${row.revises}`, timeAgo(row.createdAt));
+  return card(row, `${from} proposes a plan`, null, told, block(row.plan, 'said plan-text'),
     el('div', { class: 'form', 'data-change': true }, note, el('div', { class: 'buttons' }, approve, reject)));
+}
+
+function about(task, ...said) {
+  return el('p', { class: 'about' }, task ? el('span', {}, 'for ', chip(task, jump)) : null, ...said);
 }
 
 function rejected(control, plan, note) {
@@ -133,7 +137,7 @@ function showDecided(plans) {
 
 function createDecided(plan) {
   const said = plan.feedback ?? plan.note;
-  const about = el('p', { class: 'muted' }, plan.task ? ['for ', chip(plan.task, jump), ' '] : '', `by ${plan.decidedBy}, `, timeAgo(plan.decidedAt ?? plan.createdAt));
-  return card({ ...plan, kind: `plan ${plan.status}` }, `${plan.from}: ${plan.status}`, null, about,
+  const told = about(plan.task, `by ${plan.decidedBy}`, timeAgo(plan.decidedAt ?? plan.createdAt));
+  return card({ ...plan, kind: `plan ${plan.status}` }, `${plan.from}: ${plan.status}`, null, told,
     said ? block(said) : null, el('details', {}, el('summary', {}, 'The plan'), block(plan.plan)));
 }
