@@ -17,19 +17,22 @@ export function fillCard(node, task, does) {
   node.className = ['card', `priority-${task.priority}`, task.blocked && 'blocked'].filter(Boolean).join(' ');
   node.dataset.waitsFor = (task.openBlockers ?? []).join(' ');
   const tab = node.querySelector('.open')?.tabIndex ?? -1;
-  node.replaceChildren(...[head(task, does, tab), title(task, does, tab), waits(task, does, tab), foot(task)].filter(Boolean));
+  node.replaceChildren(...[head(task), title(task, does, tab), waits(task, does, tab), foot(task), menu(task, does, tab)].filter(Boolean));
   if (had) node.querySelector(`.${had.split(' ')[0]}`)?.focus({ preventScroll: true });
 }
 
-function head(task, does, tab) {
-  const menu = button(icon(DOTS), (event) => does.menu(task.id, event.currentTarget), {
+function head(task) {
+  const priority = task.priority !== 'normal' && el('span', { class: `tag ${task.priority}` }, task.priority);
+  return el('div', { class: 'card-head' }, el('span', { class: 'id' }, task.id), priority || null);
+}
+
+function menu(task, does, tab) {
+  return button(icon(DOTS), (event) => does.menu(task.id, event.currentTarget), {
     class: 'card-menu',
     'aria-haspopup': 'menu',
     'aria-label': `Actions for ${task.id}`,
     tabindex: tab,
   });
-  const priority = task.priority !== 'normal' && el('span', { class: `tag ${task.priority}` }, task.priority);
-  return el('div', { class: 'card-head' }, el('span', { class: 'id' }, task.id), priority || null, menu);
 }
 
 function title(task, does, tab) {
