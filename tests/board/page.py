@@ -13,12 +13,15 @@ from selenium.common.exceptions import StaleElementReferenceException, WebDriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.agents import until
 
-PICTURES = Path(__file__).parents[2] / "build" / "board"
+CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
+DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
+TOP = Path(__file__).parents[2]
+AXE = os.environ.get("TEAMS_AXE", f"{TOP}/.browser/node_modules/axe-core/axe.min.js")
+PICTURES = TOP / "build" / "board"
 _FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -36,12 +39,11 @@ _FLAGS = [
 def open_browser(home: Path) -> webdriver.Chrome:
     """A browser with a profile of its own, which connects to nothing but what it is told to."""
     options = webdriver.ChromeOptions()
-    options.binary_location = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")
+    options.binary_location = CHROMIUM
     for flag in [*_FLAGS, f"--user-data-dir={home}/profile"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
-    return webdriver.Chrome(options, Service(driver, env={**os.environ, "HOME": str(home)}))
+    return webdriver.Chrome(options, Service(DRIVER, env={**os.environ, "HOME": str(home)}))
 
 
 class Page:
@@ -139,8 +141,9 @@ class Page:
         """Press keys, one after the other, wherever the focus is."""
         ActionChains(self.browser).send_keys(*keys).perform()
 
-    def with_shift(self, key: str) -> None:
-        ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
+    def chord(self, held: str, key: str) -> None:
+        """Press a key while another is held."""
+        ActionChains(self.browser).key_down(held).send_keys(key).key_up(held).perform()
 
     def drag(self, source: str, target: str, release: bool = True) -> None:
         """Drag by the pointer, in steps, as a hand does."""
@@ -180,7 +183,7 @@ class Page:
     def barriers(self) -> list[str]:
         """What axe finds serious or worse on the page as it is."""
         if not self.run("return 'axe' in window"):
-            self.run(Path(os.environ["TEAMS_AXE"]).read_text())
+            self.run(Path(AXE).read_text())
         found = self.browser.execute_async_script(
             "axe.run(document, {resultTypes: ['violations']}).then(arguments[0], e => arguments[0]({error: String(e)}))"
         )

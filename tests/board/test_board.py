@@ -117,10 +117,10 @@ def test_a_task_is_moved_by_keyboard_alone(cli: Cli, page: Page) -> None:
     page.keys(Keys.ARROW_DOWN)
     assert page.focused().startswith("task-2")
     page.picture("keyboard")
-    page.with_shift(Keys.ARROW_RIGHT)
+    page.chord(Keys.SHIFT, Keys.ARROW_RIGHT)
     page.until(lambda: page.tasks_in("cancelled") == ["task-2"])
     page.until(lambda: page.focused().startswith("task-2"), "the focus goes with the task")
-    page.with_shift(Keys.ARROW_LEFT)
+    page.chord(Keys.SHIFT, Keys.ARROW_LEFT)
     page.until(lambda: page.tasks_in("cancelled") == [] and len(page.tasks_in("pending")) == 3)
     page.until(lambda: page.focused().startswith("task-2"))
     page.keys(Keys.TAB, Keys.ENTER)  # the menu of the card
@@ -218,7 +218,7 @@ def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: P
     page.click("#stream .message button", "Reply")
     page.reads(".answering", "Answering bob, msg-2: Files.")
     page.type("#composer textarea", "Good.")
-    page.keys(Keys.CONTROL + Keys.ENTER)
+    page.chord(Keys.CONTROL, Keys.ENTER)
     page.until(lambda: len(page.all("#stream .quote")) == 2)
     sent = cli.ok("read-messages", "--all", agent="bob")[-1]
     assert (sent["message"].splitlines()[0], sent["type"], sent["replyTo"]) == ("Good.", "reply", "msg-2")
