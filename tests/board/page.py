@@ -151,24 +151,25 @@ class Page:
         chain.move_to_element(self.one(target)).move_by_offset(3, 3)
         (chain.release() if release else chain).perform()
 
+    def let_go(self) -> None:
+        """Release the button that a drag holds."""
+        ActionChains(self.browser).release().perform()
+
     def run(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)
 
     def focused(self) -> str:
         """What has the focus, as a selector tells it apart."""
         found = self.run(
-            "const e = document.activeElement; if (e === document.body) return 'body';"
-            "return (e.closest('[data-task]')?.dataset.task ?? '') + ' ' + e.tagName.toLowerCase() + '#' + e.id + '.' + e.className"
+            "const e = document.activeElement, task = e.closest('[data-task]')?.dataset.task ?? '';"
+            "return e === document.body ? 'body' : `${task} ${e.tagName.toLowerCase()}#${e.id}.${e.className}`"
         )
         return str(found)
 
     def tasks_in(self, status: str) -> list[str]:
         """The ids of the tasks in a column, from the top."""
-        found = self.run(
-            "return [...document.querySelectorAll(`.column[data-status=${arguments[0]}] .card`)].map(e => e.dataset.task)",
-            status,
-        )
-        return list(found)
+        column = f".column[data-status={status}] .card"
+        return list(self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.dataset.task)", column))
 
     def picture(self, name: str) -> None:
         """Keep what is seen for a person to look at."""

@@ -1,6 +1,8 @@
 // What the page asks of the server, and the token with which it may change anything.
 
 const KEPT = 'teams.token';
+const READING = 20_000; // milliseconds
+const CHANGING = 60_000; // stopping an agent may take a while
 let token = '';
 let team = '';
 const watchers = [];
@@ -17,7 +19,7 @@ export class Refusal extends Error {
 
 const UNREACHABLE = {
   code: 'unreachable',
-  message: 'The server can’t be reached.',
+  message: "The server can't be reached.",
   hint: 'Start it with `teams serve`. If you were changing something, look whether it was done before you repeat it.',
 };
 
@@ -83,7 +85,7 @@ export function credentials() {
 
 /** Read something. Throws a Refusal. */
 export function read(path, query = {}) {
-  return answered(address(path, query), { headers: credentials(), cache: 'no-store' });
+  return answered(address(path, query), { headers: credentials(), cache: 'no-store', signal: AbortSignal.timeout(READING) });
 }
 
 /** Use that token from now on. Throws a Refusal if it is not the server's. */
@@ -101,7 +103,7 @@ export async function tryToken(given) {
 export async function change(command, values) {
   const headers = { 'Content-Type': 'application/json', ...credentials() };
   try {
-    return await answered(address(command), { method: 'POST', headers, body: JSON.stringify(values) });
+    return await answered(address(command), { method: 'POST', headers, body: JSON.stringify(values), signal: AbortSignal.timeout(CHANGING) });
   } catch (refusal) {
     if (refusal.status === 401) setToken('');
     throw refusal;
@@ -112,12 +114,11 @@ async function answered(url, options) {
   let response;
   try {
     response = await fetch(url, { credentials: 'omit', redirect: 'error', ...options });
-  } catch (error) {
-    if (error.name === 'AbortError') throw error;
+  } catch {
     throw new Refusal(0, UNREACHABLE);
   }
   if (!response.ok) throw await refusalOf(response);
-  return response.json();
+  return response.json().catch(() => Promise.reject(new Refusal(0, UNREACHABLE)));
 }
 
 async function refusalOf(response) {

@@ -68,6 +68,7 @@ function offerTeams(name) {
 function show(name, remember = true) {
   if (remember) history.pushState(null, '', `?${new URLSearchParams({ team: name })}`);
   byId('team').value = name;
+  document.querySelectorAll('dialog').forEach((open) => open.close());
   choose(name);
   refreshTeams();
 }
@@ -112,7 +113,7 @@ function showConnection() {
   say('The connection to the server is lost');
   byId('banner').hidden = false;
   const since = lostAt ? ` since ${new Date(lostAt).toLocaleTimeString()}` : '';
-  byId('banner').replaceChildren(el('b', {}, `The server can’t be reached${since}.`), ' What you see may be old; the page goes on by itself. ',
+  byId('banner').replaceChildren(el('b', {}, `The server can't be reached${since}.`), ' What you see may be old; the page goes on by itself. ',
     button('Try now', hurry, { class: 'quiet' }));
 }
 
@@ -129,10 +130,10 @@ function askToken() {
     asked.close();
   });
   const asked = ask({
-    title: mayChange() ? 'The token' : 'Enter the server’s token',
+    title: mayChange() ? 'The token' : "Enter the server's token",
     about: el('p', {}, 'Without it the board only shows. ', el('code', {}, 'teams serve'), ' prints it at the end of the address.'),
     inputs: [
-      field({ name: 'token', label: 'The server’s token', kind: 'password', required: !mayChange() }),
+      field({ name: 'token', label: "The server's token", kind: 'password', required: !mayChange() }),
       secure ? field({ name: 'own', label: `Your own token in ${current().team.name}`, kind: 'password', hint: 'This team was made with --secure.' }) : '',
       mayChange() ? forget : '',
     ],

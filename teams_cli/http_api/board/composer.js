@@ -10,6 +10,7 @@ import { firstLine } from './text.js';
 const ALL = 'all';
 let answering = null;
 let uid = '';
+let writingIn = '';
 
 export function startComposer() {
   const form = byId('composer');
@@ -22,7 +23,11 @@ export function startComposer() {
   form.addEventListener('submit', send);
   form.addEventListener('input', () => (uid = ''));
   sendByKey(form);
-  on('snapshot', ({ agents }) => offer(agents.filter(({ state }) => state !== 'stopped').map(({ name }) => name)));
+  on('snapshot', ({ agents, team }) => {
+    if (team.name !== writingIn) answer(null);
+    writingIn = team.name;
+    offer(agents.filter(({ state }) => state !== 'stopped').map(({ name }) => name));
+  });
 }
 
 function answerBar() {

@@ -91,3 +91,24 @@ export function keepingFocus(work) {
     active.focus({ preventScroll: true });
   }
 }
+
+/** What finds the node, or its successor after the page was filled anew. */
+export function wayTo(node) {
+  const label = node.getAttribute('aria-label');
+  const card = node.closest('.card');
+  if (label) return `[aria-label="${CSS.escape(label)}"]`;
+  if (card) return `#${card.id} .open`;
+  return node.id ? `#${node.id}` : null;
+}
+
+/** Give the focus back to who had it before something opened, if nobody has it now. */
+export function giveBack(way) {
+  if (way && document.activeElement === document.body) document.querySelector(way)?.focus();
+}
+
+/** Give the focus to *target*, and show that *node* is where one came to, also after a click, until one leaves. */
+export function arriveAt(node, target) {
+  target.focus();
+  node.classList.add('arrived');
+  target.addEventListener('blur', () => node.classList.remove('arrived'), { once: true });
+}

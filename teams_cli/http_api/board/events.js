@@ -15,6 +15,7 @@ export class Events {
     Object.assign(this, { changed, opened, told });
     this.position = null;
     this.running = null;
+    this.live = false;
   }
 
   /** Begin after *position*; an earlier stream ends. */
@@ -64,7 +65,7 @@ export class Events {
     try {
       const response = await fetch(address('events'), this.options(connection.signal));
       if (!response.ok) return false;
-      open = true;
+      open = this.live = true;
       this.told('live', 0);
       this.opened();
       const text = response.body.pipeThrough(new TextDecoderStream());
@@ -77,6 +78,7 @@ export class Events {
     } catch {
       return open;
     } finally {
+      this.live = false;
       clearTimeout(quiet);
       outer.removeEventListener('abort', end);
     }

@@ -1,6 +1,6 @@
 // Forms in dialogs. They are sent by script alone; a refusal is shown in the dialog, and what was typed stays.
 
-import { button, el } from './dom.js';
+import { button, el, giveBack, wayTo } from './dom.js';
 import { attempt } from './notices.js';
 
 let fields = 0;
@@ -45,7 +45,11 @@ export function dialog(title, className = '') {
   const close = button('Close', () => made.close(), { class: 'quiet close' });
   const head = el('header', { class: 'dialog-head' }, heading, close);
   const made = el('dialog', { class: className, 'aria-labelledby': heading.id }, head);
-  made.addEventListener('close', () => made.remove());
+  const way = wayTo(document.activeElement);
+  made.addEventListener('close', () => {
+    made.remove();
+    giveBack(way);
+  });
   made.addEventListener('click', (event) => event.target === made && made.close());
   document.body.append(made);
   made.heading = heading;

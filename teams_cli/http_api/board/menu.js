@@ -1,9 +1,10 @@
 // A menu that a button opens: arrow keys, Home, End and Escape, as the ARIA pattern has it.
 
-import { el } from './dom.js';
+import { el, giveBack, wayTo } from './dom.js';
 
 /** Open a menu under *opener*; *entries* are {label, does, danger?}. */
 export function openMenu(opener, label, entries) {
+  const way = wayTo(opener);
   const menu = el('div', { class: 'menu', role: 'menu', 'aria-label': label, popover: 'auto' });
   for (const { label: text, does, danger } of entries) {
     const chosen = () => {
@@ -15,7 +16,9 @@ export function openMenu(opener, label, entries) {
   menu.addEventListener('keydown', (event) => go(event, menu));
   menu.addEventListener('toggle', (event) => {
     opener.setAttribute('aria-expanded', String(event.newState === 'open'));
-    if (event.newState === 'closed') menu.remove();
+    if (event.newState !== 'closed') return;
+    menu.remove();
+    giveBack(way);
   });
   document.body.append(menu);
   menu.showPopover();

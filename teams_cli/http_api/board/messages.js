@@ -2,7 +2,7 @@
 
 import { timeAgo } from './clock.js';
 import { answer, writeTo } from './composer.js';
-import { button, byId, el, keepingFocus, keyed, setText } from './dom.js';
+import { arriveAt, button, byId, el, keepingFocus, keyed, setText } from './dom.js';
 import { say } from './notices.js';
 import { on } from './state.js';
 import { block, firstLine } from './text.js';
@@ -125,7 +125,7 @@ function quote({ replyTo }) {
 function go(id) {
   const node = byId(id);
   node?.scrollIntoView({ block: 'center' });
-  node?.focus();
+  if (node) arriveAt(node, node);
 }
 
 function foot(message, mine) {

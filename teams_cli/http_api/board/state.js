@@ -80,10 +80,11 @@ async function lookOnce(name) {
     snapshot = told;
     emit('snapshot', snapshot);
     if (!events.running && !sleeping) events.start(told.position);
+    if (events.live && connection.state !== 'live') connectionTold('live', 0);
   } catch (refusal) {
     if (name !== teamName) return;
     if (!(refusal instanceof Refusal)) throw refusal;
-    if (refusal.status === 0) connectionTold('waiting', FAILED_LOOK);
+    if (refusal.status === 0 && !events.live) connectionTold('waiting', FAILED_LOOK);
     emit('problem', refusal);
   }
 }

@@ -1,7 +1,7 @@
 // The board of tasks: columns by status, filled from each snapshot; going about by arrow keys, moving by drag, key or menu.
 
 import { mayChange } from './api.js';
-import { button, byId, el, forget, keepingFocus, keyed, setText } from './dom.js';
+import { arriveAt, button, byId, el, forget, keepingFocus, keyed, setText } from './dom.js';
 import { dragCards } from './drag.js';
 import { openMenu } from './menu.js';
 import { attempt, say } from './notices.js';
@@ -131,7 +131,7 @@ export function jump(id) {
     return;
   }
   card.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-  card.querySelector('.open').focus();
+  arriveAt(card, card.querySelector('.open'));
 }
 
 /** The statuses that the person may move the task to. */
@@ -180,7 +180,7 @@ function moveByKey(id, direction) {
   const allowed = mayGo(id).map((status) => STATUSES.indexOf(status));
   const beyond = allowed.filter((place) => (place - at) * direction > 0).sort((a, b) => (a - b) * direction);
   if (beyond.length) moveTask(id, STATUSES[beyond[0]]);
-  else say(`${id} can’t be moved ${direction < 0 ? 'left' : 'right'}`);
+  else say(`${id} can't be moved ${direction < 0 ? 'left' : 'right'}`);
 }
 
 function go(card, across, down) {

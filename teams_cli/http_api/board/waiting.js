@@ -23,7 +23,7 @@ export function startWaiting() {
     ];
     const mine = rows.filter(({ kind }) => kind !== 'asked' && kind !== 'shutdown');
     const shown = [...mine, ...rows.filter((row) => !mine.includes(row))];
-    keepingFocus(() => keyed(byId('asks'), shown, { key: ({ id }) => id, create: (row) => MAKE[row.kind](row), fill }));
+    keepingFocus(() => keyed(byId('asks'), shown, { key: ({ teamName, id }) => `${teamName} ${id}`, create: (row) => MAKE[row.kind](row), fill }));
     showDecided(snapshot.plans.filter(({ status }) => status !== 'proposed'));
     count(snapshot.team.name, mine);
     byId('waiting').classList.toggle('nothing', mine.length === 0);
@@ -41,8 +41,8 @@ function count(team, mine) {
   byId('count-waiting').classList.toggle('some', mine.length > 0);
   document.title = `${mine.length ? `(${mine.length}) ` : ''}${team} – teams`;
   const ids = new Set(mine.map(({ id }) => id));
-  if (seen) mine.filter(({ id }) => !seen.has(id)).forEach((row) => say(spoken(row)));
-  seen = ids;
+  if (seen?.team === team) mine.filter(({ id }) => !seen.ids.has(id)).forEach((row) => say(spoken(row)));
+  seen = { team, ids };
 }
 
 function spoken({ kind, from, question, operation, id }) {
@@ -132,7 +132,7 @@ function createShutdown(row) {
 function showDecided(plans) {
   byId('decided').hidden = plans.length === 0;
   setText(byId('count-decided'), String(plans.length));
-  keyed(byId('decided-plans'), plans, { key: ({ id }) => id, create: createDecided, fill: () => {} });
+  keyed(byId('decided-plans'), plans, { key: ({ teamName, id }) => `${teamName} ${id}`, create: createDecided, fill: () => {} });
 }
 
 function createDecided(plan) {
