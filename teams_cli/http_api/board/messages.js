@@ -68,7 +68,7 @@ function render() {
     if (!notices && FORMAL.has(message.type)) return false;
     return !agent || message.from === agent || message.to === agent || message.recipients?.includes(agent);
   });
-  const rows = shown.map((message) => ({ ...message, answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id) }));
+  const rows = shown.map((message) => ({ ...message, answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
   keepingFocus(() => keyed(byId('stream'), rows, { key: ({ number }) => number, create, fill }));
   threadBar(sizes.get(thread));
 }
@@ -130,7 +130,7 @@ function go(id) {
 
 function foot(message, mine) {
   const parts = [];
-  if (message.answers && !thread) parts.push(button(`Thread, ${message.answers + 1} messages`, () => showThread(message.root), { class: 'link' }));
+  if (message.answers && !message.alone) parts.push(button(`Thread, ${message.answers + 1} messages`, () => showThread(message.root), { class: 'link' }));
   if (!mine && message.from !== 'system') parts.push(writing(message));
   return parts.length ? el('p', { class: 'message-foot' }, parts) : null;
 }
