@@ -52,15 +52,18 @@ class Page:
     def __init__(self, browser: webdriver.Chrome) -> None:
         self.browser = browser
 
-    def open(self, url: str, token: str = "", query: str = "", width: int = 1440, height: int = 900) -> None:
-        """Open the board as if for the first time, in a window of that size."""
+    def open(
+        self, url: str, token: str = "", query: str = "", width: int = 1440, height: int = 900, live: bool = True
+    ) -> None:
+        """Open the board as if for the first time, in a window of that size; it is to be *live*."""
         self.browser.get("about:blank")
         self.browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})
         self.resize(width, height)
         self.emulate()
         self.browser.get_log("browser")
         self.browser.get(f"{url}/{query}{f'#token={token}' if token else ''}")
-        self.until(lambda: self.text("#connection") == "Live", "a live connection")
+        if live:
+            self.until(lambda: self.text("#connection") == "Live", "a live connection")
 
     def resize(self, width: int, height: int) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

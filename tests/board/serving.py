@@ -12,13 +12,14 @@ from tests.cli import TIMEOUT, Cli
 class Serving:
     """`teams serve` on a free port; killed and started anew it is on the same one."""
 
-    def __init__(self, cli: Cli) -> None:
+    def __init__(self, cli: Cli, *words: str) -> None:
         self.cli = cli
+        self.words = words
         self.start("0")
 
     def start(self, port: str = "") -> None:
         """Start it, and wait until it serves."""
-        self.process: Any = self.cli.start("serve", "--port", port or str(self.port), "--json", agent="")
+        self.process: Any = self.cli.start("serve", "--port", port or str(self.port), "--json", *self.words, agent="")
         said = json.loads(self.process.stdout.readline())
         self.url, self.token = said["url"], said["token"]
 
