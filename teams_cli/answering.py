@@ -41,10 +41,24 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
     return record(store, team, key, given)
 
 
-def skip(store: Store, team_name: str, word: str) -> Question:
-    """The person skips a question: it is closed at once, without an answer."""
+def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
+    """Skip a question to the human: it is closed at once, without an answer, and its asker goes on.
+
+    Raises:
+        QuestionNotFound: There is none.
+        NotAllowed: The human was not asked.
+        WrongState: The human has answered it.
+    """
+    require(store, team_name, caller, "skip-question", word)
+    return skip_as_human(store, team_name, questions.load(store, team_name, word).id)
+
+
+def skip_as_human(store: Store, team: str, key: str) -> Question:
+    """The person at the console skips a question."""
     given = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
-    return record(store, team_name, questions.load(store, team_name, word).id, given)
+    question = record(store, team, key, given)
+    history.note(store, team, HUMAN, "question skipped", question=key)
+    return question
 
 
 def record(store: Store, team: str, key: str, given: Answer) -> Question:

@@ -51,7 +51,7 @@ MAY: dict[str, frozenset[str]] = {
     LEADER: frozenset(_ALL | _LEAD),
     MEMBER: frozenset(_ALL | _WORK | {"broadcast-message"}),
     MANAGER: frozenset(_ALL | _WORK | {"create-task"}),
-    HUMAN: frozenset(_ALL | _LEAD) - {"leave-team"},
+    HUMAN: frozenset(_ALL | _LEAD | {"skip-question"}) - {"leave-team"},
 }
 """The operations of each role; whose task or plan one may change, the operation itself asks `is_any`."""
 

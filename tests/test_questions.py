@@ -256,6 +256,17 @@ def test_an_answer_from_any_shell_does_as_well(cli: Cli) -> None:
     assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "green"
 
 
+def test_the_human_skips_from_any_shell_as_well(cli: Cli) -> None:
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
+    assert cli.refused("skip-question", "2", agent="human") == (10, "question_not_found")
+    assert cli.ok("skip-question", "1", agent="human")["status"] == "complete"
+    found = json.loads(asking.communicate(timeout=30)[0])
+    assert found["responses"] == [] and found["skipped"] is True
+    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+
+
 def test_closed_standard_input_is_no_answer(cli: Cli) -> None:
     ask(cli, "which colour?", "--human", "--no-wait")
     assert cli("human", stdin=b"").status == 0

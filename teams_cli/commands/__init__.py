@@ -33,7 +33,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "messages",
     ),
     "Questions": dict.fromkeys(
-        ["ask-others", "answer", "show-question", "get-questions", "human", "respond-to-broadcast"], "questions"
+        ["ask-others", "answer", "skip-question", "show-question", "get-questions", "human", "respond-to-broadcast"],
+        "questions",
     ),
     "Agents": dict.fromkeys(["run-agent", "spawn"], "agents")
     | {"wait": "waiting"}

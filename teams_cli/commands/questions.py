@@ -76,6 +76,10 @@ def _answer(call: Call, question: str, text: str) -> Any:
     return questions.as_shown(answering.answer(call.store, call.team, call.caller, question, text))
 
 
+def _skip(call: Call, question: str) -> Any:
+    return questions.as_shown(answering.skip(call.store, call.team, call.caller, question))
+
+
 def _show(call: Call, question: str) -> Any:
     found = questions.load(call.store, call.load_team().name, question)
     return {**questions.as_shown(found), **asking.as_result(call.store, found)}
@@ -138,7 +142,7 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
 def _settle(store: Store, question: Question, said: str) -> str:
     """Take what the person said, or that there is nothing to say; what came of it."""
     if not said:
-        answering.skip(store, question.team_name, question.id)
+        answering.skip_as_human(store, question.team_name, question.id)
         return "skipped"
     answered = answering.answer_as_human(store, question.team_name, question.id, said)
     return "answered" if answered.answered_by_human else str(answered.status)
@@ -166,6 +170,7 @@ COMMANDS = table(
         doc=_ASK,
     ),
     Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=answering.answer),
+    Command("skip-question", _skip, _ID, doc=answering.skip),
     Command("show-question", _show, _ID, doc=_SHOW, reads=True),
     Command(
         "get-questions",

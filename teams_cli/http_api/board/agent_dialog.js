@@ -1,0 +1,99 @@
+// One agent: where it works, what it announced, and the end of what it printed.
+
+import { mayChange, read } from './api.js';
+import { changes, stateOf } from './agents.js';
+import { timeAgo } from './clock.js';
+import { button, el } from './dom.js';
+import { dialog } from './forms.js';
+import { attempt } from './notices.js';
+import { current, on } from './state.js';
+import { plain, visible } from './text.js';
+
+const LINES = 200;
+const LOOK = 2000;
+let shown = null;
+
+export function openAgent(name) {
+  shown?.close();
+  const made = dialog(name, 'wide');
+  const body = el('div', { class: 'dialog-body' });
+  const log = logOf(name);
+  made.append(body, log);
+  shown = Object.assign(made, { agent: name, body });
+  made.addEventListener('close', () => shown === made && (shown = null));
+  made.showModal();
+  fill();
+}
+
+on('snapshot', () => shown && fill());
+
+function fill() {
+  const agent = current().agents.find(({ name }) => name === shown.agent);
+  const said = JSON.stringify([agent, mayChange()]);
+  if (!agent || shown.filledWith === said) return;
+  shown.filledWith = said;
+  shown.body.replaceChildren(...[actions(agent), facts(agent), announced(agent)].filter(Boolean));
+}
+
+function actions(agent) {
+  const said = mayChange() ? changes({ ...agent, leads: agent.name === current().team.leader }) : [];
+  if (!said.length) return null;
+  const made = ({ label, does, danger }) => button(label, () => act(label, does), { class: danger && 'danger' });
+  return el('div', { class: 'buttons' }, said.map(made));
+}
+
+function act(label, does) {
+  if (label === 'Write a message') shown.close();
+  does();
+}
+
+function facts(agent) {
+  const { session = {} } = agent;
+  const rows = [
+    ['State', el('span', { class: `state ${stateOf(agent)}` }, el('span', { class: 'dot' }), stateOf(agent))],
+    ['Role', [agent.role, agent.agentType !== agent.role && agent.agentType].filter(Boolean).map(plain).join(', ')],
+    ['Unread', String(agent.queueDepth)],
+    ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
+    ['Note', agent.note && plain(agent.note)],
+    ['Harness', session.harness],
+    ['Session', session.state && [session.state, session.outcome, session.turns === 1 ? '1 turn' : `${session.turns ?? 0} turns`].filter(Boolean).join(', ')],
+    ['Works for', session.caller],
+    ['Order', session.description && plain(session.description)],
+    ['Branch', session.branch && plain(session.branch)],
+    ['Worktree', session.worktree && plain(session.worktree)],
+    ['Directory', session.directory && plain(session.directory)],
+  ];
+  return el('dl', { class: 'facts' }, rows.filter(([, value]) => value).flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+}
+
+function announced({ statusHistory = [] }) {
+  if (!statusHistory.length) return null;
+  const line = ({ status, at }) => el('li', {}, el('span', { dir: 'auto' }, ...visible(status)), timeAgo(at));
+  return el('section', {}, el('h3', {}, 'Announced'), el('ol', { class: 'timeline' }, [...statusHistory].reverse().map(line)));
+}
+
+/** The end of the agent's log, fetched when it is opened and, while wanted, again and again. */
+function logOf(name) {
+  const text = el('pre', { class: 'log', tabindex: 0, 'aria-label': `Log of ${name}` });
+  const follow = el('input', { type: 'checkbox', id: 'follow-log', checked: true });
+  const place = el('div', { class: 'refusal' });
+  const made = el('details', { class: 'log-frame' }, el('summary', {}, 'Log'),
+    el('label', { class: 'check', for: 'follow-log' }, follow, ' Follow'), place, text);
+  const look = () => attempt(text, () => tail(name, text), place);
+  made.addEventListener('toggle', () => made.open && look());
+  const timer = setInterval(() => {
+    if (!made.isConnected) clearInterval(timer);
+    else if (made.open && follow.checked && !document.hidden) look();
+  }, LOOK);
+  return made;
+}
+
+async function tail(name, node) {
+  const { lines } = await read(`agents/${encodeURIComponent(name)}/log`, { lines: LINES });
+  const said = lines.join('\n');
+  if (node.told === said) return;
+  node.told = said;
+  const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 30;
+  node.replaceChildren(...(said ? visible(said) : ['Nothing was printed yet.']));
+  if (atEnd) node.scrollTop = node.scrollHeight;
+}

@@ -1,0 +1,153 @@
+// The stream of messages, with its threads.
+
+import { timeAgo } from './clock.js';
+import { answer, writeTo } from './composer.js';
+import { arriveAt, button, byId, el, keepingFocus, keyed, setText } from './dom.js';
+import { say } from './notices.js';
+import { on } from './state.js';
+import { block, firstLine } from './text.js';
+
+const KEPT = 2000;
+const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
+let team = '';
+let known = new Map();
+let thread = null;
+
+export function startMessages() {
+  byId('message-agent').addEventListener('change', render);
+  byId('message-notices').addEventListener('change', render);
+  byId('to-newest').addEventListener('click', toNewest);
+  byId('stream').addEventListener('scroll', () => atEnd() && (byId('to-newest').hidden = true));
+  on('snapshot', take);
+}
+
+function take(snapshot) {
+  const first = snapshot.team.name !== team;
+  if (first) {
+    [team, known, thread] = [snapshot.team.name, new Map(), null];
+    byId('stream').scrollTop = byId('stream').scrollHeight;
+  }
+  const fresh = snapshot.messages.filter(({ number }) => !known.has(number));
+  fresh.forEach((message) => known.set(message.number, message));
+  for (const number of [...known.keys()].slice(0, Math.max(0, known.size - KEPT))) known.delete(number);
+  offer(snapshot.agents.map(({ name }) => name));
+  if (fresh.length || first) show(fresh, first);
+  setText(byId('count-messages'), String(known.size));
+}
+
+/** Show the new ones, and stay at the end if that was in sight. */
+function show(fresh, first) {
+  const stay = first || atEnd();
+  render();
+  if (stay) toNewest();
+  else {
+    byId('to-newest').hidden = false;
+    setText(byId('to-newest'), 'New messages ↓');
+  }
+  if (!first) fresh.forEach(({ from, to, message }) => say(`${from} to ${to}: ${firstLine(message, 80)}`));
+}
+
+function offer(names) {
+  const select = byId('message-agent');
+  const said = names.join(' ');
+  if (select.told === said) return;
+  const chosen = select.value;
+  select.told = said;
+  select.replaceChildren(...[['', 'All agents'], ['human', 'You'], ...names.map((name) => [name, name])].map(([value, label]) => el('option', { value }, label)));
+  select.value = ['human', ...names].includes(chosen) ? chosen : '';
+}
+
+function render() {
+  const agent = byId('message-agent').value;
+  const notices = byId('message-notices').checked;
+  const roots = rootsOf(known);
+  const sizes = new Map();
+  for (const root of roots.values()) sizes.set(root, (sizes.get(root) ?? 0) + 1);
+  const shown = [...known.values()].filter((message) => {
+    if (thread) return roots.get(message.id) === thread;
+    if (!notices && FORMAL.has(message.type)) return false;
+    return !agent || message.from === agent || message.to === agent || message.recipients?.includes(agent);
+  });
+  const rows = shown.map((message) => ({ ...message, answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
+  keepingFocus(() => keyed(byId('stream'), rows, { key: ({ number }) => number, create, fill }));
+  threadBar(sizes.get(thread));
+}
+
+/** For each message the id of the one that its thread began with. */
+function rootsOf(messages) {
+  const roots = new Map();
+  for (const { id, replyTo } of messages.values()) roots.set(id, roots.get(replyTo) ?? replyTo ?? id);
+  return roots;
+}
+
+function threadBar(size) {
+  const bar = byId('thread-bar');
+  bar.hidden = !thread;
+  if (thread) bar.replaceChildren(el('span', {}, `Thread of ${thread}, ${size} messages`), button('Show all', () => showThread(null), { class: 'quiet' }));
+}
+
+function showThread(root) {
+  thread = root;
+  render();
+  byId('stream').focus();
+}
+
+function create(message) {
+  return el('li', { class: 'message', id: message.id, tabindex: -1 });
+}
+
+function fill(node, message) {
+  const mine = message.from === 'human';
+  node.className = ['message', message.type, mine && 'mine', message.to === 'human' && 'to-me'].filter(Boolean).join(' ');
+  node.replaceChildren(...[head(message), quote(message), block(message.message), foot(message, mine)].filter(Boolean));
+}
+
+function head({ from, to, type, recipients, timestamp, id }) {
+  const whom = type === 'broadcast' ? `all ${recipients?.length ?? ''}` : name(to);
+  return el('p', { class: 'message-head' },
+    el('b', {}, name(from)), el('span', { class: 'unseen' }, ' to '), el('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
+    el('span', { class: 'whom', title: recipients?.join(', ') }, whom),
+    type === 'plain' || type === 'reply' ? null : el('span', { class: `tag ${type}` }, type),
+    el('span', { class: 'id' }, id), timeAgo(timestamp));
+}
+
+function name(agent) {
+  return agent === 'human' ? 'you' : agent;
+}
+
+function quote({ replyTo }) {
+  if (!replyTo) return null;
+  const original = [...known.values()].find(({ id }) => id === replyTo);
+  const text = original ? `${name(original.from)}: ${firstLine(original.message, 70)}` : replyTo;
+  return button(`↪ ${text}`, () => go(replyTo), { class: 'quote', title: `Go to ${replyTo}` });
+}
+
+function go(id) {
+  const node = byId(id);
+  node?.scrollIntoView({ block: 'center' });
+  if (node) arriveAt(node, node);
+}
+
+function foot(message, mine) {
+  const parts = [];
+  if (message.answers && !message.alone) parts.push(button(`Thread, ${message.answers + 1} messages`, () => showThread(message.root), { class: 'link' }));
+  if (!mine && message.from !== 'system') parts.push(writing(message));
+  return parts.length ? el('p', { class: 'message-foot' }, parts) : null;
+}
+
+/** What was sent to the person is answered in its thread; to the sender of anything else one writes anew. */
+function writing(message) {
+  if (message.to === 'human') return button('Reply', () => answer(message), { class: 'link', 'data-change': true });
+  return button(`Write to ${message.from}`, () => writeTo(message.from), { class: 'link', 'data-change': true });
+}
+
+function atEnd() {
+  const stream = byId('stream');
+  return stream.scrollHeight - stream.scrollTop - stream.clientHeight < 60;
+}
+
+function toNewest() {
+  const stream = byId('stream');
+  stream.scrollTop = stream.scrollHeight;
+  byId('to-newest').hidden = true;
+}

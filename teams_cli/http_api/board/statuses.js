@@ -1,0 +1,67 @@
+// What a task can be, in words, and what the person does to move it there.
+
+import { el } from './dom.js';
+import { ask, field } from './forms.js';
+import { firstLine } from './text.js';
+import { perform } from './actions.js';
+
+export const STATUSES = ['pending', 'in_progress', 'completed', 'failed', 'cancelled'];
+export const WORDS = {
+  pending: 'Pending',
+  in_progress: 'In progress',
+  completed: 'Completed',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+};
+export const FINISHED = new Set(['completed', 'failed', 'cancelled']);
+const RANK = { high: 0, normal: 1, low: 2 };
+
+/** The number in `task-7`. */
+export function numberOf(id) {
+  return Number(id.slice(id.lastIndexOf('-') + 1));
+}
+
+/** The tasks of one status in the order in which they matter. */
+export function ordered(status, tasks) {
+  const found = tasks.filter((task) => task.status === status);
+  if (FINISHED.has(status)) return found.sort((a, b) => ended(b).localeCompare(ended(a)) || numberOf(b.id) - numberOf(a.id));
+  const rank = (task) => (task.blocked ? 10 : 0) + RANK[task.priority];
+  return found.sort((a, b) => rank(a) - rank(b) || numberOf(a.id) - numberOf(b.id));
+}
+
+function ended(task) {
+  return task.completedAt ?? task.updatedAt ?? '';
+}
+
+/** What moving a task to a status is called. */
+export function moveLabel(task, status) {
+  if (status === 'cancelled') return 'Cancel';
+  if (status === 'pending') return task.status === 'in_progress' ? 'Release' : 'Open again';
+  return `Move to ${WORDS[status]}`;
+}
+
+/** Move the task there; what an agent is working on only after the person has confirmed it. */
+export async function move(task, status) {
+  if (task.status === 'in_progress' && status === 'pending') return confirmRelease(task);
+  await perform('update-task', { task: task.id, status });
+  return true;
+}
+
+/** Whether the person confirmed, once that is settled. */
+function confirmRelease(task) {
+  const about = el('p', {}, `${task.owner} is working on it. Its claim ends, and what it hands in later is refused.`);
+  return new Promise((resolve) => {
+    const asked = ask({
+      title: `Release ${task.id}: ${firstLine(task.title, 60)}`,
+      about,
+      inputs: [field({ name: 'reason', label: 'Reason (optional)' })],
+      label: 'Release',
+      danger: true,
+      submit: async ({ reason }) => {
+        await perform('release-task', { task: task.id, ...(reason && { reason }) });
+        resolve(true);
+      },
+    });
+    asked.addEventListener('close', () => resolve(false));
+  });
+}

@@ -1,0 +1,141 @@
+// All that is known of a task, in a dialog that follows its changes; editing its words and what it waits for.
+
+import { perform } from './actions.js';
+import { mayChange, read } from './api.js';
+import { timeAgo, timeLeft } from './clock.js';
+import { button, el } from './dom.js';
+import { ask, dialog, field } from './forms.js';
+import { attempt, refuse } from './notices.js';
+import { current, on } from './state.js';
+import { WORDS, move, moveLabel } from './statuses.js';
+import { chip } from './task_card.js';
+import { PRIORITIES, assign, wordsOf } from './task_forms.js';
+import { block, plain } from './text.js';
+
+let shown = null;
+
+/** Show the task; one that the page does not have is fetched. */
+export async function openTask(id) {
+  shown?.close();
+  const made = dialog(id, 'wide');
+  const body = el('div', { class: 'dialog-body' });
+  const place = el('div', { class: 'refusal' });
+  made.append(body, place);
+  shown = Object.assign(made, { task: id, body, place });
+  made.addEventListener('close', () => shown === made && (shown = null));
+  made.showModal();
+  await update();
+}
+
+on('snapshot', () => shown && update());
+
+async function update() {
+  const made = shown;
+  try {
+    const task = current().tasks.find(({ id }) => id === made.task) ?? (await read('show-task', { task: made.task }));
+    if (made === shown) fill(made, task);
+  } catch (refusal) {
+    refuse(refusal, made.place);
+  }
+}
+
+function fill(made, task) {
+  const moves = mayChange() ? (current().moves?.[task.id] ?? []) : [];
+  const waiting = current().tasks.filter((other) => other.blockedBy?.includes(task.id)).map(({ id }) => id);
+  const said = JSON.stringify([task, moves, waiting, mayChange()]);
+  if (made.filledWith === said) return;
+  made.filledWith = said;
+  const control = document.activeElement?.dataset.control;
+  made.heading.replaceChildren(el('span', { class: 'id' }, task.id), ' ', plain(task.title));
+  made.body.replaceChildren(...[actions(made, task, moves), facts(task, waiting), ...texts(task), notes(task)].filter(Boolean));
+  made.querySelector(`[data-control="${control}"]`)?.focus();
+}
+
+function facts(task, waiting) {
+  const rows = [
+    ['Status', el('span', { class: `status ${task.status}` }, task.blocked ? 'Pending, blocked' : WORDS[task.status])],
+    ['Priority', task.priority],
+    ['Owner', task.owner],
+    ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}, lasts `, timeLeft(task.leaseExpiresAt))],
+    ['Waits for', chips(task.blockedBy, task.openBlockers)],
+    ['Waited for by', chips(waiting)],
+    ['Skills', task.require?.map(plain).join(', ')],
+    ['Plan', task.planRequired && 'must be approved first'],
+    ['Created', el('span', {}, timeAgo(task.createdAt), task.createdBy ? ` by ${task.createdBy}` : '')],
+    ['Ended', task.completedAt && timeAgo(task.completedAt)],
+  ];
+  const said = rows.filter(([, value]) => value);
+  return el('dl', { class: 'facts' }, said.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+}
+
+function chips(ids, open = ids) {
+  if (!ids?.length) return null;
+  const made = (id) => el('li', { class: open.includes(id) ? '' : 'met' }, chip(id, openTask), open.includes(id) ? '' : ' ✓');
+  return el('ul', { class: 'chips' }, ids.map(made));
+}
+
+function texts(task) {
+  const parts = [['Description', task.description], ['Prompt', task.prompt], ['Command', task.run, 'said code'], ['Result', task.result]];
+  return parts.filter(([, text]) => text).flatMap(([name, text, kind]) => [el('h3', {}, name), block(text, kind)]);
+}
+
+function notes(task) {
+  if (!task.notes?.length) return null;
+  const line = ({ at, by, what, reason }) =>
+    el('li', {}, el('span', {}, el('b', {}, by), ` ${what}`), reason ? block(reason, 'said small') : null, timeAgo(at));
+  return el('details', { class: 'notes', open: task.notes.length < 12 }, el('summary', {}, 'What happened'),
+    el('ol', { class: 'timeline' }, [...task.notes].reverse().map(line)));
+}
+
+function actions(made, task, moves) {
+  if (!mayChange()) return null;
+  const open = ['pending', 'in_progress'].includes(task.status);
+  const buttons = [button('Edit…', () => edit(task), { 'data-control': 'edit' })];
+  if (open) {
+    buttons.push(button('Blockers…', () => editBlockers(task), { 'data-control': 'block' }));
+    buttons.push(button('Give to an agent…', () => assign(task), { 'data-control': 'assign' }));
+  }
+  for (const status of moves.filter((status) => status !== 'in_progress')) {
+    const does = (event) => attempt(event.currentTarget, () => move(task, status), made.place);
+    const label = status === 'pending' && task.status === 'in_progress' ? 'Release…' : moveLabel(task, status);
+    buttons.push(button(label, does, { 'data-control': status, class: status === 'cancelled' && 'danger' }));
+  }
+  return el('div', { class: 'buttons' }, buttons);
+}
+
+/** Change title, description, priority and what it waits for; only what was changed is sent. */
+function edit(task) {
+  ask({
+    title: `Edit ${task.id}`,
+    inputs: [
+      field({ name: 'title', label: 'Title', required: true, maxlength: 500, value: task.title }),
+      field({ name: 'description', label: 'Description', kind: 'area', rows: 5, value: task.description ?? '' }),
+      field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority }),
+    ],
+    label: 'Save',
+    submit: async ({ title, description, priority }) => {
+      const changed = {};
+      if (title !== task.title.trim()) changed.title = title;
+      if (description !== (task.description ?? '').trim()) changed.description = description;
+      if (priority !== task.priority) changed.priority = priority;
+      if (Object.keys(changed).length) await perform('update-task', { task: task.id, ...changed });
+    },
+  });
+}
+
+function editBlockers(task) {
+  const had = task.blockedBy ?? [];
+  ask({
+    title: `What ${task.id} waits for`,
+    inputs: [
+      field({ name: 'blockers', label: 'Tasks', placeholder: 'task-3 task-4', value: had.join(' '), hint: 'It can be claimed once they are completed.' }),
+    ],
+    label: 'Save',
+    submit: async ({ blockers }) => {
+      const wanted = wordsOf(blockers).map((word) => (/^#?\d+$/.test(word) ? `task-${word.replace('#', '')}` : word));
+      const blockedBy = wanted.filter((id) => !had.includes(id));
+      const unblock = had.filter((id) => !wanted.includes(id));
+      if (blockedBy.length || unblock.length) await perform('update-task', { task: task.id, blockedBy, unblock });
+    },
+  });
+}

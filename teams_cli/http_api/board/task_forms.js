@@ -1,0 +1,54 @@
+// Creating a task, and giving one to an agent.
+
+import { el } from './dom.js';
+import { ask, field } from './forms.js';
+import { perform } from './actions.js';
+import { current } from './state.js';
+import { firstLine } from './text.js';
+
+export const PRIORITIES = [['high', 'High'], ['normal', 'Normal'], ['low', 'Low']];
+
+/** The ids or words in a line, divided by blanks or commas. */
+export function wordsOf(line) {
+  return line.split(/[\s,]+/).filter(Boolean);
+}
+
+export function createTask() {
+  ask({
+    title: 'New task',
+    label: 'Create task',
+    inputs: [
+      field({ name: 'title', label: 'Title', required: true, maxlength: 500 }),
+      field({ name: 'description', label: 'Description', kind: 'area', rows: 4 }),
+      el('div', { class: 'field-row' },
+        field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: 'normal' }),
+        field({ name: 'blockedBy', label: 'Waits for', placeholder: 'task-3 task-4' }),
+        field({ name: 'require', label: 'Required skills', placeholder: 'security-review' })),
+      field({ name: 'run', label: 'Shell command (optional)', hint: 'What does it, for workers without a model.', class: 'code' }),
+      field({ name: 'planRequired', label: 'Complete it only after its plan was approved', kind: 'check' }),
+    ],
+    submit: ({ blockedBy, require, ...said }) => {
+      const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value));
+      return perform('create-task', { ...given, blockedBy: wordsOf(blockedBy), require: wordsOf(require) });
+    },
+  });
+}
+
+export function assign(task) {
+  const names = current().agents.filter((agent) => agent.state !== 'stopped' && agent.name !== current().team.leader);
+  ask({
+    title: `Give ${task.id} to an agent`,
+    about: el('p', {}, firstLine(task.title)),
+    inputs: [
+      field({
+        name: 'owner',
+        label: 'Agent',
+        kind: 'select',
+        options: names.map(({ name, state }) => [name, `${name} (${state})`]),
+        required: true,
+      }),
+    ],
+    label: 'Give',
+    submit: ({ owner }) => perform('update-task', { task: task.id, owner }),
+  });
+}

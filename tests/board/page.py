@@ -1,0 +1,196 @@
+"""The board in a real browser, looked at and used as a person does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from tests.agents import until
+
+CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
+DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
+TOP = Path(__file__).parents[2]
+AXE = os.environ.get("TEAMS_AXE", f"{TOP}/.browser/node_modules/axe-core/axe.min.js")
+PICTURES = TOP / "build" / "board"
+_FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
+
+
+def open_browser(home: Path) -> webdriver.Chrome:
+    """A browser with a profile of its own, which connects to nothing but what it is told to."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*_FLAGS, f"--user-data-dir={home}/profile"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options, Service(DRIVER, env={**os.environ, "HOME": str(home)}))
+
+
+class Page:
+    """The board. What is looked for is waited for."""
+
+    def __init__(self, browser: webdriver.Chrome) -> None:
+        self.browser = browser
+
+    def open(
+        self, url: str, token: str = "", query: str = "", width: int = 1440, height: int = 900, live: bool = True
+    ) -> None:
+        """Open the board as if for the first time, in a window of that size; it is to be *live*."""
+        self.browser.get("about:blank")
+        self.browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})
+        self.resize(width, height)
+        self.emulate()
+        self.browser.get_log("browser")
+        self.browser.get(f"{url}/{query}{f'#token={token}' if token else ''}")
+        if live:
+            self.until(lambda: self.text("#connection") == "Live", "a live connection")
+
+    def resize(self, width: int, height: int) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def emulate(self, **features: str) -> None:
+        """Have the person's preferences be these: `prefers_color_scheme="dark"`."""
+        said = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": said})
+
+    def until(self, ready: Callable[[], Any], what: str = "") -> Any:
+        """Wait until *ready* gives something; the page may be changing meanwhile."""
+
+        def look() -> Any:
+            try:
+                return ready()
+            except (StaleElementReferenceException, LookupError):
+                return None
+
+        try:
+            return until(look, what)
+        except AssertionError:
+            self.picture("failed")
+            raise
+
+    def all(self, css: str, containing: str = "") -> list[WebElement]:
+        """The elements there are now."""
+        found = self.browser.find_elements(By.CSS_SELECTOR, css)
+        return [element for element in found if containing in element.text] if containing else found
+
+    def one(self, css: str, containing: str = "") -> WebElement:
+        """The first such element that can be seen, once there is one."""
+        found: WebElement = self.until(
+            lambda: next((e for e in self.all(css, containing) if e.is_displayed()), None), f"{css} {containing}"
+        )
+        return found
+
+    def gone(self, css: str, containing: str = "") -> None:
+        """Wait until there is no such element."""
+        self.until(lambda: not self.all(css, containing), f"no {css} {containing}")
+
+    def text(self, css: str) -> str:
+        """What the person reads there; nothing while there is no such element."""
+        found = self.all(css)
+        return found[0].text if found else ""
+
+    def reads(self, css: str, text: str) -> None:
+        """Wait until that is read there."""
+        self.until(lambda: text in self.text(css), f"{text!r} in {css}, not {self.text(css)!r}")
+
+    def click(self, css: str, containing: str = "") -> None:
+        """Click it, once nothing is in the way."""
+
+        def clicked() -> bool:
+            try:
+                self.one(css, containing).click()
+            except StaleElementReferenceException:
+                return False
+            except WebDriverException as error:
+                if "intercepted" not in str(error):
+                    raise
+                return False
+            return True
+
+        self.until(clicked, f"a click on {css} {containing}")
+
+    def type(self, css: str, text: str) -> None:
+        field = self.one(css)
+        field.clear()
+        field.send_keys(text)
+
+    def choose(self, css: str, value: str) -> None:
+        """Choose an option of a select."""
+        self.until(lambda: self.all(f"{css} option[value='{value}']"), f"{value} in {css}")
+        self.click(f"{css} option[value='{value}']")
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, one after the other, wherever the focus is."""
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def chord(self, held: str, key: str) -> None:
+        """Press a key while another is held."""
+        ActionChains(self.browser).key_down(held).send_keys(key).key_up(held).perform()
+
+    def drag(self, source: str, target: str, release: bool = True) -> None:
+        """Drag by the pointer, in steps, as a hand does."""
+        chain = ActionChains(self.browser).click_and_hold(self.one(source)).move_by_offset(8, 8)
+        chain.move_to_element(self.one(target)).move_by_offset(3, 3)
+        (chain.release() if release else chain).perform()
+
+    def let_go(self) -> None:
+        """Release the button that a drag holds."""
+        ActionChains(self.browser).release().perform()
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def focused(self) -> str:
+        """What has the focus, as a selector tells it apart."""
+        found = self.run(
+            "const e = document.activeElement, task = e.closest('[data-task]')?.dataset.task ?? '';"
+            "return e === document.body ? 'body' : `${task} ${e.tagName.toLowerCase()}#${e.id}.${e.className}`"
+        )
+        return str(found)
+
+    def tasks_in(self, status: str) -> list[str]:
+        """The ids of the tasks in a column, from the top."""
+        column = f".column[data-status={status}] .card"
+        return list(self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.dataset.task)", column))
+
+    def picture(self, name: str) -> None:
+        """Keep what is seen for a person to look at."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        self.browser.save_screenshot(str(PICTURES / f"{name}.png"))
+
+    def complaints(self) -> list[str]:
+        """What the browser complained of, but for requests that were refused, or to a server that is not there."""
+        said = [entry["message"] for entry in self.browser.get_log("browser")]
+        return [line for line in said if "Failed to load resource" not in line and "net::ERR_" not in line]
+
+    def barriers(self) -> list[str]:
+        """What axe finds serious or worse on the page as it is."""
+        if not self.run("return 'axe' in window"):
+            self.run(Path(AXE).read_text())
+        found = self.browser.execute_async_script(
+            "axe.run(document, {resultTypes: ['violations']}).then(arguments[0], e => arguments[0]({error: String(e)}))"
+        )
+        assert "violations" in found, found
+        serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+        return [f"{v['id']}: {json.dumps([n['target'] + [n['failureSummary']] for n in v['nodes']])}" for v in serious]
