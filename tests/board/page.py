@@ -112,7 +112,7 @@ class Page:
 
     def reads(self, css: str, text: str) -> None:
         """Wait until that is read there."""
-        self.until(lambda: text in self.text(css), f"{text!r} in {css}, not {self.text(css)!r}")
+        self.until(lambda: text in self.text(css), f"{text!r} in {css}")
 
     def click(self, css: str, containing: str = "") -> None:
         """Click it, once nothing is in the way."""
@@ -131,9 +131,14 @@ class Page:
         self.until(clicked, f"a click on {css} {containing}")
 
     def type(self, css: str, text: str) -> None:
-        field = self.one(css)
-        field.clear()
-        field.send_keys(text)
+
+        def typed() -> bool:
+            field = self.one(css)
+            field.clear()
+            field.send_keys(text)
+            return True
+
+        self.until(typed, f"typing into {css}")
 
     def choose(self, css: str, value: str) -> None:
         """Choose an option of a select."""
