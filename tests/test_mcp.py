@@ -55,7 +55,7 @@ def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
 
     async def test() -> None:
         found = {}
-        for agent in ("lea", "bob", "mia"):
+        for agent in ("lea", "bob", "mia", "human"):
             async with client_of(cli, agent, "--tools", "all") as client:
                 found |= {tool.name: tool for tool in (await client.list_tools()).tools}
         commands = {command.name.replace("-", "_"): command for command in requests.offered()}
