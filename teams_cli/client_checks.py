@@ -87,7 +87,7 @@ def _scratch(top: str) -> FileStore:
 
 def _environment(store: FileStore, environ: Mapping[str, str]) -> dict[str, str]:
     kept = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
-    return {**kept, "TEAMS_HOME": store.place, "TEAMS_TEAM": _TEAM, "TEAMS_AGENT_ID": _AGENT}
+    return {**kept, **store.variables, "TEAMS_TEAM": _TEAM, "TEAMS_AGENT_ID": _AGENT}
 
 
 def _try_command(client: str, command: str, environ: Mapping[str, str]) -> Finding:
@@ -130,7 +130,7 @@ def _try_turn(client: str, profile: harness.Profile, environ: Mapping[str, str],
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return _finding(client, "problem", f"took no turn: {error}", f"Try it: {profile.start[0]}")
-        fired = os.path.exists(f"{store.place}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
+        fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
     if fired:
         return _finding(client, "good", "a hook fired in a turn of the client")
     said = (done.stderr.strip() or done.stdout.strip())[-300:]

@@ -87,7 +87,7 @@ class Client:
             OSError: It can't be started; what and where is in the text.
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
-        values["root"] = self.store.place
+        values["root"] = self.store.root
         brought = {
             "hooks": hook_settings.words(self.profile.hooks, sys.executable),
             "mcp": mcp_settings.words(self.profile.mcp, sys.executable, self.environment),

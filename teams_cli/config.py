@@ -10,7 +10,7 @@ from teams_cli.store.documents import decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.shapes import HarnessTable, PermissionTable, RoleTable, SettingTable
+    from teams_cli.shapes import HarnessTable, PermissionTable, RoleTable, SettingTable, Text
 
 
 class Config(Record):
@@ -20,6 +20,7 @@ class Config(Record):
     agent: RoleTable = field(default_factory=dict)
     settings: SettingTable = field(default_factory=dict)
     harness: HarnessTable = field(default_factory=dict)
+    store: Text | None = None
 
 
 class _ConfigKind:

@@ -221,7 +221,7 @@ def _read(place: Place) -> bytes | None:
 
 
 def _backup(store: Store, place: Place) -> str:
-    return f"{store.place}/installed/{place.client}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
+    return f"{store.root}/installed/{place.client}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
 
 
 def backup_of(store: Store, place: Place) -> str:
@@ -232,16 +232,16 @@ def backup_of(store: Store, place: Place) -> str:
 
 def _keep(store: Store, change: Change, made: list[str]) -> None:
     """Keep what the file was before any of our changes, and what we make of it."""
-    root_directory.prepare(store.place)
+    root_directory.prepare(store.root)
     path = _backup(store, change.place)
-    disk.make_directories(os.path.dirname(path), store.place)
+    disk.make_directories(os.path.dirname(path), store.root)
     document = {
         "path": os.path.realpath(change.place.path),
         "before": _text(change.original),
         "after": _text(change.after),
         "made": made,
     }
-    disk.commit(disk.write_temp(f"{store.place}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
+    disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
 
 
 def _kept(store: Store, place: Place) -> dict[str, Any]:

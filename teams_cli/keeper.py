@@ -28,8 +28,8 @@ from teams_cli import (
 from teams_cli.clients import Client, Reason
 from teams_cli.errors import Conflict
 from teams_cli.sessions import SESSION
+from teams_cli.store import opening
 from teams_cli.store.contract import update
-from teams_cli.store.files import FileStore
 from teams_cli.teams import TEAM
 
 TYPE_CHECKING = False
@@ -48,14 +48,14 @@ _LOG_END = 2000
 
 def main() -> None:
     """Keep the agent that the environment names, unless another process does."""
-    root, team, agent = (os.environ[name] for name in ("TEAMS_HOME", "TEAMS_TEAM", "TEAMS_AGENT_ID"))
-    store = FileStore(root)
+    team, agent = os.environ["TEAMS_TEAM"], os.environ["TEAMS_AGENT_ID"]
+    store = opening.from_environment(os.environ)
     try:
         session = sessions.take(store, team, agent)
     except Conflict as taken:
         sys.stderr.write(f"{taken.message}\n")
         return
-    Keeper(store, team, session, config.load(root)).keep()
+    Keeper(store, team, session, config.load(store.root)).keep()
 
 
 class Keeper:

@@ -190,14 +190,14 @@ def _repository(store: Store, team: Team, order: Order) -> str:
     from teams_cli import worktrees
 
     top = worktrees.repository(order.directory)
-    worktrees.refuse_stale(store.place, team.name, order.agent or membership.next_name(team), top)
+    worktrees.refuse_stale(store.root, team.name, order.agent or membership.next_name(team), top)
     return top
 
 
 def _worktree(store: Store, team: Team, agent: str, top: str) -> tuple[str, str]:
     from teams_cli import worktrees
 
-    return worktrees.add(store.place, team.name, agent, top)
+    return worktrees.add(store.root, team.name, agent, top)
 
 
 def _new_uuid() -> str:
@@ -249,7 +249,7 @@ def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
     type = (member.agent_type or member.role) if member else "team-member"
     own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}
     both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
-    ours = {**both, "TEAMS_HOME": store.place, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    ours = {**both, **store.variables, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
     return {**(session.variables or {}), **ours}
 
 

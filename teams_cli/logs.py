@@ -15,12 +15,12 @@ ALL = 64 * 1024 * 1024
 
 def path_of(store: Store, team: str, agent: str) -> str:
     """Where the keepers of the agent write what nobody else takes."""
-    return f"{store.place}/logs/{team}/{agent}.log"
+    return f"{store.root}/logs/{team}/{agent}.log"
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
     """The path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
-    return f"{store.place}/logs/{team}/{agent}.{turn}"
+    return f"{store.root}/logs/{team}/{agent}.{turn}"
 
 
 def read(path: str, limit: int) -> str:

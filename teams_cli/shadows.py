@@ -30,7 +30,7 @@ from teams_cli import (
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.questions import Answer
-from teams_cli.store.files import FileStore
+from teams_cli.store import opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ _DEPTHS = {
 
 def main() -> None:
     """Collect the answers to the question that the command line names."""
-    store = FileStore(os.environ["TEAMS_HOME"])
-    collect(store, os.environ["TEAMS_TEAM"], sys.argv[1], config.load(store.place))
+    store = opening.from_environment(os.environ)
+    collect(store, os.environ["TEAMS_TEAM"], sys.argv[1], config.load(store.root))
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> None:
     """Start collecting, in a process that outlives the one who asks."""
-    own = {"TEAMS_HOME": store.place, "TEAMS_TEAM": question.team_name}
+    own = {**store.variables, "TEAMS_TEAM": question.team_name}
     clean = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
     clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     log = logs.path_of(store, question.team_name, question.id)
@@ -153,7 +153,7 @@ class Command(Shadow):
 
     def __init__(self, store: Store, question: Question, member: Member, session: Session | None) -> None:
         super().__init__(store, question, member)
-        self.directory = session.directory if session else store.place
+        self.directory = session.directory if session else store.root
         self.turns = session.turns if session else 0
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,8 @@ import pytest
 
 from teams_cli.store.files import FileStore
 from teams_cli.store.memory import MemoryStore
+from tests import postgres
+from tests.postgres import Postgres
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -42,11 +44,43 @@ class FakeClock:
         self.epoch, self.seconds = f"{self.epoch}+", 0.0
 
 
+_server: Postgres | None = None
+
+
+def server() -> Postgres:
+    """The one PostgreSQL server of this test process, started when it is first asked for."""
+    global _server
+    if why := postgres.missing():
+        if os.environ.get("CI"):
+            pytest.fail(why)
+        pytest.skip(why)
+    if _server is None:
+        _server = Postgres()
+    return _server
+
+
+def new_address() -> str:
+    """The address of an empty store: a schema of its own."""
+    return server().address(schema=f"t{os.urandom(6).hex()}")
+
+
+def postgres_store(directory: Path, clock: FakeClock | None) -> Store:
+    from teams_cli.store.postgres import PostgresStore
+
+    return PostgresStore(new_address(), str(directory / "root"), clock, lock_timeout=2.0)
+
+
 # A new engine is one more line here: how to make an empty store in a directory of its own.
 ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
     "files": lambda directory, clock: FileStore(str(directory / "root"), clock, lock_timeout=2.0),
     "memory": lambda directory, clock: MemoryStore(clock),
+    "postgres": postgres_store,
 }
+
+
+def pytest_unconfigure() -> None:
+    if _server is not None:
+        _server.stop()
 
 
 @pytest.fixture

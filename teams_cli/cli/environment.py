@@ -7,10 +7,11 @@ from functools import partial
 
 from teams_cli import config
 from teams_cli.caller import Caller
-from teams_cli.cli.identity import look_up, root_directory
+from teams_cli.cli.identity import look_up, root_directory, store_address
 from teams_cli.cli.person import Terminal
 from teams_cli.commands.call import Call
-from teams_cli.store.files import FileStore
+from teams_cli.store import opening
+from teams_cli.store.files import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any) -> Call:
     """The call that flags and environment describe; takes the flags that every command has out of *values*."""
+    said_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
     team, team_source = look_up("team", values.pop("team", None), environ)
     settings = config.load(os.path.abspath(root))
-    store = FileStore(root)
+    address, store_source = store_address(said_store, environ, settings.store)
+    store = opening.open_store(root, address or FILES)
     caller = None
     if agent:
         caller = Caller(
@@ -39,7 +42,13 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
             config=settings,
             approve=partial(_approve, store, team, agent, approve),
         )
-    sources = {"root": (root, root_source), "team": (team, team_source), "agent": (agent, agent_source)}
+    shown = opening.without_secrets(address or FILES)
+    sources = {
+        "root": (root, root_source),
+        "store": (shown, store_source),
+        "team": (team, team_source),
+        "agent": (agent, agent_source),
+    }
     return Call(store, settings, caller, team, sources, say, environ, Terminal(), _directory())
 
 

@@ -15,10 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USAGE = "usage: teams hook claude|codex|gemini|qwen [--root DIR] [--team TEAM] [--as AGENT], with its JSON on stdin\n"
+USAGE = (
+    "usage: teams hook claude|codex|gemini|qwen [--root DIR] [--store STORE] [--team TEAM] [--as AGENT],"
+    " with its JSON on stdin\n"
+)
 WRONG_USAGE = 1
 DIALECTS = ("claude", "codex", "gemini", "qwen")
-_FLAGS = {"--root": "root", "--team": "team", "-t": "team", "--as": "agent"}
+_FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
 _BEAT = 30.0
 _SEGMENT = 1000
 
@@ -43,7 +46,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
     """The dialect and the flags; None if they are not as they should be."""
-    found = {"root": "", "team": "", "agent": "", "dialect": ""}
+    found = {"root": "", "store": "", "team": "", "agent": "", "dialect": ""}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
@@ -64,14 +67,33 @@ def _standard_input() -> bytes:
     return b"".join(parts)
 
 
-def _place(flags: "dict[str, str]", environ: "Mapping[str, str]") -> "tuple[str, str, str] | None":
-    """The root, the team and the agent; None when there is nobody to tell anything."""
+def _place(flags: "dict[str, str]", environ: "Mapping[str, str]") -> "tuple[str, str, str, str] | None":
+    """The root, the store, the team and the agent; None when there is nobody to tell anything."""
     agent = identity.look_up("agent", flags["agent"], environ)[0]
     root = identity.root_directory(flags["root"], environ)[0]
-    team = identity.look_up("team", flags["team"], environ)[0] or _only_team(root)
+    store = _store(flags["store"], root, environ)
+    files = store in ("", "files")
+    team = identity.look_up("team", flags["team"], environ)[0] or (_only_team(root) if files else "")
     if environ.get("TEAMS_SHADOW") or not _is_plain(team) or not _is_plain(agent):
         return None
-    return (root, team, agent) if os.path.isdir(f"{root}/teams/{team}") else None
+    return (root, store, team, agent) if not files or os.path.isdir(f"{root}/teams/{team}") else None
+
+
+def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
+    """The address of the store, if it is said anywhere."""
+    store = identity.store_address(said, environ, "")[0]
+    if store:
+        return store
+    try:
+        with open(f"{root}/config.json", "rb") as file:
+            data = file.read()
+    except OSError:
+        return ""
+    if b'"store"' not in data:
+        return ""
+    import json
+
+    return str(json.loads(data).get("store") or "")
 
 
 def _is_plain(name: str) -> bool:
@@ -83,8 +105,10 @@ def _only_team(root: str) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _is_quiet(root: str, team: str, agent: str, given: bytes) -> bool:
-    """Whether there is surely nothing to say and to do; when in doubt there is not."""
+def _is_quiet(root: str, store: str, team: str, agent: str, given: bytes) -> bool:
+    """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
+    if store not in ("", "files"):
+        return False
     directory = f"{root}/teams/{team}"
     seen = _seen(f"{directory}/inboxes/{agent}.seen")
     if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", agent, seen):

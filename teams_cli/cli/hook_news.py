@@ -12,7 +12,8 @@ from teams_cli import claims, config, hooks, inboxes, roles
 from teams_cli.caller import Caller
 from teams_cli.cli import identity, streams
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
-from teams_cli.store.files import FileStore
+from teams_cli.store import opening
+from teams_cli.store.files import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Store
 
 _BEAT = 30.0
+_PATIENCE = 2.0
 
 
-def tell(dialect: str, given: bytes, root: str, team: str, agent: str, environ: Mapping[str, str]) -> None:
+def tell(
+    dialect: str, given: bytes, root: str, address: str, team: str, agent: str, environ: Mapping[str, str]
+) -> None:
     """Answer the hook on standard output. Agents that are no members are told nothing."""
     event = json.loads(given) if given.strip() else {}
-    store = FileStore(root)
-    caller = Caller(agent, token=identity.look_up("token", None, environ)[0], config=config.load(store.place))
+    store = opening.open_store(root, address or FILES, _PATIENCE)
+    caller = Caller(agent, token=identity.look_up("token", None, environ)[0], config=config.load(store.root))
     try:
         roles.require(store, team, caller, "read-messages")
     except (NotAllowed, TeamNotFound, Conflict):
         return
-    with Seen(f"{store.place}/teams/{team}/inboxes/{agent}.seen") as seen:
+    with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
         _say(store, team, caller, hooks.DIALECTS[dialect], event, seen)
         _beat(store, team, caller, seen)
         number, waiting = hooks.unread(store, team, agent)

@@ -29,6 +29,17 @@ def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[st
     return "", "unset"
 
 
+def store_address(said: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
+    """The address of the store, empty for the files under the root, and what says so: a flag, else the environment,
+    else the user's `config.json`.
+    """
+    if said:
+        return said, "flag"
+    if environ.get("TEAMS_STORE"):
+        return environ["TEAMS_STORE"], "TEAMS_STORE"
+    return (configured, "config.json") if configured else ("", "default")
+
+
 def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
     """Where the teams are kept, and what says so."""
     if said:

@@ -82,6 +82,11 @@ def switch(flags: str, help: str, **options: Any) -> Parameter:
 
 JSON = switch("--json", "Answer with one JSON document.", name="as_json")
 ROOT = option("--root", "Where the teams are kept, instead of $TEAMS_HOME or the default.", metavar="DIR")
+STORE = option(
+    "--store",
+    "The database that the teams are in, postgresql://…, instead of $TEAMS_STORE or files under the root.",
+    metavar="STORE",
+)
 TEAM = option("--team -t", "The team to act in, instead of $TEAMS_TEAM.")
 AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT", name="agent")
 
@@ -115,7 +120,7 @@ class Command:
     @property
     def parameters(self) -> list[Parameter]:
         """All parameters, those that every command takes last."""
-        return [*self.own, *((TEAM, AS) if self.in_team else ()), ROOT, JSON]
+        return [*self.own, *((TEAM, AS) if self.in_team else ()), ROOT, STORE, JSON]
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command; *values* has exactly its own parameters."""

@@ -12,7 +12,7 @@ from teams_cli.commands.call import Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, NotAllowed
 from teams_cli.names import HUMAN
-from teams_cli.store import root_directory
+from teams_cli.store import opening, root_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,13 @@ one short turn, which asks its model, and see whether a hook fires. The exit sta
 """
 _SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
 
+With --user, `store` is where your teams are: `files`, or the postgresql:// address of a database.
+
 Raises:
     InvalidValue: There is no such setting, or no such value of it.
 """
 _SETTINGS = """List the settings, each with its value and where that comes from, and what this call goes by."""
+_STORE = "store"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -86,21 +89,31 @@ def _doctor(call: Call, fix: bool, client: str | None, turn: bool) -> Any:
     else:
         found = doctor.examine(call.store, fix)
     bad = any(finding["level"] == "problem" for finding in found)
-    return Outcome({"root": call.store.place, "healthy": not bad, "findings": found}, 1 if bad else 0)
+    return Outcome(
+        {"root": call.store.root, "store": call.store.place, "healthy": not bad, "findings": found},
+        1 if bad else 0,
+    )
 
 
 def _set(call: Call, key: str, value: str, user: bool) -> Any:
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
+    if key == _STORE:
+        raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
     return {"key": key, "value": settings.change(call.store, call.team, call.caller, key, value), "source": "team"}
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
         raise NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
-    parsed = settings.known(key).parse(key, value)
-    root_directory.prepare(call.store.place)
-    config.save(call.store.place, call.config.having(settings={**call.config.settings, key: parsed}))
+    if key == _STORE:
+        parsed: Any = opening.without_secrets(opening.check_address(value))
+        changed = call.config.having(store=value)
+    else:
+        parsed = settings.known(key).parse(key, value)
+        changed = call.config.having(settings={**call.config.settings, key: parsed})
+    root_directory.prepare(call.store.root)
+    config.save(call.store.root, changed)
     return parsed
 
 
@@ -115,7 +128,7 @@ def _settings(call: Call) -> Any:
 
 def _version(call: Call) -> Any:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return {"version": __version__, "python": python, "root": call.store.place}
+    return {"version": __version__, "python": python, "root": call.store.root, "store": call.store.place}
 
 
 COMMANDS = table(

@@ -24,7 +24,8 @@ def _whoami(call: Call) -> Any:
         "role": None,
         "team": team_name or None,
         "member": False,
-        "root": call.store.place,
+        "root": call.store.root,
+        "store": call.store.place,
         "sources": {what: source for what, (_, source) in call.sources.items()},
     }
     if not team_name or call.caller is None:

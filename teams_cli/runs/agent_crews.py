@@ -77,7 +77,7 @@ class AgentCrew:
             team=self.team,
             workflow=run.workflow,
             description=self.about,
-            work=hand_offs.directory(self.store.place, self.team, "work"),
+            work=hand_offs.directory(self.store.root, self.team, "work"),
         )
         return Order(
             prompt,

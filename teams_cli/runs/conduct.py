@@ -71,7 +71,7 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
         leader=caller.name,
         harness=order.harness,
         mark=secrets.token_hex(8),
-        report=order.report or os.path.join(store.place, "runs", team, "report.md"),
+        report=order.report or os.path.join(store.root, "runs", team, "report.md"),
         started_at=teams.now(store),
     )
     run = store.create(team, RUN, None, draft.led_by_us())[0]

@@ -28,8 +28,8 @@ class Worker:
     def __init__(self, store: Store, team: str, run: Run, assigned: Assigned, surroundings: Surroundings) -> None:
         self.name = assigned.name
         self.mark = run.mark_of(assigned.name)
-        self.log = os.path.join(hand_offs.directory(store.place, team, "logs"), f"{self.name}.log")
-        environment = surroundings.of_agent(store.place, team, self.name, assigned.type or assigned.role, self.mark)
+        self.log = os.path.join(hand_offs.directory(store.root, team, "logs"), f"{self.name}.log")
+        environment = surroundings.of_agent(store, team, self.name, assigned.type or assigned.role, self.mark)
         # -P: the repository must not be searched for modules of our names.
         words = [surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.id, str(os.getpid())]
         try:

@@ -179,13 +179,13 @@ class Leader:
         if not script:
             return None, True
         self.progress.say(f"{self.caller.name} synthesizes")
-        place, leader = self.store.place, self.caller.name
-        given = hand_offs.give(place, self.team, leader, self._tasks())
-        own = self.surroundings.of_agent(place, self.team, leader, "team-leader", self.run.mark_of(leader))
-        work = hand_offs.directory(place, self.team, "work")
+        root, leader = self.store.root, self.caller.name
+        given = hand_offs.give(root, self.team, leader, self._tasks())
+        own = self.surroundings.of_agent(self.store, self.team, leader, "team-leader", self.run.mark_of(leader))
+        work = hand_offs.directory(root, self.team, "work")
         environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(script, self.run.variables[REPO], environment, "the synthesis")
-        hand_offs.take_back(place, self.team, leader)
+        hand_offs.take_back(root, self.team, leader)
         if done.status == 0:
             return done.output, True
         self.troubles.append(f"The synthesis failed: {steps.one_line(done.reason)}")

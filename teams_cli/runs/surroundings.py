@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from teams_cli.store.contract import Store
+
 _STRIPPED = ("TEAMS_*", "OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT")
 _KEPT = ("*_API_KEY", "*_BASE_URL")
 _OF_A_REPOSITORY = frozenset(
@@ -34,11 +36,11 @@ class Surroundings:
             word = home + word[1:]
         return os.path.abspath(os.path.join(self.directory, word))
 
-    def of_agent(self, root: str, team: str, agent: str, type: str, mark: str) -> dict[str, str]:
+    def of_agent(self, store: Store, team: str, agent: str, type: str, mark: str) -> dict[str, str]:
         """The environment of that agent's processes. *mark* is what all of them can be found by."""
         return {
             **self.environ,
-            "TEAMS_HOME": root,
+            **store.variables,
             "TEAMS_TEAM": team,
             "TEAMS_AGENT_ID": agent,
             "TEAMS_AGENT_NAME": agent,

@@ -18,7 +18,7 @@ from teams_cli.caller import Caller
 from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
 from teams_cli.runs import hand_offs, records, shell, steps
 from teams_cli.runs.pace import insist, paced
-from teams_cli.store.files import FileStore
+from teams_cli.store import opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,13 +41,12 @@ class Worker:
     """One worker of a run."""
 
     def __init__(self, environ: Mapping[str, str], run: str, parent: int) -> None:
-        root = os.path.abspath(environ["TEAMS_HOME"])
         self.environ = environ
-        self.store = FileStore(root)
+        self.store = opening.from_environment(environ)
         self.team = environ["TEAMS_TEAM"]
         self.run: Run = self.store.get(self.team, records.RUN, run)[0]
         self.parent = parent
-        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(root))
+        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root))
 
     def work(self) -> None:
         """Do tasks until none is left that this worker could wait for."""
@@ -126,7 +125,7 @@ class Worker:
             raise
         finally:
             self._reap()
-            hand_offs.take_back(self.store.place, self.team, self.caller.name)
+            hand_offs.take_back(self.store.root, self.team, self.caller.name)
 
     def _end_earlier(self, task: Task) -> None:
         """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
@@ -142,11 +141,11 @@ class Worker:
             if filled != task.description:
                 changes = task_changes.Changes(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
-        return hand_offs.give(self.store.place, self.team, self.caller.name, blockers)
+        return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
 
     def _environment(self, task: Task, given: str) -> dict[str, str]:
         item = {steps.ITEM: str(task.extra[steps.ITEM])} if steps.ITEM in task.extra else {}
-        work = hand_offs.directory(self.store.place, self.team, "work")
+        work = hand_offs.directory(self.store.root, self.team, "work")
         ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         return {**self.environ, **self.run.variables, **item, **ours}
 

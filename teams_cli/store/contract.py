@@ -58,6 +58,15 @@ if TYPE_CHECKING:
         place: str
         """Where the records are, for people."""
 
+        root: str
+        """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
+
+        variables: dict[str, str]
+        """The environment by which another process of this machine finds the same store and root."""
+
+        shared: bool
+        """Whether processes of other machines may use the store too."""
+
         def teams(self) -> list[str]:
             """The names of all teams, sorted; empty when there is none."""
 

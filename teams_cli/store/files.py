@@ -37,14 +37,20 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
+FILES = "files"
+"""The address of the store that is in files under the root."""
+
 _PLURALS = {"inbox": "inboxes"}
 
 
 class FileStore:
     """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn."""
 
+    shared = False
+
     def __init__(self, root: str, clock: Clock | None = None, lock_timeout: float = 10.0) -> None:
-        self.place = os.path.abspath(root)
+        self.place = self.root = os.path.abspath(root)
+        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": FILES}
         self.clock = clock or SystemClock()
         self.lock_timeout = lock_timeout
         self._temp = f"{self.place}/tmp"

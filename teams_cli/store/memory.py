@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 class MemoryStore:
     """Records in the memory of this process, safe for its threads."""
 
+    shared = False
+
     def __init__(self, clock: Clock | None = None) -> None:
-        self.place = "memory"
+        self.place = self.root = "memory"
+        self.variables: dict[str, str] = {}
         self.clock = clock or SystemClock()
         self._lock = RLock()
         self._changed = Condition(self._lock)

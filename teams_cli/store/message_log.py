@@ -34,8 +34,8 @@ class MessageLog:
 
     def append(self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         """See the contract. Numbers are given under the lock, so the file is written under it too."""
-        addressee = _addressee(to, record)
-        _check_uid(uid)
+        check_addressees(to, uid)
+        addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
         disk.make_directories(self.directory, self.root)
         with Lock(self.directory, self.lock_timeout):
             if uid is not None and (earlier := self._find(f".{uid}.json")):
@@ -147,15 +147,11 @@ class MessageLog:
         return record
 
 
-def _addressee(to: Sequence[str], record: Record) -> str:
-    """What stands for the recipients in the name of the file."""
+def check_addressees(to: Sequence[str], uid: str | None) -> None:
+    """Raises InvalidValue: A recipient or the uid is of another form."""
     for name in to:
         if not is_name(name):
             raise InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
-    return _SEVERAL if getattr(record, "recipients", None) else to[0]
-
-
-def _check_uid(uid: str | None) -> None:
     if uid is not None and not all(map(is_name, uid.split("~"))):
         raise InvalidValue(f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts.")
 

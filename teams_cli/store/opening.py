@@ -1,0 +1,63 @@
+"""Opening the store that an address names: files under the root unless it is that of a database."""
+
+from __future__ import annotations
+
+from teams_cli.errors import InvalidValue, StorageFailed
+from teams_cli.store.files import FILES, FileStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.store.contract import Store
+
+PATIENT = 24 * 3600.0
+"""Seconds for which those that work on their own wait for a server to come back."""
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def open_store(root: str, address: str = FILES, patience: float = 10.0) -> Store:
+    """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
+
+    Raises:
+        InvalidValue: There is no such kind of store.
+        StorageFailed: What it needs is not installed.
+    """
+    if address == FILES:
+        return FileStore(root)
+    check_address(address)
+    try:
+        from teams_cli.store.postgres import PostgresStore
+    except ImportError:
+        raise StorageFailed(
+            "a store in PostgreSQL needs its client", "Install it: pip install 'teams-cli[postgres]'"
+        ) from None
+    return PostgresStore(address, root, patience=patience)
+
+
+def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
+    """The store that whoever started this process has, by the variables that it was given."""
+    return open_store(environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience)
+
+
+def check_address(address: str) -> str:
+    """The address, if it names a kind of store.
+
+    Raises:
+        InvalidValue: It does not.
+    """
+    if address != FILES and not address.startswith(_SCHEMES):
+        raise InvalidValue(
+            f"{without_secrets(address)!r} is no address of a store",
+            f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",
+        )
+    return address
+
+
+def without_secrets(address: str) -> str:
+    """The address for people: without a password."""
+    scheme, separator, rest = address.partition("://")
+    place, question, query = rest.partition("?")
+    who, at, where = place.rpartition("@")
+    kept = "&".join(part for part in query.split("&") if not part.startswith(("password=", "sslpassword=")))
+    return f"{scheme}{separator}{who.partition(':')[0]}{at}{where}{question if kept else ''}{kept}"

@@ -1,0 +1,136 @@
+"""A real PostgreSQL server for tests: with a directory of its own, reached by a socket in it, ended with us."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+USER = "teams"
+NONE = "there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
+_PATIENCE = 60
+
+
+def binaries() -> Path | None:
+    """Where the programs of the server are; None where there is none."""
+    found = [Path(path).parent for name in ("postgres",) if (path := shutil.which(name))]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((path for path in found if (path / "postgres").exists() and (path / "initdb").exists()), None)
+
+
+def missing() -> str:
+    """Why no server can be started here; empty if one can."""
+    try:
+        import psycopg2  # noqa: F401
+    except ImportError:
+        return "the extra `postgres` is not installed"
+    return "" if binaries() else NONE
+
+
+class Postgres:
+    """One server. It refuses root, so it runs as another user where we are root."""
+
+    def __init__(self, *settings: str, listen: str = "", port: int = 5432, prefix: tuple[str, ...] = ()) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="teams-pg-"))
+        self.settings = ["-c", f"unix_socket_directories={self.directory}", "-c", f"listen_addresses={listen}"]
+        self.settings += [word for setting in settings for word in ("-c", setting)]
+        self.port = port
+        self.prefix = prefix
+        self.as_user: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            user = next((name for name in ("postgres", "nobody") if _has(name)), "nobody")
+            self.as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+            shutil.chown(self.directory, user)
+        self._make()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _make(self) -> None:
+        words = [self._program("initdb"), "-D", f"{self.directory}/data", "-U", USER, "-A", "trust", "--no-sync"]
+        words += ["-E", "UTF8", "--locale=C"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=_PATIENCE, **self.as_user)
+
+    def _program(self, name: str) -> str:
+        place = binaries()
+        assert place is not None
+        return str(place / name)
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections."""
+        words = [*self.prefix, self._program("postgres"), "-D", f"{self.directory}/data", "-p", str(self.port)]
+        with open(f"{self.directory}/log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*words, *self.settings], stdout=log, stderr=log, cwd="/", preexec_fn=_ended_with_us, **self.as_user
+            )
+        give_up = time.monotonic() + _PATIENCE
+        while not self.answers():
+            assert self.process.poll() is None and time.monotonic() < give_up, self.log()
+            time.sleep(0.05)
+
+    def answers(self) -> bool:
+        """Whether the server takes connections."""
+        import psycopg2
+
+        try:
+            psycopg2.connect(self.address("postgres")).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+    def log(self) -> str:
+        """The last that the server said."""
+        return Path(self.directory, "log").read_text(errors="replace")[-4000:]
+
+    def kill(self) -> None:
+        """End the server and all its processes at once, as kill -9 does."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for pid in [self.process.pid, *map(int, children)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait(_PATIENCE)
+
+    def stop(self) -> None:
+        """End the server and remove all it wrote."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def address(self, database: str = "postgres", schema: str = "", user: str = USER) -> str:
+        """The address of a store on this server."""
+        more = f"&schema={schema}" if schema else ""
+        return f"postgresql://{user}@/{database}?host={self.directory}&port={self.port}{more}"
+
+    def psql(
+        self, sql: str, *words: str, user: str = USER, database: str = "postgres"
+    ) -> subprocess.CompletedProcess[str]:
+        """What psql answers to a statement."""
+        command = ["psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.directory), "-p", str(self.port)]
+        command += ["-U", user, "-d", database, *words, "-c", sql]
+        return subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+
+
+def _has(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+def _ended_with_us() -> None:
+    """Have the system stop the server when the tests end, however they do."""
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
