@@ -41,6 +41,7 @@ class Agent(Record):
     status_history: list[Status] = field(default_factory=list)
     last_seen: Time | None = None
     note: Text | None = None
+    host: Word | None = None
     pid: Count | None = None
     pid_started: Word | None = None
     pid_boot: Word | None = None
@@ -96,9 +97,11 @@ def saw(store: Store, team: str, name: str, note: str | None = None, every: floa
     """Note that the agent is alive, unless that was noted within the last *every* seconds."""
 
     def change(agent: Agent) -> Agent:
-        if note is None and agent.last_seen and seconds_since(agent.last_seen, store.now()) < every:
+        recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
+        if note is None and recent and (agent.host or "") == store.host:
             return agent
-        return agent.having(last_seen=teams.now(store), note=agent.note if note is None else note)
+        said = agent.note if note is None else note
+        return agent.having(last_seen=teams.now(store), note=said, host=store.host or None)
 
     agent = load(store, team, name)
     if change(agent) is agent:
@@ -108,10 +111,10 @@ def saw(store: Store, team: str, name: str, note: str | None = None, every: floa
 
 def register_process(store: Store, team: str, name: str, pid: int) -> None:
     """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
-    started = process_started(pid)
+    place = {"pid_started": process_started(pid), "pid_boot": process_place(store.host), "host": store.host or None}
 
     def change(agent: Agent) -> Agent:
-        return agent.having(pid=pid, pid_started=started, pid_boot=process_place(), last_seen=teams.now(store))
+        return agent.having(pid=pid, last_seen=teams.now(store), **place)
 
     upsert(store, team, AGENT, name, Agent(agent=name), change)
 
@@ -126,19 +129,29 @@ def process_started(pid: int) -> str:
     return "" if state == b"Z" else fields[18].decode()
 
 
-def process_place() -> str:
-    """Where the ids of processes mean what they mean here: this start of the machine, this namespace of processes."""
+def process_place(host: str = "") -> str:
+    """Where the ids of processes mean what they mean here: this start of the machine, this namespace of processes.
+
+    With *host*, also what the machine is called among those that use the store.
+    """
     try:
-        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
+        place = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        return boot_id()
+        place = f"{boot_id()} -" if host else boot_id()
+    return f"{place} {host}" if host else place
+
+
+def host_of(place: str | None) -> str:
+    """What the machine of a process is called; empty where there is only one."""
+    return (place or "").partition(" ")[2].partition(" ")[2]
 
 
 def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
-    """Whether a process that was noted has ended; None where that can't be known, as from within a sandbox."""
+    """Whether a process that was noted has ended; None where that can't be known: in a sandbox, on another machine."""
+    host = host_of(place)
     if (place or "").partition(" ")[0] != boot_id():
-        return True
-    if place != process_place() or not os.path.isdir("/proc/self"):
+        return None if host else True
+    if place != process_place(host) or not os.path.isdir("/proc/self"):
         return None
     return process_started(pid) != started
 
@@ -146,6 +159,12 @@ def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
 def is_gone(agent: Agent) -> bool:
     """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
     return agent.pid is not None and has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
+
+
+def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
+    """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
+    seen = max(filter(None, (load(store, team.name, name).last_seen, since)), default=None)
+    return seen is not None and seconds_since(seen, store.now()) > float(team.settings.get("staleAfterSeconds", 300))
 
 
 def listing(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
@@ -173,6 +192,8 @@ def _row(store: Store, team: Team, member: Member, working: bool) -> dict[str, A
         "queueDepth": len(inboxes.unread(store, team.name, member.agent_id)),
         "lastSeen": agent.last_seen or member.joined_at,
     }
+    if agent.host:
+        row["host"] = agent.host
     if agent.note:
         row["note"] = agent.note
     return row

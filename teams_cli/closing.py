@@ -48,7 +48,10 @@ def _refuse_busy(store: Store, team: Team) -> None:
 
 def _runs(store: Store, team: str, name: str) -> bool:
     agent = agents.load(store, team, name)
-    return agent.pid is not None and not agents.is_gone(agent)
+    if agent.pid is None or agents.is_gone(agent):
+        return False
+    elsewhere = store.host not in ("", agents.host_of(agent.pid_boot))
+    return not (elsewhere and agents.is_silent(store, teams.load(store, team), name))
 
 
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:

@@ -23,6 +23,7 @@ from teams_cli import (
     resumes,
     roles,
     sessions,
+    settings,
     teams,
 )
 from teams_cli.clients import Client, Reason
@@ -68,6 +69,7 @@ class Keeper:
         self.agent = session.agent
         self.config = user
         self.output = ""
+        self.beat = _BEAT
 
     def keep(self) -> None:
         """Run turns until nothing is left to do, then tell the caller."""
@@ -81,6 +83,8 @@ class Keeper:
 
     def _prepare(self) -> None:
         agents.register_process(self.store, self.team, self.agent, os.getpid())
+        stale = float(settings.value(teams.load(self.store, self.team), "staleAfterSeconds"))
+        self.beat = min(_BEAT, stale / 4)
         self.profile = harness.find(self.session.harness, self.config)
         self.environment = {**os.environ, **self._token()}
         if self.session.turns and not self.session.session_known:
@@ -153,7 +157,10 @@ class Keeper:
 
     def _to_stop(self) -> Reason | None:
         """Why the agent is to end now; None while it is not."""
-        if by := self._now().stop_asked:
+        session = self._now()
+        if session.ended or session.generation != self.session.generation:
+            return Reason("it was taken for lost while its machine could not be reached")
+        if by := session.stop_asked:
             return Reason(f"{by} stopped it")
         team = teams.load(self.store, self.team)
         if team.state == "closed":
@@ -205,7 +212,7 @@ class Keeper:
 
     def _look(self) -> None:
         """Now and then, while the client runs: say that the agent is alive, and look whether its children are."""
-        agents.saw(self.store, self.team, self.agent, every=_BEAT)
+        agents.saw(self.store, self.team, self.agent, every=self.beat)
         sessions.children(self.store, self.team, self.agent)
 
     def _why(self, turn: Turn) -> str:
@@ -225,14 +232,14 @@ class Keeper:
             if settled():
                 break
             waited = waited or self._state("waiting")
-            conditions.sleep_until(self.store, self.team, settled, _BEAT)
+            conditions.sleep_until(self.store, self.team, settled, self.beat)
             self._look()
         if waited:
             self._state("running")
         return self._to_stop()
 
     def _state(self, state: SessionState) -> bool:
-        update(self.store, self.team, SESSION, self.agent, lambda s: s.having(state=state))
+        update(self.store, self.team, SESSION, self.agent, lambda s: s if s.ended else s.having(state=state))
         return True
 
 

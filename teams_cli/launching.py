@@ -162,7 +162,7 @@ def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, dep
             created_at=now,
             started_at=now,
         )
-        session, _ = store.create(team.name, SESSION, member.agent_id, draft.kept_by(os.getpid()))
+        session, _ = store.create(team.name, SESSION, member.agent_id, draft.kept_by(os.getpid(), store.host))
     except BaseException:
         if sessions.find(store, team.name, member.agent_id) is None:
             membership.leave(store, team.name, Caller(member.agent_id, token=token))
@@ -230,6 +230,10 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         clean = harness.environment(profile, environ, _identity(store, team, session))
         clean["PATH"] = _path(clean.get("PATH", os.defpath))
         sessions.hand_on(store, team, session, processes.start_detached(words, clean, log, "/"))
+        if store.host:
+            from teams_cli import wakers
+
+            wakers.start(store, team, clean)
     except (OSError, InvalidValue) as error:
         sessions.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
 
@@ -267,10 +271,15 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> list[str]:
-    """Resume those of the recipients of a stored message that are idle; their names."""
+    """Resume those of the recipients of a stored message that are idle; their names.
+
+    Those of another machine are left to the waker there.
+    """
     woken = []
     for agent in recipients:
         session = sessions.current(store, team.name, agent) if team.member(agent) else None
+        if session and session.host not in ("", store.host):
+            continue
         if session and session.ended and sessions.waiting_numbers(store, team.name, session):
             opened = resumes.reopen(store, team.name, agent, sender, for_output)
             if opened:

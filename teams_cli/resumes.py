@@ -38,7 +38,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session.having(state="paused", failure=reason)
-        return _started_anew(session, teams.now(store))
+        return _started_anew(session, teams.now(store), store.host)
 
     try:
         before, after = update(store, team, SESSION, agent, change)
@@ -50,8 +50,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
     return after if after.state == "starting" and before is not after else None
 
 
-def _started_anew(session: Session, now: str) -> Session:
-    generation = session.kept_by(os.getpid()).having(state="starting", generation=session.generation + 1)
+def _started_anew(session: Session, now: str, host: str) -> Session:
+    generation = session.kept_by(os.getpid(), host).having(state="starting", generation=session.generation + 1)
     return generation.having(started_at=now, outcome=None, outcome_before=session.outcome, stop_asked=None)
 
 

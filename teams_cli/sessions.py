@@ -89,10 +89,15 @@ class Session(Record):
         """What the processes of its clients carry in their environment; those of the next generation another."""
         return f"{self.run}.{self.agent}.{self.generation}"
 
-    def kept_by(self, pid: int) -> Session:
-        """The session in the hands of that process."""
+    def kept_by(self, pid: int, host: str = "") -> Session:
+        """The session in the hands of that process, on the machine called so."""
         started = agents.process_started(pid) or None
-        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=agents.process_place())
+        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=agents.process_place(host))
+
+    @property
+    def host(self) -> str:
+        """The machine where its keeper runs, and its client's own session is; empty where there is only one."""
+        return agents.host_of(self.keeper_boot)
 
     @property
     def keeper_lives(self) -> bool:
@@ -135,14 +140,21 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
     return sorted((s for s in of_team(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
-def is_lost(session: Session) -> bool:
-    """Whether the session is going on by its file, and no process has it."""
-    return not session.ended and not session.keeper_lives
+def is_lost(store: Store, team: str, session: Session) -> bool:
+    """Whether the session is going on by its record, and no process has it: its keeper is gone, or its machine silent.
+
+    A keeper on another machine can't be looked at; it says every now and then that its agent is alive.
+    """
+    if session.ended or not session.keeper_lives or not store.host or session.keeper_pid is None:
+        return not session.ended and not session.keeper_lives
+    if agents.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
+        return False
+    return agents.is_silent(store, teams.load(store, team), session.agent, session.started_at)
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
     """The session, settled if it is lost. On a disk that can't be written it stays until somebody can."""
-    if not is_lost(session):
+    if not is_lost(store, team, session):
         return session
     try:
         return settle_lost(store, team, session.agent)
@@ -153,8 +165,10 @@ def _settled(store: Store, team: str, session: Session) -> Session:
 def settle_lost(store: Store, team: str, agent: str) -> Session:
     """End a session whose keeper is gone: end what the client left, and tell the caller, once."""
     session, _ = store.get(team, SESSION, agent)
-    if not is_lost(session):
+    if not is_lost(store, team, session):
         return session
+    if session.keeper_lives:
+        return finish(store, team, session, "lost", f"nothing was heard of its machine, {session.host}")
     processes.end_marked(session.mark, (("KILL", 2.0),))
     said = logs.end_of_turn(store, team, agent, session.turns, _LOG_END)
     return finish(store, team, session, "lost", f"its keeper was killed{': ' + said if said else ''}")
@@ -237,7 +251,7 @@ def take(store: Store, team: str, agent: str) -> Session:
     def change(session: Session) -> Session:
         if session.state != "starting":
             raise Conflict(f"the session of {agent} is {session.state}", "It has a keeper already.")
-        return session.kept_by(os.getpid()).having(state="running")
+        return session.kept_by(os.getpid(), store.host).having(state="running")
 
     return update(store, team, SESSION, agent, change)[1]
 
@@ -248,7 +262,7 @@ def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
     def change(found: Session) -> Session:
         if found.state != "starting" or found.generation != session.generation:
             return found
-        return found.kept_by(pid)
+        return found.kept_by(pid, store.host)
 
     update(store, team, SESSION, session.agent, change)
 
@@ -288,6 +302,8 @@ def describe(session: Session, row: dict[str, Any]) -> None:
         row["state"] = "stopped"
     elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
         row["state"] = "idle" if session.ended else "active"
+    if session.host:
+        row["host"] = session.host
     row["session"] = {
         key: value
         for key, value in session.to_json().items()

@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from teams_cli import membership, tasks
 from teams_cli.caller import Caller
-from teams_cli.store.files import FileStore
+from teams_cli.store import opening
+from teams_cli.store.files import FILES
 from teams_cli.tasks import Task
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
 
 TIMEOUT = 120
 COMMAND = [sys.executable, "-m", "teams_cli"]
@@ -104,9 +108,9 @@ class Cli:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([*COMMAND, *words], env=self.environ(agent, team), **pipes)
 
-    def store(self) -> FileStore:
-        """The store that the commands work on."""
-        return FileStore(str(self.root))
+    def store(self) -> Store:
+        """The store that the commands work on: files, unless the environment of the test names another."""
+        return opening.open_store(str(self.root), os.environ.get("TEAMS_STORE") or FILES)
 
 
 def tree(top: Path) -> dict[str, bytes | str] | None:

@@ -97,6 +97,31 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
 
 
 @pytest.fixture
+def on_postgres(no_real_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty store in PostgreSQL, on which `Cli` works; the processes that it led to are ended with the test."""
+    address = new_address()
+    monkeypatch.setenv("TEAMS_STORE", address)
+    yield address
+    postgres.end_users_of(address)
+
+
+@pytest.fixture(params=["files", "postgres"])
+def each_engine(request: pytest.FixtureRequest) -> str:
+    """Every engine that processes can share, in turn."""
+    if request.param == "postgres":
+        request.getfixturevalue("on_postgres")
+    return str(request.param)
+
+
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
+def each_engine_in_time(request: pytest.FixtureRequest) -> str:
+    """As `each_engine`, for tests that take longer: PostgreSQL is tried with the slow ones."""
+    if request.param == "postgres":
+        request.getfixturevalue("on_postgres")
+    return str(request.param)
+
+
+@pytest.fixture
 def file_store(tmp_path: Path, clock: FakeClock) -> FileStore:
     return FileStore(str(tmp_path / "root"), clock, lock_timeout=2.0)
 

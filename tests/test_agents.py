@@ -37,7 +37,10 @@ from tests.agents import (
 )
 from tests.cli import ALPHA, COMMAND, TIMEOUT, Cli
 
-pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc")
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
 BUSY = "touch $D/ready; until test -e $D/go; do sleep 0.02; done; "
 
 
@@ -550,7 +553,7 @@ def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> N
             assert mark.startswith(f"{ALPHA}-") and f".{name}." in mark
             again = {"TEAMS_RESUME": "1", "TEAMS_MESSAGES_FILE": ours.get("TEAMS_MESSAGES_FILE")} if turn else {}
             assert ours == {
-                "TEAMS_HOME": str(cli.root),
+                **cli.store().variables,
                 "TEAMS_TEAM": ALPHA,
                 "TEAMS_AGENT_ID": name,
                 "TEAMS_AGENT_NAME": name,

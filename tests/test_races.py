@@ -16,15 +16,17 @@ from teams_cli.caller import Caller
 from teams_cli.messages import MESSAGE
 from tests.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 WORKER = """
-import sys
+import os, sys
 from teams_cli import claims, membership, messages, tasks
 from teams_cli.caller import Caller
 from teams_cli.errors import Busy, NotFound
-from teams_cli.store.files import FileStore
+from teams_cli.store.opening import from_environment
 
 root, name, what, times = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-store, caller = FileStore(root, lock_timeout=60), Caller(name)
+store, caller = from_environment(os.environ), Caller(name)
 sys.stdin.readline()  # until all are there
 """
 SEND = "for n in range(times): print(messages.send(store, 'alpha', caller, 'bob', f'{name}-{n}').number)"
@@ -56,6 +58,7 @@ def workers(cli: Cli, jobs: dict[str, tuple[str, int]]) -> dict[str, list[str]]:
     running = {
         name: subprocess.Popen(
             [sys.executable, "-c", WORKER + code, str(cli.root), name, "", str(times)],
+            env=cli.environ(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -21,6 +21,8 @@ HARNESS = {
     "interrupt": [["INT", 1], ["KILL", 1]],
 }
 
+pytestmark = pytest.mark.usefixtures("each_engine_in_time")
+
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:

@@ -31,7 +31,7 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
     team, team_source = look_up("team", values.pop("team", None), environ)
     settings = config.load(os.path.abspath(root))
     address, store_source = store_address(said_store, environ, settings.store)
-    store = opening.open_store(root, address or FILES)
+    store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""))
     caller = None
     if agent:
         caller = Caller(

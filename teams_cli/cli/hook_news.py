@@ -31,7 +31,7 @@ def tell(
 ) -> None:
     """Answer the hook on standard output. Agents that are no members are told nothing."""
     event = json.loads(given) if given.strip() else {}
-    store = opening.open_store(root, address or FILES, _PATIENCE)
+    store = opening.open_store(root, address or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
     caller = Caller(agent, token=identity.look_up("token", None, environ)[0], config=config.load(store.root))
     try:
         roles.require(store, team, caller, "read-messages")

@@ -74,7 +74,7 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
         report=order.report or os.path.join(store.root, "runs", team, "report.md"),
         started_at=teams.now(store),
     )
-    run = store.create(team, RUN, None, draft.led_by_us())[0]
+    run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
     return Leader(store, team, run, caller, surroundings, progress).lead()
 
 

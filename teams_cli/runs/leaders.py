@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _LEAVE_TAKING = 5.0
+_SEEN_EVERY = 10.0
 
 
 class Ended:
@@ -139,6 +140,8 @@ class Leader:
     def _look(self) -> bool:
         """Look at how far it is; whether it is over."""
         self._note_fallen()
+        if self.store.host and not self.caller.is_human:  # other machines see by this that the run is led
+            agents.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
         found = self._tasks()
         living = self.crew.living()
         self.progress.update(found, living)

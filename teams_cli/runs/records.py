@@ -55,19 +55,27 @@ class Run(Record):
         """What the processes of that agent are found by."""
         return f"{self.mark}.{agent}"
 
-    def led(self) -> bool:
-        """Whether the process that leads it still runs."""
-        started = agents.process_started(self.pid or 0)
-        return self.status == RUNNING and self.pid_boot == boot_id() and started != "" and started == self.pid_started
-
-    def led_by_us(self) -> Run:
-        """The run with this process as the one that leads it."""
+    def led_by_us(self, host: str = "") -> Run:
+        """The run with this process, on the machine called so, as the one that leads it."""
         pid = os.getpid()
-        started = agents.process_started(pid)
-        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=boot_id())
+        started, place = agents.process_started(pid), agents.process_place(host) if host else boot_id()
+        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
 
 
 RUN: Kind[Run] = Kind("run", Run, numbered=True)
+
+
+def is_led(store: Store, team: str, run: Run) -> bool:
+    """Whether the process that leads it still runs; of one on another machine, whether it was heard of lately."""
+    if run.status != RUNNING or run.pid is None:
+        return False
+    if not agents.host_of(run.pid_boot):
+        started = agents.process_started(run.pid)
+        return run.pid_boot == boot_id() and started != "" and started == run.pid_started
+    ended = agents.has_ended(run.pid, run.pid_started, run.pid_boot)
+    if ended is None:
+        return not agents.is_silent(store, teams.load(store, team), run.leader, run.started_at)
+    return not ended
 
 
 def of_team(store: Store, team: str) -> Run:
@@ -87,7 +95,12 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
     found = []
     for team in store.teams():
         runs = [run for run, _ in store.scan(team, RUN, [])]
-        if runs and runs[-1].status != COMPLETED and not runs[-1].led() and workflow in ("", runs[-1].workflow):
+        if (
+            runs
+            and runs[-1].status != COMPLETED
+            and not is_led(store, team, runs[-1])
+            and workflow in ("", runs[-1].workflow)
+        ):
             found.append(team)
     return found
 
@@ -100,9 +113,9 @@ def take(store: Store, team: str, run: Run) -> Run:
     """
 
     def change(run: Run) -> Run:
-        if run.led() and run.pid != os.getpid():
+        if is_led(store, team, run) and run.pid != os.getpid():
             raise WrongState(f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it.")
-        return run.led_by_us()
+        return run.led_by_us(store.host)
 
     return update(store, team, RUN, run.id, change)[1]
 

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
         variables: dict[str, str]
         """The environment by which another process of this machine finds the same store and root."""
 
-        shared: bool
-        """Whether processes of other machines may use the store too."""
+        host: str
+        """What this machine is called where others use the store too; empty where none can."""
 
         def teams(self) -> list[str]:
             """The names of all teams, sorted; empty when there is none."""

@@ -46,7 +46,7 @@ _PLURALS = {"inbox": "inboxes"}
 class FileStore:
     """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn."""
 
-    shared = False
+    host = ""
 
     def __init__(self, root: str, clock: Clock | None = None, lock_timeout: float = 10.0) -> None:
         self.place = self.root = os.path.abspath(root)

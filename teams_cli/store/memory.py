@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class MemoryStore:
     """Records in the memory of this process, safe for its threads."""
 
-    shared = False
+    host = ""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.place = self.root = "memory"

@@ -16,8 +16,10 @@ PATIENT = 24 * 3600.0
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-def open_store(root: str, address: str = FILES, patience: float = 10.0) -> Store:
+def open_store(root: str, address: str = FILES, patience: float = 10.0, host: str = "") -> Store:
     """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
+
+    The machine is called *host*, or as it calls itself.
 
     Raises:
         InvalidValue: There is no such kind of store.
@@ -32,12 +34,14 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0) -> Store
         raise StorageFailed(
             "a store in PostgreSQL needs its client", "Install it: pip install 'teams-cli[postgres]'"
         ) from None
-    return PostgresStore(address, root, patience=patience)
+    return PostgresStore(address, root, host=host, patience=patience)
 
 
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
     """The store that whoever started this process has, by the variables that it was given."""
-    return open_store(environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience)
+    return open_store(
+        environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience, environ.get("TEAMS_HOST", "")
+    )
 
 
 def check_address(address: str) -> str:

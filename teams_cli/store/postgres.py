@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from datetime import UTC, datetime
 from hashlib import md5
 
 from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
-from teams_cli.store import schema
+from teams_cli.store import disk, root_directory, schema
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.message_log import check_addressees
 from teams_cli.store.postgres_connections import Server, Taken
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _ASK_AGAIN = 30.0
+_TIME = "extract(epoch FROM clock_timestamp())::float8"
 _MADE = "WITH made AS ({sql}) INSERT INTO changes (id, team) SELECT %s, %s FROM made RETURNING xmin::text, {told}"
 _TOLD = "pg_notify(%s, '')"
 _CREATE = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
@@ -50,23 +50,24 @@ _NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) 
 
 
 class PostgresStore:
-    """Records in the database at *address*; *root* is for what belongs to this machine.
+    """Records in the database at *address*; *root* is for what belongs to this machine, which is called *host*.
 
     A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server.
     """
-
-    shared = True
 
     def __init__(
         self,
         address: str,
         root: str,
         clock: Clock | None = None,
+        host: str = "",
         patience: float = 10.0,
         lock_timeout: float = 10.0,
     ) -> None:
         self.root = os.path.abspath(root)
-        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address}
+        self.host = _host(host or os.uname().nodename)
+        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
+        root_directory.check_owner(self.root)
         self.server = Server(address, patience, lock_timeout)
         self.place = self.server.name
         self.clock = clock or ServerClock(self.server)
@@ -237,6 +238,7 @@ class PostgresStore:
     def _prepared(self) -> Server:
         """The server, with tables as this version needs them."""
         if not self._made:
+            disk.make_directories(f"{self.root}/tmp", self.root)
             schema.prepare(self.server)
             self._made = True
         return self.server
@@ -273,12 +275,18 @@ class ServerClock:
         return self._epoch, seconds + self._ahead
 
     def _ask(self) -> None:
-        sql = "SELECT (SELECT store FROM format), extract(epoch FROM clock_timestamp())::float8"
         before = self._local.steady()[1]
-        found = self._server.look(sql)
+        found = self._server.look(f"SELECT {_TIME}, store FROM format") or self._server.look(f"SELECT {_TIME}, ''")
         after = self._local.steady()[1]
-        self._epoch, seconds = found[0] if found else ("", time.time())
-        self._asked, self._ahead = after, seconds - (before + after) / 2
+        seconds, self._epoch = found[0]
+        self._ahead = seconds - (before + after) / 2
+        if self._epoch:  # there are tables by now
+            self._asked = after
+
+
+def _host(name: str) -> str:
+    """The name without what would not fit into a record."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
 
 
 def _label(kind: Kind[R], record: R) -> str | None:
