@@ -24,7 +24,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     assert caller is not None
     name = caller.name
     if not force:
-        _refuse_busy(store, team)
+        refuse_busy(store, team)
 
     def change(team: Team) -> Team:
         return team if team.state == "closed" else team.having(state="closed", closed_at=teams.now(store))
@@ -35,7 +35,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     return team
 
 
-def _refuse_busy(store: Store, team: Team) -> None:
+def refuse_busy(store: Store, team: Team) -> None:
+    """Raises Conflict: A task is in progress or an agent runs."""
     leases.release_all(store, team)
     busy = [f"{task.id} ({task.owner})" for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS)]
     if busy:

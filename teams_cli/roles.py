@@ -42,6 +42,7 @@ _LEAD = {"spawn-team", "broadcast-message", "create-task", "update-task", "relea
     "pause-agent",
     "resume-agent",
     "close-team",
+    "copy-team",
     "restore-team",
     "hand-over",
     "define-role",
@@ -56,7 +57,7 @@ MAY: dict[str, frozenset[str]] = {
 """The operations of each role; whose task or plan one may change, the operation itself asks `is_any`."""
 
 OPERATIONS = frozenset().union(*MAY.values())
-_OF_A_CLOSED_TEAM = frozenset({"restore-team", "read-messages"})
+_OF_A_CLOSED_TEAM = frozenset({"restore-team", "read-messages", "copy-team"})
 _STRENGTH = ("allow", "ask", "deny")
 
 

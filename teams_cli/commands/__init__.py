@@ -20,6 +20,7 @@ GROUPS: dict[str, dict[str, str]] = {
             "hand-over",
             "close-team",
             "restore-team",
+            "copy-team",
             "define-role",
         ],
         "teams",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli import closing, membership, role_definitions, tasks, teams
+from teams_cli import closing, copying, membership, role_definitions, tasks, teams
 from teams_cli.commands.call import public
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
+from teams_cli.store import opening
 from teams_cli.teams import MEMBER
 
 TYPE_CHECKING = False
@@ -102,6 +103,13 @@ def _restore(call: Call, team_name: str | None) -> Any:
     return public(closing.restore(call.store, call.team, call.caller))
 
 
+def _copy(call: Call, name: str | None, to: str) -> Any:
+    call.said_team = name or call.team
+    target = opening.open_target(call.store.root, to, call.store.host)
+    counts = copying.copy(call.store, target, call.team, call.caller)
+    return {"team": call.team, "from": call.store.place, "to": target.place, "copied": counts}
+
+
 def _define(
     call: Call,
     name: str,
@@ -171,6 +179,14 @@ COMMANDS = table(
         _restore,
         argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
+    ),
+    Command(
+        "copy-team",
+        _copy,
+        argument("NAME", "Which team, instead of --team.", name="name", required=False),
+        option("--to", "postgresql://…, `files` for the root, or another directory.", metavar="STORE", required=True),
+        doc=copying.copy,
+        changes=False,
     ),
     Command(
         "define-role",

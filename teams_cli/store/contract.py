@@ -139,6 +139,24 @@ if TYPE_CHECKING:
         def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
             """The noted changes from position *after* on, each with the position behind it."""
 
+        def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+            """All records of a kind as they are kept, to the byte, by number or name, each with its key.
+
+            That of a message is `<number>.<recipient>.<uid>`, with `@` in the place of several recipients.
+
+            Raises:
+                DamagedRecord: One has the wrong shape, so that another store could not keep it.
+            """
+
+        def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+            """Keep what `pack` gave: in the place of a record of that key; of a message, unless it is there.
+
+            For a team that nobody works in. Numbers go on behind the highest that was put.
+
+            Raises:
+                DamagedRecord: It has the wrong shape.
+            """
+
         def watch(self, team: str) -> Watch:
             """Look out for changes in the team."""
 

@@ -217,6 +217,32 @@ class FileStore:
     def last(self, team: str, kind: Kind[R]) -> int:
         return self._log(team).last()
 
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        if kind.name == "message":
+            yield from self._log(team).pack(kind)
+            return
+        problems: list[TeamsError] = []
+        directory = self._directory(team, kind)
+        for key in [team] if kind.name == "team" else self._keys(directory, kind, problems):
+            path = self._path(team, kind, key)
+            data = disk.read_file(path)
+            decode(data, kind, key, path)
+            yield key, data
+        for problem in problems:
+            raise problem
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        self._prepare()
+        if kind.name == "message":
+            self._log(team).put(kind, key, data)
+            return
+        path = self._path(team, kind, key)
+        record, directory = decode(data, kind, key, path), os.path.dirname(path)
+        disk.make_directories(directory, self.place)
+        with self._lock(directory):
+            self._mark(directory, kind, key, record)
+            disk.commit(disk.write_temp(self._temp, data), path)
+
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.journal import note
 

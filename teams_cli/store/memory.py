@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from threading import Condition, RLock
 
 from teams_cli.clock import SystemClock
@@ -103,7 +104,7 @@ class MemoryStore:
                 if uid is not None and used == uid:
                     return _decode(kind, data), False
             record = kind.numbering(record, len(log) + 1)
-            log.append((uid or "", encode(record)))
+            log.append((uid or os.urandom(8).hex(), encode(record)))
             self._changes += 1
             self._changed.notify_all()
         return record, True
@@ -125,6 +126,22 @@ class MemoryStore:
     def last(self, team: str, kind: Kind[R]) -> int:
         with self._lock:
             return len(self._logs.get(team, []))
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        if kind.name == "message":
+            for number, (uid, data) in enumerate(self._logs.get(team, []), start=1):
+                message = json.loads(data)
+                yield f"{number}.{'@' if message.get('recipients') else message['to']}.{uid}", data
+            return
+        for record, _ in self.scan(team, kind, []):
+            yield getattr(record, kind.key), encode(record)
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        with self._lock:
+            if kind.name != "message":
+                self._put(self._of(team, kind), key, _decode(kind, data))
+            elif int(key.partition(".")[0]) > len(log := self._logs.setdefault(team, [])):
+                log.append((key.split(".")[2], data))
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         with self._lock:

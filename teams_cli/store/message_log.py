@@ -12,7 +12,7 @@ from teams_cli.store.locks import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import TypeVar
 
     from teams_cli.records import Record
@@ -77,6 +77,25 @@ class MessageLog:
                         if limit and len(found) == limit:
                             return found
         return found
+
+    def pack(self, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        """See the contract."""
+        for segment in self._segments():
+            for _, name in self._names(segment, None):
+                path = f"{self.directory}/{segment}/{name}"
+                self._decode(kind, path)
+                yield name.removesuffix(".json"), disk.read_file(path)
+
+    def put(self, kind: Kind[R], key: str, data: bytes) -> None:
+        """See the contract."""
+        number = _number(f"{key}.json")
+        if not number:
+            raise DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
+        decode(data, kind, f"{kind.prefix}-{number}", key)
+        disk.make_directories(f"{self.directory}/{number // _SEGMENT}", self.root)
+        path = f"{self.directory}/{number // _SEGMENT}/{key}.json"
+        if not os.path.lexists(path):
+            disk.commit(disk.write_temp(f"{self.root}/tmp", data), path)
 
     def _take(self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[TeamsError]) -> None:
         try:

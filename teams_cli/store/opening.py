@@ -37,6 +37,13 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0, host: st
     return PostgresStore(address, root, host=host, patience=patience)
 
 
+def open_target(root: str, word: str, host: str = "") -> Store:
+    """The store that *word* means to someone who copies: an address, or a directory for the files of another root."""
+    if word != FILES and "://" not in word:
+        return FileStore(word)
+    return open_store(root, word, host=host)
+
+
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
     """The store that whoever started this process has, by the variables that it was given."""
     return open_store(

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from hashlib import md5
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, TeamsError
+from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed, TeamsError
 from teams_cli.names import is_name
-from teams_cli.store import disk, root_directory, schema
-from teams_cli.store.documents import decode, encode
+from teams_cli.store import disk, documents, postgres_copies, root_directory, schema
+from teams_cli.store.documents import encode
 from teams_cli.store.message_log import check_addressees
 from teams_cli.store.postgres_connections import Server, Taken
 from teams_cli.store.postgres_watches import watch
@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 
 _ASK_AGAIN = 30.0
 _TIME = "extract(epoch FROM clock_timestamp())::float8"
-_MADE = "WITH made AS ({sql}) INSERT INTO changes (id, team) SELECT %s, %s FROM made RETURNING xmin::text, {told}"
+_MADE = """WITH {before}made AS ({sql})
+    INSERT INTO changes (id, team) SELECT %s, %s FROM made RETURNING xmin::text, {told}"""
 _TOLD = "pg_notify(%s, '')"
-_CREATE = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
-    ON CONFLICT DO NOTHING RETURNING 1"""
+_INSERT = "INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)"
+_CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
+_CREATE_NEXT = f"{_INSERT} RETURNING 1"
 _REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
     WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
 _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
@@ -74,21 +76,24 @@ class PostgresStore:
         self._made = False
 
     def teams(self) -> list[str]:
-        return sorted(name for (name,) in self._look("SELECT team FROM records WHERE kind = 'team'"))
+        return sorted(name for (name,) in self.look("SELECT team FROM records WHERE kind = 'team'"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         body = encode(record)
         if key is None:
             return self._numbered(team, kind, record, None)
         values = [_checked(team), kind.name, _checked(key), _label(kind, record), body.decode()]
-        revision = self._change(team, _CREATE, values)
+        revision = self.change(team, _CREATE, values)
         if revision is None:
             raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
         return record, revision
 
-    def _change(self, team: str, sql: str, values: Sequence[object]) -> str | None:
-        """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing."""
-        statement = _MADE.format(sql=sql, told=_TOLD)
+    def change(self, team: str, sql: str, values: Sequence[object], before: str = "") -> str | None:
+        """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing.
+
+        *before* is what is to be done with it, as a `name AS (…), ` of its WITH.
+        """
+        statement = _MADE.format(before=before, sql=sql, told=_TOLD)
 
         def job(connection: Connection, mark: str, sending: Callable[[str], None]) -> str | None:
             sending(mark)
@@ -98,13 +103,13 @@ class PostgresStore:
         revision = self._prepared().do_once(job)
         if revision is None or revision.isdigit():
             return revision
-        return str(self._look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
+        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
 
     def _numbered(
         self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
     ) -> tuple[R, str]:
         """Create a record or append a message under the next number of its kind."""
-        sql = _MADE.format(sql=_CREATE if message is None else _APPEND, told=_TOLD)
+        sql = _MADE.format(before="", sql=_CREATE_NEXT if message is None else _APPEND, told=_TOLD)
 
         def job(connection: Connection, mark: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
             bump = f"{_COUNT}, pg_current_xact_id()::xid::text"
@@ -118,38 +123,43 @@ class PostgresStore:
             connection.commit(sql, [*values, mark, team, self.channel(team)])
             return numbered, revision
 
-        return self._prepared().do_once(job)
+        try:
+            return self._prepared().do_once(job)
+        except Taken:
+            if message is not None:
+                raise
+            raise StorageFailed(f"the next number of {kind.name} is taken", "Look at the table counters.") from None
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
         if kind.name == "message":
             sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"
-            found = self._look(sql, [_checked(team), kind.number_in(key)])
+            found = self.look(sql, [_checked(team), kind.number_in(key)])
         else:
             sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
-            found = self._look(sql, [_checked(team), kind.name, _checked(key)])
+            found = self.look(sql, [_checked(team), kind.name, _checked(key)])
         if not found:
             raise NotFound(f"there is no {kind.name} {key}")
-        return self._decode(team, kind, key, found[0][0]), found[0][1]
+        return self.decode(team, kind, key, found[0][0]), found[0][1]
 
     def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, str]]:
         sql = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s"
-        found = self._look(sql, [_checked(team), kind.name])
+        found = self.look(sql, [_checked(team), kind.name])
         for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
             try:
-                yield self._decode(team, kind, key, body), revision
+                yield self.decode(team, kind, key, body), revision
             except TeamsError as problem:
                 problems.append(problem)
 
     def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
         sql = "SELECT key FROM records WHERE team = %s AND kind = %s AND label = %s ORDER BY length(key), key"
-        return [key for (key,) in self._look(sql, [_checked(team), kind.name, label])]
+        return [key for (key,) in self.look(sql, [_checked(team), kind.name, label])]
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str) -> str:
         body = encode(record).decode()
         where = [_checked(team), kind.name, _checked(key)]
-        made = self._change(team, _REPLACE, [_label(kind, record), body, *where, revision])
+        made = self.change(team, _REPLACE, [_label(kind, record), body, *where, revision])
         if made is None:
-            if not self._look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
+            if not self.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
                 raise NotFound(f"there is no {kind.name} {key}")
             raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
         return made
@@ -163,7 +173,7 @@ class PostgresStore:
         earlier = self._with_uid(team, kind, uid) if uid is not None else None
         if earlier is None:
             try:
-                return self._numbered(team, kind, record, (to, uid or f"~{os.urandom(12).hex()}"))[0], True
+                return self._numbered(team, kind, record, (to, uid or os.urandom(8).hex()))[0], True
             except Taken:
                 earlier = self._with_uid(team, kind, str(uid))
         if earlier is None:
@@ -171,8 +181,8 @@ class PostgresStore:
         return earlier, False
 
     def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
-        found = self._look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
-        return self._decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
+        found = self.look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
+        return self.decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
@@ -188,16 +198,22 @@ class PostgresStore:
         self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[TeamsError]
     ) -> list[R]:
         found = []
-        for number, body in self._look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values):
+        for number, body in self.look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values):
             try:
-                found.append(self._decode(team, kind, f"{kind.prefix}-{number}", body))
+                found.append(self.decode(team, kind, f"{kind.prefix}-{number}", body))
             except TeamsError as problem:
                 problems.append(problem)
         return found
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        found = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
+        found = self.look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
         return int(found[0][0]) if found else 0
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        return postgres_copies.pack(self, _checked(team), kind)
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        postgres_copies.put(self, _checked(team), kind, key, data)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         """The change that it tells of is made already, so a server that refuses is no reason to fail."""
@@ -211,7 +227,7 @@ class PostgresStore:
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         sql = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s ORDER BY position"
-        for position, entry in self._look(sql, [_checked(team), after]):
+        for position, entry in self.look(sql, [_checked(team), after]):
             yield position, json.loads(entry)
 
     def watch(self, team: str) -> Watch:
@@ -243,13 +259,13 @@ class PostgresStore:
             self._made = True
         return self.server
 
-    def _look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         if not self._made:
             self._made = schema.check(self.server) == schema.VERSION
         return self.server.look(sql, values)
 
-    def _decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
-        return decode(body.encode(), kind, key, f"{self.place}: {team}/{kind.name}/{key}")
+    def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
+        return documents.decode(body.encode(), kind, key, f"{self.place}: {team}/{kind.name}/{key}")
 
 
 class ServerClock:

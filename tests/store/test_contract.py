@@ -378,6 +378,46 @@ class TestRead:
         assert store.last("nobody", MESSAGE) == 0
 
 
+class TestPack:
+    """What `pack` gives, `put` into an empty team makes the same, numbers included."""
+
+    KINDS = (TASK, INBOX, MESSAGE, TEAM)
+
+    def test_what_is_put_reads_the_same(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
+        for n in range(1, 13):
+            store.create("alpha", TASK, None, Task(title=f"t{n}", status="pending" if n % 2 else "completed"))
+            send(store, "bob", f"m{n}", uid=f"u{n}")
+        broadcast(store, ["bob", "cid"], "to both")
+        packed = [(kind, key, data) for kind in self.KINDS for key, data in store.pack("alpha", kind)]
+        for kind, key, data in packed:
+            if kind is not TEAM:
+                store.put("beta", kind, key, data)
+        assert titles(store, "beta") == titles(store)
+        assert texts(store, "cid", team="beta") == ["to both"]
+        assert store.labelled("beta", TASK, "pending") == store.labelled("alpha", TASK, "pending")
+        assert [item for kind in self.KINDS[:3] for item in store.pack("beta", kind)] == [
+            (key, data) for kind, key, data in packed if kind is not TEAM
+        ]
+        assert store.create("beta", TASK, None, Task(title="next"))[0].id == "task-13"
+        assert send(store, "bob", "next", team="beta").number == 14
+        assert send(store, "bob", "again", uid="u3", team="beta").number == 3
+
+    def test_putting_again_changes_a_record_and_adds_no_message(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
+        send(store, "bob", "hello", uid="u")
+        ((_, data),) = store.pack("alpha", INBOX)
+        ((key, message),) = store.pack("alpha", MESSAGE)
+        update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=7))
+        store.put("alpha", INBOX, "bob", data)
+        store.put("alpha", MESSAGE, key, message)
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 2
+        assert texts(store, "bob") == ["hello"]
+
+    def test_nothing_of_a_missing_team(self, store):
+        assert [list(store.pack("nobody", kind)) for kind in self.KINDS[:3]] == [[], [], []]
+
+
 class TestHistory:
     def test_entries_come_back_in_order(self, store):
         for n in range(5):

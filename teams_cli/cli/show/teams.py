@@ -72,6 +72,14 @@ def _role(role: dict[str, Any]) -> Parts:
     return [f"{role['name']}: extends {role['extends']}"]
 
 
+def _copied(done: dict[str, Any]) -> Parts:
+    counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
+    return present(
+        f"{done['team']}: copied to {done['to']} ({counts})",
+        f"closed here; go on there: teams brief --team {done['team']} --store …",
+    )
+
+
 SHOW = {
     "spawn-team": _created,
     "discover-teams": _teams,
@@ -81,5 +89,6 @@ SHOW = {
     "hand-over": lambda team: [f"{team['leader']} leads team {team['name']}"],
     "close-team": lambda team: [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again"],
     "restore-team": lambda team: [f"{team['name']}: open"],
+    "copy-team": _copied,
     "define-role": _role,
 }
