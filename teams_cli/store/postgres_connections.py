@@ -73,7 +73,7 @@ class Connection:
         """
         try:
             with self.link.cursor() as cursor:
-                cursor.execute(begin + sql, values)
+                cursor.execute(begin + sql, values or None)
                 return list(cursor.fetchall()) if cursor.description else []
         except psycopg2.Error as error:
             raise self._meaning(error) from None
