@@ -49,13 +49,14 @@ class ListeningWatch:
         if self._connection is None:
             self._connection = _listen(self._server, self._channel)[0]
             return True
-        link = self._connection.link
-        if not link.notifies:
-            select.select([link], [], [], max(timeout, 0))
-        return self._take(link)
+        link, give_up = self._connection.link, time.monotonic() + timeout
+        while not self._heard(link):
+            if not select.select([link], [], [], max(give_up - time.monotonic(), 0))[0]:
+                return False
+        return True
 
-    def _take(self, link: Any) -> bool:
-        """Whether notifications have come; none is left."""
+    def _heard(self, link: Any) -> bool:
+        """Whether notifications have come, or can't come any more; none is left."""
         try:
             link.poll()
         except Exception:

@@ -16,8 +16,9 @@ import time
 import pytest
 
 from teams_cli.errors import AlreadyExists
+from teams_cli.store import opening
 from teams_cli.store.contract import update
-from teams_cli.store.files import FileStore
+from tests.conftest import new_address
 from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Message, Task, make_team, send
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")
@@ -52,43 +53,51 @@ def together():
     """Run a job in all processes at once; what each returned."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(PROCESSES, begin, [context.Barrier(PROCESSES)]) as pool:
-        yield lambda job, root, *more: pool.starmap(
-            job, [(str(root), number, *more) for number in range(PROCESSES)], chunksize=1
+        yield lambda job, place, *more: pool.starmap(
+            job, [(place, number, *more) for number in range(PROCESSES)], chunksize=1
         )
         pool.close()
         pool.join()
 
 
+@pytest.fixture(params=["files", "postgres"])
+def place(request, tmp_path):
+    """The root and the address of an empty store, of every engine that processes can share."""
+    return str(tmp_path / "root"), new_address() if request.param == "postgres" else "files"
+
+
 @pytest.fixture
-def root(file_store):
-    make_team(file_store)
-    return file_store.place
+def store(place):
+    made = opening.open_store(*place)
+    make_team(made)
+    yield made
+    made.close()
 
 
-def opened(root):
-    store = FileStore(root, lock_timeout=30)
+def opened(place):
+    store = opening.open_store(*place, patience=60)
     _together.wait(60)
     return store
 
 
-def count_up(root, number, times):
-    store = opened(root)
+def count_up(place, number, times):
+    store = opened(place)
     for _ in range(times):
         update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1), patience=30)
 
 
-def test_no_update_is_lost(together, root, file_store):
-    file_store.create("alpha", TASK, None, Task(title="t"))
-    together(count_up, root, 20)
-    assert file_store.get("alpha", TASK, "task-1")[0].count == PROCESSES * 20
+def test_no_update_is_lost(together, place, store):
+    store.create("alpha", TASK, None, Task(title="t"))
+    together(count_up, place, 20)
+    assert store.get("alpha", TASK, "task-1")[0].count == PROCESSES * 20
 
 
-def count_or_watch(root, number, times):
+def count_or_watch(place, number, times):
     """Half of the processes change a record, half read it; what the readers saw, in order."""
     if number % 2:
-        count_up(root, number, times)
+        count_up(place, number, times)
         return []
-    store = opened(root)
+    store = opened(place)
     seen = [0]
     give_up = time.monotonic() + 30
     while seen[-1] < PROCESSES // 2 * times and time.monotonic() < give_up:
@@ -98,25 +107,25 @@ def count_or_watch(root, number, times):
     return seen
 
 
-def test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order(together, root, file_store):
-    file_store.create("alpha", TASK, None, Task(title="t", notes={"long": "x" * 20_000}))
-    for seen in together(count_or_watch, root, 15):
+def test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order(together, place, store):
+    store.create("alpha", TASK, None, Task(title="t", notes={"long": "x" * 20_000}))
+    for seen in together(count_or_watch, place, 15):
         assert seen == sorted(seen)
 
 
-def create_tasks(root, number, times):
-    store = opened(root)
+def create_tasks(place, number, times):
+    store = opened(place)
     return [store.create("alpha", TASK, None, Task(title=f"{number}/{n}"))[0].id for n in range(times)]
 
 
-def test_no_number_is_given_twice(together, root, file_store):
-    made = [key for keys in together(create_tasks, root, 15) for key in keys]
+def test_no_number_is_given_twice(together, place, store):
+    made = [key for keys in together(create_tasks, place, 15) for key in keys]
     assert sorted(made) == sorted(f"task-{n}" for n in range(1, PROCESSES * 15 + 1))
-    assert len({task.title for task, _ in file_store.scan("alpha", TASK, [])}) == PROCESSES * 15
+    assert len({task.title for task, _ in store.scan("alpha", TASK, [])}) == PROCESSES * 15
 
 
-def create_inboxes(root, number, names):
-    store = opened(root)
+def create_inboxes(place, number, names):
+    store = opened(place)
     won = []
     for name in names:
         try:
@@ -127,16 +136,16 @@ def create_inboxes(root, number, names):
     return won
 
 
-def test_of_several_that_create_one_key_one_wins(together, root, file_store):
+def test_of_several_that_create_one_key_one_wins(together, place, store):
     names = [f"agent{n}" for n in range(15)]
-    won = together(create_inboxes, root, names)
+    won = together(create_inboxes, place, names)
     assert sorted(name for mine in won for name in mine) == sorted(names)
     for number, mine in enumerate(won):
-        assert all(file_store.get("alpha", INBOX, name)[0].up_to == number for name in mine)
+        assert all(store.get("alpha", INBOX, name)[0].up_to == number for name in mine)
 
 
-def make_teams(root, number, names):
-    store = opened(root)
+def make_teams(place, number, names):
+    store = opened(place)
     won = []
     for name in names:
         try:
@@ -147,48 +156,48 @@ def make_teams(root, number, names):
     return won
 
 
-def test_of_several_that_make_one_team_in_a_new_root_one_wins(together, tmp_path):
+def test_of_several_that_make_one_team_in_a_new_root_one_wins(together, place):
     names = [f"team{n}" for n in range(8)]
-    won = together(make_teams, tmp_path / "new", names)
+    won = together(make_teams, place, names)
     assert sorted(name for mine in won for name in mine) == sorted(names)
-    assert len(FileStore(str(tmp_path / "new")).teams()) == len(names)
+    assert len(opening.open_store(*place).teams()) == len(names)
 
 
-def append_messages(root, number, times):
-    store = opened(root)
+def append_messages(place, number, times):
+    store = opened(place)
     return [send(store, f"agent{number}", f"{number}/{n}").number for n in range(times)]
 
 
-def test_no_message_is_lost_or_numbered_twice(together, root, file_store):
-    numbers = together(append_messages, root, 100)
+def test_no_message_is_lost_or_numbered_twice(together, place, store):
+    numbers = together(append_messages, place, 100)
     assert sorted(n for mine in numbers for n in mine) == list(range(1, PROCESSES * 100 + 1))
     for number, mine in enumerate(numbers):
-        read = file_store.read("alpha", MESSAGE, f"agent{number}", 0, [])
+        read = store.read("alpha", MESSAGE, f"agent{number}", 0, [])
         assert [message.number for message in read] == mine == sorted(mine)
         assert [message.message for message in read] == [f"{number}/{n}" for n in range(100)]
 
 
-def append_the_same(root, number, uids):
-    store = opened(root)
+def append_the_same(place, number, uids):
+    store = opened(place)
     draft = Message(from_="ann", to="bob", message="hello")
     return [(kept.number, new) for kept, new in (store.append("alpha", MESSAGE, ["bob"], draft, uid) for uid in uids)]
 
 
-def test_a_uid_counts_once_however_many_repeat_it(together, root, file_store):
+def test_a_uid_counts_once_however_many_repeat_it(together, place, store):
     uids = [f"order-{n}" for n in range(15)]
-    answers = together(append_the_same, root, uids)
+    answers = together(append_the_same, place, uids)
     for nth in range(len(uids)):
         assert {mine[nth][0] for mine in answers} == {nth + 1}
         assert sum(mine[nth][1] for mine in answers) == 1
-    assert file_store.last("alpha", MESSAGE) == len(uids)
+    assert store.last("alpha", MESSAGE) == len(uids)
 
 
-def read_on(root, number, times):
+def read_on(place, number, times):
     """Half of the processes send, half read on from the last message they saw."""
     if number % 2:
-        append_messages(root, number, times)
+        append_messages(place, number, times)
         return []
-    store = opened(root)
+    store = opened(place)
     seen = []
     give_up = time.monotonic() + 30
     while len(seen) < PROCESSES // 2 * times and time.monotonic() < give_up:
@@ -196,7 +205,7 @@ def read_on(root, number, times):
     return seen
 
 
-def test_a_cursor_passes_no_message(together, root):
+def test_a_cursor_passes_no_message(together, place, store):
     """Numbers are the order of commitment: none appears behind one that was seen."""
-    for seen in together(read_on, root, 25)[::2]:
+    for seen in together(read_on, place, 25)[::2]:
         assert seen == list(range(1, PROCESSES // 2 * 25 + 1))
