@@ -43,6 +43,7 @@ _LEAD = {"spawn-team", "broadcast-message", "create-task", "update-task", "relea
     "resume-agent",
     "close-team",
     "copy-team",
+    "set-up-roles",
     "restore-team",
     "hand-over",
     "define-role",

@@ -25,7 +25,7 @@ from teams_cli.store.memory import MemoryStore
 from teams_cli.task_changes import Changes
 from teams_cli.tasks import Task
 from tests.cli import ALPHA, tree
-from tests.conftest import FakeClock
+from tests.conftest import FakeClock, postgres_store
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -65,7 +65,7 @@ class TwoEngines(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="teams-machine-"))
         self.clock = FakeClock()
-        self.files = FileStore(str(self.directory / "root"), self.clock)
+        self.files: Store = FileStore(str(self.directory / "root"), self.clock)
         self.memory = MemoryStore(self.clock)
 
     def teardown(self) -> None:
@@ -237,7 +237,26 @@ class TwoEngines(RuleBasedStateMachine):
             assert task.owner is None or task.status != "pending"
 
 
+class WithPostgres(TwoEngines):
+    """The same with PostgreSQL in the place of files; no disk of ours fails there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = postgres_store(self.directory, self.clock)
+
+    def teardown(self) -> None:
+        self.files.close()
+        super().teardown()
+
+    def both(self, do: Callable[[Store], object], fault: bool = False) -> None:
+        super().both(do)
+
+
 TwoEngines.TestCase.settings = settings(
     max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestTwoEngines = TwoEngines.TestCase
+WithPostgres.TestCase.settings = settings(
+    max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestWithPostgres = WithPostgres.TestCase

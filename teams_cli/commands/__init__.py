@@ -22,6 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
             "restore-team",
             "copy-team",
             "define-role",
+            "set-up-roles",
         ],
         "teams",
     )

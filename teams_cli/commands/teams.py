@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import closing, copying, membership, role_definitions, tasks, teams
+from teams_cli import closing, copying, logins, membership, role_definitions, tasks, teams
 from teams_cli.commands.call import public
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
@@ -110,6 +110,10 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
     return {"team": call.team, "from": call.store.place, "to": target.place, "copied": counts}
 
 
+def _set_up(call: Call) -> Any:
+    return {"team": call.team, "addresses": logins.set_up(call.store, call.team, call.caller)}
+
+
 def _define(
     call: Call,
     name: str,
@@ -199,4 +203,5 @@ COMMANDS = table(
         option("--description", "What it is for.", text=True),
         doc=role_definitions.define,
     ),
+    Command("set-up-roles", _set_up, doc=logins.set_up),
 )

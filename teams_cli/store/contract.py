@@ -30,7 +30,7 @@ from teams_cli.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any, Generic, Protocol, TypeVar
 
@@ -159,6 +159,14 @@ if TYPE_CHECKING:
 
         def watch(self, team: str) -> Watch:
             """Look out for changes in the team."""
+
+        def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+            """Give each agent of a team a login of its own, True for one that leads; the addresses of the new ones.
+
+            Raises:
+                InvalidValue: The engine knows no logins.
+                NotAllowed: We may not make them.
+            """
 
         def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
             """What is wrong with the engine's own things; with *fix*, mend what loses nothing."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, DamagedRecord, NotFound, StaleRevision, TeamsError
+from teams_cli.errors import AlreadyExists, DamagedRecord, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
 from teams_cli.store import disk, root_directory
 from teams_cli.store.documents import decode, encode
@@ -27,7 +27,7 @@ from teams_cli.store.message_log import MessageLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any, TypeVar
 
@@ -257,6 +257,9 @@ class FileStore:
         from teams_cli.store.watches import watch_directories
 
         return watch_directories(f"{self.place}/teams/{_checked(team)}", f"{self.place}/tasks/{team}")
+
+    def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+        raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
         from teams_cli.store.examination import examine

@@ -7,12 +7,12 @@ import os
 from threading import Condition, RLock
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, NotFound, StaleRevision
+from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
 from teams_cli.store.documents import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any, TypeVar
 
@@ -156,6 +156,9 @@ class MemoryStore:
 
     def watch(self, team: str) -> Watch:
         return MemoryWatch(self)
+
+    def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+        raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
         return []

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from hashlib import md5
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed, TeamsError
+from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, StorageFailed, TeamsError
 from teams_cli.names import is_name
 from teams_cli.store import disk, documents, postgres_copies, root_directory, schema
 from teams_cli.store.documents import encode
@@ -23,7 +23,7 @@ from teams_cli.store.postgres_watches import watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
@@ -159,8 +159,11 @@ class PostgresStore:
         where = [_checked(team), kind.name, _checked(key)]
         made = self.change(team, _REPLACE, [_label(kind, record), body, *where, revision])
         if made is None:
-            if not self.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
+            found = self.look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
+            if not found:
                 raise NotFound(f"there is no {kind.name} {key}")
+            if found == [(revision,)]:  # seen, and not to be changed: row-level security
+                raise NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
             raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
         return made
 
@@ -232,6 +235,11 @@ class PostgresStore:
 
     def watch(self, team: str) -> Watch:
         return watch(self.server, _checked(team), self.channel(team))
+
+    def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+        from teams_cli.store.postgres_logins import admit
+
+        return admit(self._prepared(), _checked(team), agents)
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
         from teams_cli.store.postgres_examination import examine

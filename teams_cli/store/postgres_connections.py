@@ -28,7 +28,7 @@ SCHEMA = "teams"
 _LOST = ("08", "57P", "25P03", "25P04")
 _AGAIN = ("40001", "40P01", "53300", "57P03")
 _HOPELESS = ("authentication", "does not exist", "pg_hba", "translate host name", "not permitted", "SSL", "certificate")
-_SOCKET = {
+SOCKET = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -128,7 +128,7 @@ class Server:
     """One store in one database. Whatever can't be done for *patience* seconds is given up as `Busy`."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
-        self.schema, self._options = _parse(address)
+        self.schema, self.options = _parse(address)
         self.patience = patience
         self.lock_timeout = lock_timeout
         self.version = 0
@@ -137,7 +137,7 @@ class Server:
     @property
     def name(self) -> str:
         """The address for people: without what is secret."""
-        said = self._options
+        said = self.options
         user = f"{said['user']}@" if "user" in said else ""
         port = f":{said['port']}" if "port" in said else ""
         schema = "" if self.schema == SCHEMA else f"?schema={self.schema}"
@@ -240,7 +240,7 @@ class Server:
 
     def _connect(self) -> Connection:
         try:
-            link = psycopg2.connect(**self._options)
+            link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
             said = " ".join(str(error).split())
             if any(word in said for word in _HOPELESS):
@@ -281,4 +281,4 @@ def _parse(address: str) -> tuple[str, dict[str, Any]]:
         raise InvalidValue(
             "the address of the store is not of the form", "Write postgresql://USER@HOST:PORT/DATABASE."
         ) from None
-    return schema, {**_SOCKET, **said}
+    return schema, {**SOCKET, **said}

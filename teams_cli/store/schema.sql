@@ -59,3 +59,56 @@ CREATE TABLE changes (
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX changes_at ON changes (team, at);
+
+-- version 2
+-- Logins of agents, made by `teams set-up-roles`. The owner of the tables is bound by none of this.
+CREATE TABLE logins (
+    login text PRIMARY KEY,
+    team text COLLATE "C" NOT NULL,
+    agent text COLLATE "C" NOT NULL,
+    leads boolean NOT NULL
+);
+
+CREATE FUNCTION me(of_team text) RETURNS text STABLE SECURITY DEFINER SET search_path FROM CURRENT LANGUAGE sql AS $$
+    SELECT agent FROM logins WHERE login = session_user AND team = of_team
+$$;
+
+CREATE FUNCTION leads(of_team text) RETURNS boolean STABLE SECURITY DEFINER SET search_path FROM CURRENT LANGUAGE sql
+AS $$
+    SELECT EXISTS (SELECT 1 FROM logins WHERE login = session_user AND team = of_team AND leads)
+$$;
+
+-- What an agent's own login may change: its inbox, what is known of it, tasks that are free or its own.
+CREATE FUNCTION may_change(of_team text, of_kind text, of_key text, said jsonb) RETURNS boolean
+STABLE SET search_path FROM CURRENT LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN me(of_team) IS NULL THEN false
+        WHEN leads(of_team) THEN true
+        WHEN of_kind IN ('inbox', 'agent', 'output') THEN of_key = me(of_team)
+        WHEN of_kind = 'task' THEN said->>'status' IS DISTINCT FROM 'in_progress'
+            OR said->>'owner' = me(of_team)
+            OR (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp())
+        ELSE of_kind NOT IN ('team', 'run')
+    END
+$$;
+
+ALTER TABLE records ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON records FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY made ON records FOR INSERT WITH CHECK (may_change(team, kind, key, record));
+CREATE POLICY changed ON records FOR UPDATE
+    USING (may_change(team, kind, key, record)) WITH CHECK (may_change(team, kind, key, record));
+
+ALTER TABLE messages ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON messages FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY sent ON messages FOR INSERT WITH CHECK (record->>'from' IN (me(team), 'system') OR leads(team));
+
+ALTER TABLE history ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON history FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY noted ON history FOR INSERT WITH CHECK (me(team) IS NOT NULL);
+
+ALTER TABLE counters ENABLE ROW LEVEL SECURITY;
+CREATE POLICY counted ON counters USING (me(team) IS NOT NULL);
+
+ALTER TABLE changes ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON changes FOR SELECT USING (true);
+CREATE POLICY made ON changes FOR INSERT WITH CHECK (true);

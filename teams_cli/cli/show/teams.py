@@ -91,4 +91,5 @@ SHOW = {
     "restore-team": lambda team: [f"{team['name']}: open"],
     "copy-team": _copied,
     "define-role": _role,
+    "set-up-roles": lambda done: [f"{agent}: {address}" for agent, address in done["addresses"].items()],
 }

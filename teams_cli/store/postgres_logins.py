@@ -1,0 +1,71 @@
+"""Logins for agents: PostgreSQL roles that row-level security holds to what is theirs. See `schema.sql`, version 2."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import md5
+from urllib.parse import quote, urlencode
+
+from psycopg2.extensions import encrypt_password
+
+from teams_cli.store.postgres_connections import SOCKET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.store.postgres_connections import Connection, Server
+
+_TABLES = ("records", "messages", "history", "counters", "changes", "format")
+
+
+def admit(server: Server, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+    """Give each of the agents a login, True for one that leads, and take it from all others of the team.
+
+    Returns the addresses, with their passwords, of the logins that are new.
+
+    Raises:
+        NotAllowed: The login that we have may make no others.
+    """
+    passwords = {name: secrets.token_urlsafe(24) for name in agents}
+
+    def job(connection: Connection) -> list[str]:
+        made = []
+        connection.begin("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"teams {server.schema}"])
+        for name, leads in agents.items():
+            login = login_of(server.schema, team, name)
+            if not connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login]):
+                hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
+                connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
+                made.append(name)
+            _grant(connection, server.schema, login)
+            connection.rows(
+                "INSERT INTO logins (login, team, agent, leads) VALUES (%s, %s, %s, %s)"
+                " ON CONFLICT (login) DO UPDATE SET leads = excluded.leads",
+                [login, team, name, leads],
+            )
+        connection.commit("DELETE FROM logins WHERE team = %s AND NOT agent = ANY (%s)", [team, list(agents)])
+        return made
+
+    return {name: _address(server, login_of(server.schema, team, name), passwords[name]) for name in server.do(job)}
+
+
+def login_of(schema: str, team: str, agent: str) -> str:
+    """The name of an agent's login: readable, and with the whole name in a digest, as it may be too long."""
+    digest = md5(f"{schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
+
+
+def _grant(connection: Connection, schema: str, login: str) -> None:
+    connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
+    connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
+    connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')
+    connection.rows(f'GRANT UPDATE ON records, counters TO "{login}"')
+
+
+def _address(server: Server, login: str, password: str) -> str:
+    """The address of the store for that login."""
+    said = {k: v for k, v in server.options.items() if k not in ("user", "password", "dbname") and k not in SOCKET}
+    said["schema"] = server.schema
+    name = quote(str(server.options.get("dbname", "")), safe="")
+    return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{name}?{urlencode(said)}"
