@@ -52,7 +52,7 @@ STATUSES = st.sampled_from(["completed", "failed", "pending", "cancelled"])
 def plain(value: Any) -> Any:
     """The answer of an operation as what can be compared."""
     if isinstance(value, Record):
-        return value.to_json()
+        return {key: said for key, said in value.to_json().items() if key != "host"}  # files know of one machine
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value

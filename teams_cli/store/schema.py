@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import StorageFailed
+from teams_cli.errors import StorageFailed, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,17 @@ def prepare(server: Server) -> None:
     """
     if check(server) < VERSION:
         server.do(lambda connection: _bring_up(connection, server.schema))
+    if os.urandom(1) == b"\0":
+        _prune(server)
+
+
+def _prune(server: Server) -> None:
+    """Forget old changes, whose makers have long learnt what became of them; now and then, so that it costs little."""
+    sql = "DELETE FROM changes WHERE at < clock_timestamp() - interval '7 days'"
+    try:
+        server.do(lambda connection: connection.change(sql))
+    except TeamsError:  # an agent's own login may not
+        return
 
 
 def _bring_up(connection: Connection, schema: str) -> None:
