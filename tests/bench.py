@@ -16,18 +16,25 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teams_cli import membership, settings
+from teams_cli import membership, settings, tasks
 from teams_cli.caller import Caller
 from teams_cli.inboxes import Inbox
 from teams_cli.messages import Message
 from teams_cli.records import Record
 from teams_cli.store.documents import encode
-from teams_cli.store.files import FileStore
+from teams_cli.store.files import FILES, FileStore
+from teams_cli.store.opening import open_store
 from teams_cli.tasks import Task
+from tests import postgres
 from tests.bench_mcp import bench_mcp
 from tests.bench_serving import bench_serving
 from tests.cli import ALPHA
+from tests.postgres import Postgres
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
 
 FEW, MANY = 10, 10_000
 NOW = "2030-01-01T00:00:00.000Z"
@@ -214,11 +221,13 @@ import sys, time
 from teams_cli import claims, messages
 from teams_cli.caller import Caller
 from teams_cli.errors import NothingReady
-from teams_cli.store.files import FileStore
+from teams_cli.store.opening import open_store
 from teams_cli.task_changes import Changes, change_task
 
 root, me, what, times = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-store, caller, done = FileStore(root, lock_timeout=120), Caller(f"a{me}"), []
+store, caller, done = open_store(root, sys.argv[5], 120), Caller(f"a{me}"), []
+if hasattr(store, "lock_timeout"):
+    store.lock_timeout = 120
 sys.stdin.readline()
 started = time.monotonic()
 if what == "send":
@@ -248,11 +257,11 @@ print(started, time.monotonic(), *done)
 """
 
 
-def together(root: Path, what: str, each: int, workers: int = WORKERS) -> tuple[float, list[str]]:
+def together(root: Path, what: str, each: int, workers: int = WORKERS, address: str = FILES) -> tuple[float, list[str]]:
     """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each)],
+            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -309,6 +318,39 @@ def bench_throughput(directory: Path, each: int, rounds: int) -> None:
         show(name, rate, statistics.median(rates[what]), f"{rate / bare:.2f}", *wrong[what], ok)
 
 
+def bench_postgres(directory: Path, each: int, rounds: int) -> None:
+    """The same work on a PostgreSQL server at its defaults, on the same disk, reached through a socket."""
+    total = each * WORKERS
+    if why := postgres.missing():
+        print(f"\nPostgreSQL: not measured: {why}")
+        return
+    print(f"\n{WORKERS} long-lived processes together on PostgreSQL, {total} changes, best of {rounds} (median)")
+    show("", "a second", "median", "", "lost", "twice")
+    server = Postgres(directory=directory)
+    try:
+        for what, name in (("send", "send-message"), ("claim", "claim-task ID"), ("next", "claim-task --next, …")):
+            rates, lost, twice = [], 0, 0
+            for n in range(rounds):
+                address = server.address(schema=f"{what}{n}")
+                _fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
+                rate, done = together(directory / "pg", what, each, address=address)
+                rates.append(rate)
+                lost, twice = lost + total - len(set(done)), twice + len(done) - len(set(done))
+            show(name, max(rates), statistics.median(rates), "", lost, twice)
+    finally:
+        server.stop()
+
+
+def _fill(store: Store, count: int) -> None:
+    """A team with so many tasks."""
+    membership.spawn_team(store, ALPHA, Caller("lea"))
+    for n in range(WORKERS):
+        membership.join(store, ALPHA, Caller(f"a{n}"))
+    for n in range(count):
+        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title=f"number {n}", created_at=NOW))
+    store.close()
+
+
 def _is_editable() -> bool:
     """Whether the program is imported through a finder, which slows every start of this interpreter."""
     return any(name.startswith("__editable__") for name in sys.modules)
@@ -333,6 +375,7 @@ def main() -> None:
         bench_serving(directory / "served", rounds)
         bench_mcp(Place(directory / "mcp", 200).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3)
+        bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3)
     finally:
         shutil.rmtree(directory)
 

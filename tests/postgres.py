@@ -37,12 +37,11 @@ def missing() -> str:
 class Postgres:
     """One server. It refuses root, so it runs as another user where we are root."""
 
-    def __init__(self, *settings: str, listen: str = "", port: int = 5432, prefix: tuple[str, ...] = ()) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="teams-pg-"))
+    def __init__(self, *settings: str, listen: str = "", port: int = 5432, directory: Path | None = None) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="teams-pg-", dir=_reachable(directory)))
         self.settings = ["-c", f"unix_socket_directories={self.directory}", "-c", f"listen_addresses={listen}"]
         self.settings += [word for setting in settings for word in ("-c", setting)]
         self.port = port
-        self.prefix = prefix
         self.as_user: dict[str, Any] = {}
         if os.geteuid() == 0:
             user = next((name for name in ("postgres", "nobody") if _has(name)), "nobody")
@@ -64,7 +63,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server and wait until it takes connections."""
-        words = [*self.prefix, self._program("postgres"), "-D", f"{self.directory}/data", "-p", str(self.port)]
+        words = [self._program("postgres"), "-D", f"{self.directory}/data", "-p", str(self.port)]
         with open(f"{self.directory}/log", "ab") as log:
             self.process = subprocess.Popen(
                 [*words, *self.settings], stdout=log, stderr=log, cwd="/", preexec_fn=_ended_with_us, **self.as_user
@@ -121,6 +120,13 @@ class Postgres:
         command = ["psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.directory), "-p", str(self.port)]
         command += ["-U", user, "-d", database, *words, "-c", sql]
         return subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+
+
+def _reachable(directory: Path | None) -> Path | None:
+    """The directory, if the user that the server runs as gets there and its socket's path is not too long."""
+    if directory is None or len(str(directory)) > 60 or (os.geteuid() == 0 and not directory.stat().st_mode & 0o001):
+        return None
+    return directory
 
 
 def _has(user: str) -> bool:
