@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres
+from tests.conftest import server
+
 CHECKOUT = Path(__file__).parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 CI = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8")
@@ -67,8 +70,15 @@ def run(shell, command):
 
 
 def test_the_transcripts_are_true(shell):
-    """All `console` blocks in order, in one shell, line by line."""
+    """All `console` blocks in order, in one shell, line by line; those on a database where there is a server."""
     for block in blocks("console"):
+        if "$DATABASE" in block:
+            if postgres.missing() and not os.environ.get("REQUIRE_POSTGRES"):
+                print(f"not tried: the transcript on a database: {postgres.missing()}")
+                continue
+            name = f"readme_{os.urandom(6).hex()}"
+            assert server().psql(f"CREATE DATABASE {name}").returncode == 0
+            run(shell, f"export DATABASE='{server().address(name)}'")
         for command, expected in steps(block):
             shown = run(shell, command)
             assert re.fullmatch(as_pattern(expected), shown), f"$ {command}\n{shown}"
