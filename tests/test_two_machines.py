@@ -88,6 +88,7 @@ def test_a_workflow_goes_on_across_a_cut_cable(two: tuple[Machine, Machine, Post
         agent = beta.run([sys.executable, "-c", AGENT], "bea", team, stdout=out, stderr=err)
     said = lambda: (tmp_path / "beta.out").read_text().splitlines()  # noqa: E731
     until(lambda: sum(line.startswith("completed") for line in said()) >= 3, "three tasks of beta")
+    until(lambda: said()[-1].startswith("claimed"), "a claim of beta")
     beta.cut()
     cut_at, before = time.monotonic(), len(said())
     until(lambda: time.monotonic() - cut_at > 60, "the end of the minute")
@@ -107,12 +108,11 @@ def check(tasks: list[dict[str, Any]], said: list[str], messages: list[dict[str,
         assert [note["what"] for note in task["notes"]].count("completed") == 1, task
     by_beta = {line.split()[1] for line in said if line.startswith("completed")}
     assert {task["id"] for task in tasks if task.get("result") == "by beta"} == by_beta
-    assert len({task["completedBy"] if "completedBy" in task else task.get("owner") for task in tasks}) >= 1
     bodies = Counter(message["message"] for message in messages)
     assert all(bodies[line.split()[1]] == 1 for line in said if line.startswith("sent"))
     expired = [task["id"] for task in tasks if any(note["what"] == "expired" for note in task["notes"])]
     refused = [line.split()[1] for line in said if line.startswith("refused-11")]
-    assert set(refused) <= set(expired)
+    assert refused and set(refused) <= set(expired)  # what it had when the cable was cut, another did meanwhile
 
 
 def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgres], tmp_path: Path) -> None:

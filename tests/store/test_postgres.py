@@ -224,7 +224,12 @@ def undo(address: str, number: int) -> None:
     """Take back what made the tables of that version out of those before it."""
     name = schema_of(address)
     if number == 2:
-        server().psql(f'DROP FUNCTION IF EXISTS "{name}".protect CASCADE')
+        policies = f"SELECT policyname, tablename FROM pg_policies WHERE schemaname = '{name}'"
+        for line in server().psql(policies).stdout.splitlines():
+            policy, table = line.split("|")
+            assert server().psql(f'DROP POLICY {policy} ON "{name}".{table}').returncode == 0
+        for what in ("FUNCTION may_change", "FUNCTION leads", "FUNCTION me", "TABLE logins"):
+            assert server().psql(f"DROP {what.replace(' ', f' {chr(34)}{name}{chr(34)}.')}").returncode == 0
 
 
 class TestPeople:
