@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# See that there is a PostgreSQL server for the tests, which start their own: Debian's package, unless one is there.
+# See that there is what the tests with PostgreSQL need: a server, of which they start their own, psql, and `ip` for
+# machines in network namespaces. Debian's packages, unless they are there.
 set -euo pipefail
 
-there() { command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; }
+server() { command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; }
 
-if ! there; then
+packages=()
+{ server && command -v psql >/dev/null; } || packages+=(postgresql)
+command -v ip >/dev/null || packages+=(iproute2)
+if [ ${#packages[@]} -gt 0 ]; then
     # No cluster is made at installation: nothing is to run but what the tests start.
     mkdir -p /etc/postgresql-common
-    [ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql
+    [ -e /etc/postgresql-common/createcluster.conf ] ||
+        echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
 fi
-there && command -v psql >/dev/null
+server && command -v psql >/dev/null && command -v ip >/dev/null
