@@ -44,7 +44,8 @@ class Handled(Record):
 class Inbox(Record):
     """Where an agent is in the log: all its messages up to `upTo` are handled but the open ones.
 
-    The times of the last 200 handled ones are kept; of those before, `settledAt` says when the last was handled.
+    The times of the last 200 handled ones are kept, and of all after `upTo`; of those before, `settledAt` says when the
+    last was handled.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012
@@ -278,10 +279,13 @@ def _handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
         if entry.number in numbers
     ]
     handled = inbox.handled + done
-    dropped = handled[:-_REMEMBERED]
+    # Behind a damaged message `upTo` stands still, and only this list tells that those after it are handled.
+    ahead = [entry for entry in handled if entry.number > inbox.up_to]
+    behind = [entry for entry in handled if entry.number <= inbox.up_to]
+    dropped = behind[:-_REMEMBERED]
     return inbox.having(
         open=[entry for entry in inbox.open if entry.number not in numbers],
-        handled=handled[-_REMEMBERED:],
+        handled=behind[-_REMEMBERED:] + ahead,
         settled_at=dropped[-1].handled_at if dropped else inbox.settled_at,
     )
 

@@ -240,6 +240,22 @@ def test_a_damaged_message_is_named_and_not_passed_over(tmp_path: Path) -> None:
     assert [m["number"] for m in cli.ok("read-messages", "--all", agent="bob")] == [1, 2, 3]
 
 
+def test_behind_a_damaged_message_nothing_handled_comes_again(tmp_path: Path) -> None:
+    """However much is handled before it is repaired."""
+    cli = make_team(tmp_path / "root", "bob")
+    say(cli.store(), *(str(n) for n in range(230)))
+    (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
+    good = file.read_bytes()
+    file.write_bytes(good[:20])
+    for first in (2, 116):
+        cli.ok("ack", *(str(n) for n in range(first, first + 114)), agent="bob")
+    assert [m["number"] for m in cli("read-messages", "--json", agent="bob").json] == [230]
+    file.write_bytes(good)
+    assert [m["number"] for m in cli.ok("read-messages", agent="bob")] == [1, 230]
+    cli.ok("ack", "1", agent="bob")
+    assert len(cli.store().get(ALPHA, INBOX, "bob")[0].handled) == 200
+
+
 def test_waiting_ends_with_the_message(team: Store) -> None:
     """Whoever waits is woken; in the best of some rounds well before it would have looked again by itself."""
     delays = []
