@@ -383,3 +383,24 @@ def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path
     wait_for(lambda: [row for row in cli.ok("read-messages", "--all", agent="fay") if row["type"] == "question"])
     cli.ok("answer", "2", "zither", agent="fay")
     assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"
+
+
+def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
+    """Else every agent could answer, and allow itself, in the name of the person."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    made = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
+    assert cli("ask-others", "which?", "--human", "--no-wait", agent="lea", TEAMS_TOKEN=made["token"]).status == 0
+    for token in ("", made["token"]):
+        answer = cli("human", "--once", agent="", stdin=b"mine\n", TEAMS_TOKEN=token)
+        assert answer.status == 13 and "token" in answer.stderr
+    assert cli.ok("show-question", "1", agent="")["answers"] == []
+    assert cli("human", "--once", agent="", stdin=b"that\n", TEAMS_TOKEN=made["humanToken"]).status == 0
+    assert cli.ok("show-question", "1", agent="")["answers"][0]["content"] == "that"
+
+
+def test_the_console_does_not_answer_in_a_closed_team(cli: Cli) -> None:
+    ask(cli, "which?", "--human", "--no-wait")
+    cli.ok("close-team", agent="lea")
+    answer = cli("human", "--once", stdin=b"that\n")
+    assert answer.status == 11 and "closed" in answer.stderr
+    assert [row["answers"] for row in cli.ok("get-questions")] == [[]]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from teams_cli import answering, asking, conditions, human_queue, questions
+from teams_cli.caller import Caller
 from teams_cli.clock import seconds_since
 from teams_cli.commands.call import Gone, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import Conflict, InvalidValue
+from teams_cli.names import HUMAN
+from teams_cli.roles import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,8 +98,18 @@ def _get(call: Call, open: bool, mine: bool) -> Any:
 
 
 def _human(call: Call, once: bool) -> Any:
-    team = call.load_team().name
-    return Stream(_console(call, team, once))
+    return Stream(_console(call, _require_person(call), once))
+
+
+def _require_person(call: Call) -> str:
+    """The name of the team, in which the person may answer: it is open, and in a secure one the token is the human's.
+
+    Raises:
+        NotAllowed: The token is missing, or another's.
+        WrongState: The team is closed.
+    """
+    token = call.caller.token if call.caller else call.environ.get("TEAMS_TOKEN", "")
+    return require(call.store, call.team, Caller(HUMAN, token=token, config=call.config), "answer").name
 
 
 def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
@@ -130,6 +143,7 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
         return questions.load(store, team, question.id).open
 
     while (said := call.person.ask(question.from_, question.question, left, open)) is not None:
+        _require_person(call)
         try:
             return {"id": question.id, "status": _settle(store, question, said)}
         except InvalidValue as refused:
