@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import history
-from teams_cli.errors import InvalidValue
+from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.names import check_name
 from teams_cli.roles import require
 from teams_cli.store.contract import update
@@ -125,9 +125,16 @@ def of_user(config: Config) -> dict[str, Value]:
     """The user's values, which a new team starts with.
 
     Raises:
-        InvalidValue: One of them is no setting, or no value of it.
+        DamagedRecord: One of them is no setting, or no value of it; names it.
     """
-    return {key: known(key).parse(key, str(value)) for key, value in config.settings.items()}
+    return {key: _of_user(key, value) for key, value in config.settings.items()}
+
+
+def _of_user(key: str, value: Value) -> Value:
+    try:
+        return known(key).parse(key, "false" if value is False else str(value))
+    except InvalidValue as wrong:
+        raise DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:

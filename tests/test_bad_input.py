@@ -431,6 +431,20 @@ def test_a_configuration_that_can_not_be(text: str, tmp_path: Path) -> None:
     assert tree(cli.root) == before
 
 
+def test_settings_in_the_configuration(tmp_path: Path) -> None:
+    """`false` is the word of a setting too; what can't be is named with its file."""
+    cli = Cli(tmp_path / "root", agent="lea")
+    cli.root.mkdir(0o700)
+    for value, status in ((False, 0), (True, 15), (["agents"], 15), ("all", 15)):
+        (cli.root / "config.json").write_text(json.dumps({"settings": {"broadcast": value}}))
+        answer = cli("spawn-team", f"team{status}", "--json")
+        assert answer.status == status, answer
+        if status:
+            assert "config.json" in answer.error["message"] and "settings.broadcast" in answer.error["message"]
+    settings = cli.ok("settings", team="team0")["settings"]
+    assert [row["value"] for row in settings if row["key"] == "broadcast"] == ["false"]
+
+
 def test_another_team_in_the_environment_gets_nothing(tmp_path: Path) -> None:
     """`TEAMS_TEAM` may name a team that is not there, or another one, while a new team is made."""
     cli = Cli(tmp_path / "root", agent="lea", team="ghost")
