@@ -107,6 +107,8 @@ def _looked(store: Store, team: str, name: str, position: int) -> None:
 
 
 def _next(team: Team, caller: Caller, document: dict[str, Any], ready: list[Task]) -> str:
+    if team.state == "closed":
+        return f"teams {'restore' if document['role'] in (LEADER, HUMAN) else 'show'}-team {team.name}"
     if document["role"] is None:
         return f"teams join-team {team.name} --as {caller.name}"
     if document["shutdown"]:

@@ -27,6 +27,28 @@ def team(store: Store) -> Store:
     return store
 
 
+def test_the_brief_of_a_closed_team_names_what_can_be_done(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    cli.ok("close-team", agent="lea")
+    assert cli.ok("brief", agent="lea")["next"] == "teams restore-team alpha"
+    assert cli.ok("brief", agent="bob")["next"] == "teams show-team alpha"
+
+
+def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
+    """A new team of that name would take over the tasks and the mail of the old one; the doctor names it."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    file = cli.root / "teams/alpha/team.json"
+    good = file.read_bytes()
+    file.unlink()
+    assert cli.refused("spawn-team", ALPHA, agent="eve") == (15, "damaged_record")
+    answer = cli("doctor", "--json")
+    assert answer.status == 1 and "team.json" in json.loads(answer.stdout)["findings"][0]["what"]
+    file.write_bytes(good)
+    assert [task["title"] for task in cli.ok("get-tasks")] == ["t"]
+
+
 def test_the_creator_leads_and_is_a_member(store: Store) -> None:
     made, tokens = membership.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
     assert (made.leader, made.active_names(), made.description, tokens) == ("lea", ["lea"], "what for", {})

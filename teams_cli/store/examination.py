@@ -6,6 +6,7 @@ import os
 import time
 
 from teams_cli.errors import DamagedRecord, TeamsError
+from teams_cli.names import is_name
 from teams_cli.store import disk, root_directory
 from teams_cli.store.locks import holder_of
 
@@ -27,6 +28,7 @@ def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool) -> Itera
     """
     yield from _root(store)
     yield from _leftovers(store, fix)
+    yield from _remains(store)
     for team in store.teams():
         for kind in kinds:
             yield from _records(store, team, kind, fix)
@@ -60,6 +62,16 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
             if fix:
                 disk.discard(path)
             yield finding(path, "is left over from a crash", "Remove it, or use --fix.", fixed=fix, warning=True)
+
+
+def _remains(store: FileStore) -> Iterator[Finding]:
+    """Teams that lost their `team.json`, and with it are in no list."""
+    known = set(store.teams())
+    found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.place}/{part}") if is_name(name)}
+    for name in sorted(found - known):
+        if remains := store.remains(name):
+            what = f"its team.json is missing, while there is {remains}"
+            yield finding(f"team {name}", what, "Bring it back from a backup, or move the others away.")
 
 
 def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
