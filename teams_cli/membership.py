@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import claims, history, names, roles, settings, tasks, teams, text
+from teams_cli import claims, history, leases, names, roles, settings, shutdowns, tasks, teams, text
 from teams_cli.caller import Caller
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NoIdentity, NotAllowed, WrongState
 from teams_cli.roles import require
@@ -69,12 +69,13 @@ def join(
     """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
 
     Joining again with the same role changes nothing; who left may come back under its name. In a team made with
-    `--secure`, the token of a new member is returned. *started_by* is who starts the agent, if another does.
+    `--secure`, the token of a new member is returned, and who comes back shows the one it had. *started_by* is who
+    starts the agent, if another does.
 
     Raises:
         TeamNotFound: There is no such team.
         AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
-        NotAllowed: Leaders create teams and don't join; who was shut down does not come back.
+        NotAllowed: Leaders create teams and don't join; who was shut down does not come back; the token is wrong.
     """
     wish = _Wish(caller, role, specialty, display, answer, started_by)
 
@@ -126,6 +127,7 @@ class _Wish:
             self.member = _same_again(team, found, draft, asking)
             return team
         if found:
+            roles.verify(team, asking)
             _refuse_return(store, team, found)
         if team.secure:
             self.token = roles.new_token()
@@ -226,9 +228,9 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: It has tasks in progress, which leaders have not.
+        Conflict: It has tasks in progress, which leaders have not, or is asked to shut down, which leaders are not.
     """
-    require(store, team_name, caller, "hand-over", to)
+    before = require(store, team_name, caller, "hand-over", to)
     assert caller is not None
     name = caller.name
 
@@ -243,9 +245,12 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
         return changed.with_member(old.having(role=MEMBER)) if old else changed
 
+    leases.release_all(store, before)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
     if busy:
         raise Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+    for asked in shutdowns.open_requests(store, before, to):
+        raise Conflict(f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member.")
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team handed over", to=to)

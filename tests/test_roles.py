@@ -361,6 +361,19 @@ def test_secure_teams_ask_for_the_token(tmp_path: Path) -> None:
     assert "oken" not in cli("show-team", "--json").stdout
 
 
+def test_in_a_secure_team_nobody_comes_back_as_another(tmp_path: Path) -> None:
+    """Who left comes back with its token: its inbox and its name are nobody else's."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
+    token = cli.ok("join-team", agent="bob")["token"]
+    assert cli("leave-team", agent="bob", TEAMS_TOKEN=token).status == 0
+    assert cli.refused("join-team", agent="bob") == (13, "not_allowed")
+    assert cli("join-team", agent="bob", TEAMS_TOKEN=token[::-1]).status == 13
+    again = cli("join-team", "--json", agent="bob", TEAMS_TOKEN=token).json["token"]
+    assert again != token
+    assert cli("announce", "back", agent="bob", TEAMS_TOKEN=again).status == 0
+
+
 def test_every_refusal_of_a_role_has_a_remedy() -> None:
     """Whoever may not is told who may."""
     store = workplace()

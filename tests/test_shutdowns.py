@@ -135,3 +135,13 @@ def test_killed_half_way_it_is_done_or_can_be_done_again(tmp_path: Path, where: 
     assert shutdowns.load(store, teams.load(store, ALPHA), "1", "bob").status == "approved"
     states = {row["name"]: row["state"] for row in cli.ok("list-agents")["agents"]}
     assert states["bob"] == "stopped"
+
+
+def test_who_is_asked_to_shut_down_does_not_take_over_the_team(tmp_path: Path) -> None:
+    """As leader it could answer no more, and the request would stay open."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert cli.refused("hand-over", "bob", agent="lea") == (11, "conflict")
+    cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
+    cli.ok("hand-over", "bob", agent="lea")
+    assert cli.ok("show-team")["leader"] == "bob"
