@@ -9,7 +9,7 @@ from teams_cli.clock import boot_id, seconds_since
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records import Record, field
 from teams_cli.roles import require
-from teams_cli.store.contract import Kind, upsert
+from teams_cli.store.contract import Kind, update, upsert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,6 +117,18 @@ def register_process(store: Store, team: str, name: str, pid: int) -> None:
         return agent.having(pid=pid, last_seen=teams.now(store), **place)
 
     upsert(store, team, AGENT, name, Agent(agent=name), change)
+
+
+def forget_ended_process(store: Store, team: str, name: str) -> None:
+    """Forget the process that was registered for the agent, if that has ended: somebody else acts under the name now,
+    and what it takes on is not free because of the one before.
+    """
+
+    def change(agent: Agent) -> Agent:
+        return agent.having(pid=None, pid_started=None, pid_boot=None) if is_gone(agent) else agent
+
+    if is_gone(load(store, team, name)):
+        update(store, team, AGENT, name, change)
 
 
 def process_started(pid: int) -> str:

@@ -107,6 +107,7 @@ def _claim(store: Store, team: Team, caller: Caller, task_id: str, anew: bool = 
             return task
         free = leases.expired(store, task, lost[0]) if lost[0] else task
         _refuse_unready(store, team.name, free, skills, caller.name)
+        agents.forget_ended_process(store, team.name, caller.name)
         return _taken(store, team, free, caller.name)
 
     before, task = update(store, team.name, TASK, task_id, change)
@@ -125,6 +126,11 @@ def _refuse_unready(store: Store, team: str, task: Task, skills: set[str], agent
     if blockers := tasks.open_blockers(store, team, task):
         named = ", ".join(f"{blocker.id} ({blocker.status})" for blocker in blockers)
         raise TaskBlocked(f"{task.id} waits for {named}", "Take another: teams claim-task --next")
+    refuse_unskilled(task, skills, agent)
+
+
+def refuse_unskilled(task: Task, skills: set[str], agent: str) -> None:
+    """Raises NotAllowed: The task asks for a skill that the agent has not."""
     if missing := set(task.require) - skills:
         raise NotAllowed(
             f"{task.id} asks for skills that {agent} has not: {', '.join(sorted(missing))}",
@@ -214,6 +220,7 @@ def heartbeat(
         keys = [tasks.load(store, team_name, id_of(word, "task")).id]
     else:
         keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
+    agents.forget_ended_process(store, team_name, name)
     renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
     agents.saw(store, team_name, name, note, every=0)
     return renewed

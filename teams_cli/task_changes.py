@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import history, leases, messages, plans, roles, tasks, teams, text
+from teams_cli import agents, claims, history, leases, messages, plans, roles, tasks, teams, text
 from teams_cli.errors import (
     InvalidValue,
     NotAllowed,
@@ -83,6 +83,7 @@ class _Who:
 
     def __init__(self, team: Team, caller: Caller) -> None:
         self.name = caller.name
+        self.config = caller.config
         self.leads = roles.is_any(team, caller, LEADER)
         self.manages = roles.is_any(team, caller, MANAGER, HUMAN)
 
@@ -284,6 +285,9 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: _Who) -> 
         return task
     if blockers := tasks.open_blockers(store, team.name, task):
         raise TaskBlocked(f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed.")
+    member = team.member(owner)
+    claims.refuse_unskilled(task, roles.skills_of(member, team, who.config) if member else set(), owner)
+    agents.forget_ended_process(store, team.name, owner)
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=owner, claimed_at=now, claim=task.claim + 1)
     return leases.leased(store, team, taken.noted(now, owner, "claimed", f"handed over by {who.name}"))

@@ -189,6 +189,15 @@ def test_the_same_blocker_twice_is_one(team: Store) -> None:
     assert change(team, LEA, "2", block=["1"]) == before
 
 
+def test_no_task_is_given_to_who_could_not_claim_it(tmp_path: Path) -> None:
+    """The skills that a task asks for are asked of a new owner too."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("join-team", "--type", "rust", agent="ida")
+    cli.ok("create-task", "t", "--require", "rust", agent="lea")
+    assert cli.refused("update-task", "1", "--owner", "bob", agent="human") == (13, "not_allowed")
+    assert cli.ok("update-task", "1", "--owner", "ida", agent="human")["owner"] == "ida"
+
+
 def test_handing_a_task_to_another(team: Store) -> None:
     """The new owner has a new claim, and the old one's is over."""
     in_status(team, "in_progress")
