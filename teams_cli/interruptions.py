@@ -119,24 +119,33 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
     name = caller.name
     _started(store, team_name, agent)
 
-    def ask(found: Session) -> Session:
-        if not found.ended:
-            return found.having(stop_asked=name)
-        if found.outcome == "stopped":
-            return found
-        return found.having(state="done", outcome="stopped", failure=f"{name} stopped it")
-
-    before, after = update(store, team_name, SESSION, agent, ask)
+    before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
         history.note(store, team_name, name, "agent stopped", agent=agent)
-    if not conditions.sleep_until(store, team_name, lambda: _has_ended(store, team_name, agent), patience):
+    if not conditions.sleep_until(store, team_name, lambda: _has_stopped(store, team_name, agent, name), patience):
         raise Conflict(f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents")
     return sessions.find(store, team_name, agent) or after
 
 
-def _has_ended(store: Store, team: str, agent: str) -> bool:
+def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
+    """Have a session that goes on end, and one that ended never go on; it before and after."""
+
+    def ask(found: Session) -> Session:
+        if not found.ended:
+            return found if found.stop_asked else found.having(stop_asked=by)
+        if found.outcome == "stopped":
+            return found
+        return found.having(state="done", outcome="stopped", failure=f"{found.stop_asked or by} stopped it")
+
+    return update(store, team, SESSION, agent, ask)
+
+
+def _has_stopped(store: Store, team: str, agent: str, by: str) -> bool:
+    """Whether it ended for good. One that came to its own end just then is stopped after that."""
     found = sessions.current(store, team, agent)
-    return found is None or found.ended
+    if found is None:
+        return True
+    return found.ended and _ask_to_stop(store, team, agent, by)[1].outcome == "stopped"
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:

@@ -36,6 +36,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         reason = ""
         if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
             return session
+        if session.stop_asked:  # it ended by itself at that moment
+            return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return session.having(state="paused", failure=reason)
         return _started_anew(session, teams.now(store), store.host)

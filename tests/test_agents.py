@@ -35,7 +35,7 @@ from tests.agents import (
     until,
     with_client,
 )
-from tests.cli import ALPHA, COMMAND, TIMEOUT, Cli
+from tests.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks
 
 pytestmark = [
     pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
@@ -266,6 +266,17 @@ def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
     assert cli.ok("read-messages", agent="lea") == [] and marked(cli.root) == {} and keepers(cli.root) == []
 
 
+def test_interrupting_run_agent_leaves_the_agent_at_work(cli: Cli) -> None:
+    """It is said so, with how to wait for it and how to end it."""
+    waiting = cli.start("run-agent", BUSY, "--agent-id", "zoe", "--cwd", str(place(cli)), agent="lea")
+    is_busy(cli)
+    waiting.send_signal(signal.SIGINT)
+    _, said = waiting.communicate(timeout=TIMEOUT)
+    assert waiting.returncode == 130 and b"teams wait --agent zoe" in said and b"teams stop-agent zoe" in said
+    go(cli)
+    assert ended(cli, "zoe").outcome == "completed"
+
+
 def test_detach_and_collect(cli: Cli) -> None:
     detach(cli, "zoe", f"{BUSY} echo result")
     is_busy(cli)
@@ -315,6 +326,31 @@ def test_what_wakes_an_idle_agent(cli: Cli) -> None:
     assert ended(cli, "zoe", 3).turns == 3
     assert lines(cli, "turns") == [f"1 {place(cli)} same"] * 2
     assert [sender for sender, _ in outputs_to(cli, "lea")] == ["zoe"] * 3
+
+
+def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
+    """The decision on its plan, a request to shut down, a task that it is given; not only what others write."""
+    detach(cli, "zoe", "test $TEAMS_RESUME && { cat; echo; } >>$D/mail || $T propose-plan first")
+    ended(cli, "zoe")
+    cli.ok("reject-plan", "1", "--feedback", "too short", agent="lea")
+    ended(cli, "zoe", 2)
+    cli.ok("request-shutdown", "zoe", agent="lea")
+    ended(cli, "zoe", 3)
+    cli.ok("create-task", "walk", agent="lea")
+    cli.ok("update-task", "1", "--owner", "zoe", agent="human")
+    ended(cli, "zoe", 4)
+    told = [message["message"] for line in lines(cli, "mail") for message in json.loads(line)]
+    assert ["plan-1" in told[0], "shutdown-1" in told[1], "task-1" in told[2], len(told)] == [True, True, True, 3]
+
+
+def test_a_task_taken_in_the_name_of_an_agent_that_ended_is_kept(cli: Cli) -> None:
+    """Its process is gone, but whoever acts under its name is there."""
+    add_tasks(cli, "a", "b")
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    cli.ok("claim-task", "1", agent="zoe")
+    assert [task["owner"] for task in cli.ok("get-tasks", "--status", "in_progress")] == ["zoe"]
+    assert cli.ok("update-task", "1", "--status", "completed", agent="zoe")["status"] == "completed"
 
 
 def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
@@ -435,6 +471,8 @@ def test_stopping(cli: Cli) -> None:
     cli.ok("send-message", "zoe", "hello?", agent="bob")
     assert session(cli, "zoe").generation == 1 and cli("stop-agent", "zoe", agent="lea").status == 0
     assert cli.refused("interject", "zoe", "hello?", agent="lea") == (11, "wrong_state")
+    add_tasks(cli, "a")
+    assert cli.refused("update-task", "1", "--owner", "zoe", agent="human") == (11, "wrong_state")
     assert cli.refused("stop-agent", "bob", agent="lea") == (10, "agent_not_found")
     assert cli.refused("stop-agent", "zoe", agent="bob") == (13, "not_allowed")
 
@@ -486,6 +524,17 @@ def test_who_may_pause_and_whom(cli: Cli) -> None:
     for command in ("pause-agent", "resume-agent"):
         assert cli.refused(command, "zoe", agent="lea") == (11, "wrong_state")
     assert ended(cli, "zoe").outcome == "stopped"
+
+
+def test_stopping_one_that_just_ended_by_itself(cli: Cli) -> None:
+    """It had completed when it was asked, but does not go on any more, and is stopped when that is asked again."""
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda found: found.having(stop_asked="lea"))
+    cli.ok("send-message", "zoe", "hello?", agent="bob")
+    assert (session(cli, "zoe").generation, session(cli, "zoe").outcome) == (1, "completed")
+    cli.ok("stop-agent", "zoe", agent="lea")
+    assert (session(cli, "zoe").outcome, agent_row(cli, "zoe")["state"]) == ("stopped", "stopped")
 
 
 @pytest.mark.parametrize(("how", "then"), [("leave-team", "true"), ("approve-shutdown", "sleep 60")])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _RUN = """Start an agent, wait until it and all that it led to are done, and print its output.
 
 That is: the agent, the agents that it spawned and theirs, and every session that a message resumed. With --detach, go
-on at once; `teams wait --agent` collects. The exit status is 1 when the agent failed.
+on at once; `teams wait --agent` collects. Ctrl-C ends the waiting, not the agent. The exit status is 1 when the agent
+failed.
 
 Raises:
     InvalidValue: The prompt is blank, or the harness unknown.
@@ -47,7 +48,11 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
     if detach:
         return _started(started)
     told: dict[str, str] = {}
-    found = launching.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
+    try:
+        found = launching.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
+    except KeyboardInterrupt:
+        call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
+        raise
     first = next(session for session in found if session.agent == started.agent)
     settle_output(call, first)
     document = {**shown(call, first), "agents": [_summary(call, session) for session in found]}

@@ -106,6 +106,16 @@ class Call:
         """The team to act in."""
         return teams.load(self.store, self.team)
 
+    def wake(self, *recipients: str) -> None:
+        """Resume those of the recipients of the caller's message that `teams` started and that are idle."""
+        from teams_cli import sessions
+
+        if any(sessions.find(self.store, self.team, name) for name in recipients):
+            from teams_cli import launching
+
+            team = self.load_team()
+            launching.wake(self.store, team, self.config, list(recipients), self.agent, self.environ)
+
     def note_seen(self) -> None:
         """After a change: note that the caller is alive. The change is made, so failing here is no failure."""
         if self.caller is None or self.caller.is_human or not self.said_team:

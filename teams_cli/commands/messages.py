@@ -53,11 +53,7 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 def _delivered(call: Call, message: messages.Message) -> dict[str, Any]:
     """The stored message as JSON; those of its recipients that `teams` started and that are idle are resumed."""
-    recipients = message.recipients or [message.to]
-    if any(sessions.find(call.store, call.team, name) for name in recipients):
-        from teams_cli import launching
-
-        launching.wake(call.store, call.load_team(), call.config, recipients, message.from_, call.environ)
+    call.wake(*(message.recipients or [message.to]))
     return message.to_json()
 
 

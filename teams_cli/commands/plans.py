@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.plans import Plan
+    from teams_cli.shutdowns import Shutdown
 
 _GET = """List the plans, by number; with --open those that wait for a decision."""
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None) -> Any:
-    return plans.propose(call.store, call.team, call.caller, plan, task, revises).to_json()
+    proposed = plans.propose(call.store, call.team, call.caller, plan, task, revises)
+    call.wake(call.load_team().leader)
+    return proposed.to_json()
 
 
 def _get(call: Call, open: bool) -> Any:
@@ -24,24 +28,36 @@ def _get(call: Call, open: bool) -> Any:
 
 
 def _approve(call: Call, plan: str, note: str | None) -> Any:
-    return plans.approve(call.store, call.team, call.caller, plan, note).to_json()
+    return _decided(call, plans.approve(call.store, call.team, call.caller, plan, note))
 
 
 def _reject(call: Call, plan: str, feedback: str) -> Any:
-    return plans.reject(call.store, call.team, call.caller, plan, feedback).to_json()
+    return _decided(call, plans.reject(call.store, call.team, call.caller, plan, feedback))
+
+
+def _decided(call: Call, plan: Plan) -> Any:
+    call.wake(plan.from_)
+    return plan.to_json()
 
 
 def _request(call: Call, to: str, reason: str | None) -> Any:
-    return shutdowns.request(call.store, call.team, call.caller, to, reason).to_json()
+    asked = shutdowns.request(call.store, call.team, call.caller, to, reason)
+    call.wake(asked.agent)
+    return asked.to_json()
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
-    return {**done.to_json(), "releasedTasks": freed}
+    return {**_answered(call, done), "releasedTasks": freed}
 
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str) -> Any:
-    return shutdowns.reject(call.store, call.team, call.caller, shutdown, reason).to_json()
+    return _answered(call, shutdowns.reject(call.store, call.team, call.caller, shutdown, reason))
+
+
+def _answered(call: Call, shutdown: Shutdown) -> Any:
+    call.wake(shutdown.requested_by)
+    return shutdown.to_json()
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")

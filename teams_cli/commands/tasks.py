@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import claims, leases, task_changes, tasks, teams
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli.errors import TeamsError, WrongState, WrongUsage
 from teams_cli.names import id_of
 from teams_cli.tasks import PRIORITIES, STATUSES, Task
 
@@ -107,7 +107,21 @@ def _update(call: Call, task: str, **values: Any) -> Any:
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
     )
-    return shown(call, task_changes.change_task(call.store, call.team, call.caller, task, changes))
+    if changes.owner:
+        _refuse_stopped(call, changes.owner)
+    changed = task_changes.change_task(call.store, call.team, call.caller, task, changes)
+    if changes.owner:
+        call.wake(changes.owner)
+    return shown(call, changed)
+
+
+def _refuse_stopped(call: Call, owner: str) -> None:
+    """Refuse to give a task to an agent that nothing resumes."""
+    from teams_cli import sessions
+
+    session = sessions.find(call.store, call.team, owner)
+    if session and session.ended and session.outcome == "stopped":
+        raise WrongState(f"{owner} was stopped", "Choose another member, or start one: teams run-agent …")
 
 
 def _release(call: Call, task: str, reason: str | None) -> Any:
