@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teams_cli import claims, history, leases, names, roles, settings, shutdowns, tasks, teams, text
 from teams_cli.caller import Caller
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NoIdentity, NotAllowed, WrongState
+from teams_cli.errors import AlreadyExists, Conflict, DamagedRecord, InvalidValue, NoIdentity, NotAllowed, WrongState
+from teams_cli.messages import MESSAGE
 from teams_cli.roles import require
 from teams_cli.store.contract import update
 from teams_cli.teams import LEADER, MANAGER, MEMBER, TEAM, Member, Team
@@ -28,6 +29,7 @@ def spawn_team(
         AlreadyExists: There is a team of that name, or of one that differs only in case.
         InvalidValue: The name can't be one.
         NotAllowed: The caller's type is one of those that don't create teams.
+        DamagedRecord: There are tasks or messages of a team of that name which lost its own record.
     """
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
@@ -45,9 +47,19 @@ def spawn_team(
         leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
         team = team.having(members=[leader])
     team, tokens = _secured(team) if secure else (team, {})
+    _refuse_remains(store, name)
     store.create(name, TEAM, name, team)
     history.note(store, name, caller.name, "team created", description=description)
     return team, tokens
+
+
+def _refuse_remains(store: Store, name: str) -> None:
+    """Refuse to begin a team over the tasks and the mail of another."""
+    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.everything(store, name, []))):
+        raise DamagedRecord(
+            f"team {name} lost its own record, and there are tasks or messages of it",
+            "Bring the record back from a backup, or move the others away; `teams doctor` names them.",
+        )
 
 
 def _secured(team: Team) -> tuple[Team, dict[str, str]]:

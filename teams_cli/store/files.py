@@ -92,7 +92,6 @@ class FileStore:
                     if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
                         disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
                         raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
-                self._refuse_remains(team)
                 disk.make_directories(directory, self.place)
                 disk.make_directories(f"{self.place}/tasks/{team}", self.place)
                 disk.commit(temp, f"{directory}/team.json")
@@ -100,14 +99,6 @@ class FileStore:
             disk.discard(temp)
             raise
         return record, data
-
-    def _refuse_remains(self, team: str) -> None:
-        """Refuse to mix a new team with the records of one whose `team.json` was lost."""
-        if remains := self.remains(team):
-            raise DamagedRecord(
-                f"{self.place}/teams/{team}/team.json: is missing, while there is {remains}",
-                "Bring team.json back from a backup, or move the others away.",
-            )
 
     def remains(self, team: str) -> str:
         """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
