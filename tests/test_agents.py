@@ -516,6 +516,7 @@ def test_pausing_an_idle_agent(cli: Cli) -> None:
 def test_who_may_pause_and_whom(cli: Cli) -> None:
     detach(cli, "zoe", BUSY)
     is_busy(cli)
+    until(lambda: session(cli, "zoe").turns, "the keeper has noted the turn")
     for command in ("pause-agent", "resume-agent"):
         assert cli.refused(command, "zoe", agent="bob") == (13, "not_allowed")
         assert cli.refused(command, "bob", agent="lea") == (10, "agent_not_found")
