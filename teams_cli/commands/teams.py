@@ -191,6 +191,7 @@ COMMANDS = table(
         option("--to", "postgresql://…, `files` for the root, or another directory.", metavar="STORE", required=True),
         doc=copying.copy,
         changes=False,
+        at_shell=True,
     ),
     Command(
         "define-role",
@@ -203,5 +204,5 @@ COMMANDS = table(
         option("--description", "What it is for.", text=True),
         doc=role_definitions.define,
     ),
-    Command("set-up-roles", _set_up, doc=logins.set_up),
+    Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True),
 )
