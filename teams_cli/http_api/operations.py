@@ -87,7 +87,7 @@ class Operations:
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
             store,
-            config.load(store.place),
+            config.load(store.root),
             team=base.said_team,
             sources=base.sources,
             environ=base.environ,

@@ -35,13 +35,13 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    token = registration.token(call.store.place)
+    token = registration.token(call.store.root)
     with _listen(call, settings["port"]) as listener:
         server = Server(call, listener, token, settings["private"])
         try:
             server.run([listener])
         finally:
-            registration.unregister(call.store.place)
+            registration.unregister(call.store.root)
     return INTERRUPTED if server.interrupted else 0
 
 
@@ -84,7 +84,7 @@ class Server(uvicorn.Server):
         Raises:
             Conflict: A server of this root is running.
         """
-        found = registration.register(self._call.store.place, f"http://{_HOST}:{self._port}", self._token)
+        found = registration.register(self._call.store.root, f"http://{_HOST}:{self._port}", self._token)
         self.api = Api(self._call)
         self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)

@@ -41,7 +41,7 @@ class Identity:
             DamagedRecord: The user's rules can't be read.
         """
         base = self._base
-        settings = config.load(base.store.place)
+        settings = config.load(base.store.root)
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         call = requests.call_as(whole, self.agent, self.team, self.token)
