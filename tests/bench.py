@@ -373,7 +373,7 @@ def main() -> None:
         bench_growth(few, many, rounds)
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
-        bench_mcp(Place(directory / "mcp", 200).root, TEAMS, 50 if said.quick else 200, show)
+        bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3)
         bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3)
     finally:

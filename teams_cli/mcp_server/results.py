@@ -6,7 +6,6 @@ import json
 
 from mcp_types import CallToolResult, TextContent
 
-from teams_cli import inboxes
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.messaging import Refused
 from teams_cli.mcp_server.wording import in_tools
@@ -16,12 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
+    from teams_cli.mcp_server.mail import Mail
 
 QUIET = frozenset({"read_messages", "brief", "wait", "attend"})
 """The tools that tell of mail themselves."""
 
 
-def answered(call: Call, tool: str, document: Any) -> CallToolResult:
+def answered(call: Call, tool: str, document: Any, mail: Mail) -> CallToolResult:
     """The document of a tool. Beside it stand what was damaged on the way, and a line on unread mail: clients that
     have no hooks are told of it by nothing else.
     """
@@ -30,21 +30,10 @@ def answered(call: Call, tool: str, document: Any) -> CallToolResult:
         whole["next"] = in_tools(whole["next"])
     if call.problems:
         whole["problems"] = [problem.message for problem in call.problems]
-    mail = "" if tool in QUIET else _mail(call)
-    if mail:
-        whole["unread"] = mail
+    count = 0 if tool in QUIET else mail.unread(call)
+    if count:
+        whole["unread"] = f"{count} unread message{'s' * (count > 1)}: call read_messages"
     return _result(whole)
-
-
-def _mail(call: Call) -> str:
-    """A line on the caller's unread messages; empty when there are none."""
-    if call.caller is None or call.caller.is_human:
-        return ""
-    try:
-        count = len(inboxes.unread(call.store, call.team, call.caller.name))
-    except TeamsError:
-        return ""
-    return f"{count} unread message{'s' * (count > 1)}: call read_messages" if count else ""
 
 
 def refused(error: TeamsError, code: str = "") -> CallToolResult:

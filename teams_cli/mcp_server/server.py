@@ -28,6 +28,7 @@ from teams_cli.errors import Busy, NotFound, TeamsError
 from teams_cli.mcp_server import pipes, resources, results, tools
 from teams_cli.mcp_server.changes import Changes
 from teams_cli.mcp_server.identity import Identity, Standing
+from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.mcp_server.work import Stop, Works
 
@@ -64,6 +65,7 @@ class TeamsServer:
         # The copy of an agent that answers a question has its words, and none of its rights.
         self.tools = {} if call.environ.get(_SHADOW) else tools.every()
         self.works = Works()
+        self.mail = Mail()
         self.changes = Changes(call.store, self.identity, lambda: [tool.name for tool in self._offered(Stop())])
 
     async def serve(self, source: int, sink: int) -> None:
@@ -125,7 +127,7 @@ class TeamsServer:
             document = self.tools[name].run(call, arguments)
             if name == "join_team":
                 self.identity.adopt(document)
-            return results.answered(call, name, document)
+            return results.answered(call, name, document, self.mail)
         except TeamsError as error:
             return results.refused(error)
         except Exception as error:

@@ -71,11 +71,10 @@ class MessageLog:
         found: list[R] = []
         for segment in self._segments():
             if segment >= (after + 1) // _SEGMENT:
-                for number, name in self._names(segment, agent):
-                    if number > after:
-                        self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
-                        if limit and len(found) == limit:
-                            return found
+                for _, name in self._names(segment, agent, after):
+                    self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
+                    if limit and len(found) == limit:
+                        return found
         return found
 
     def pack(self, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
@@ -122,10 +121,10 @@ class MessageLog:
     def last(self) -> int:
         for segment in reversed(self._segments()):
             names = disk.names_in(f"{self.directory}/{segment}")
-            names.sort(key=_place, reverse=True)
-            for name in names:
-                if number := _number(name):
-                    return number
+            if number := _number(max(names, key=_place, default="")):
+                return number
+            if number := max(map(_number, names), default=0):  # the last by name was no message
+                return number
         return 0
 
     def _find_number(self, kind: Kind[R], key: str) -> str:
@@ -148,9 +147,12 @@ class MessageLog:
         names = disk.names_in(self.directory)
         return sorted(int(name) for name in names if is_number(name) or name == "0")
 
-    def _names(self, segment: int, agent: str | None) -> list[tuple[int, str]]:
-        """The numbers and file names of messages that may be for *agent*, in order."""
+    def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
+        """The numbers and file names of messages after that one that may be for *agent*, in order."""
         names = disk.names_in(f"{self.directory}/{segment}")
+        if after:  # most are not, and are left out without a closer look
+            last = (len(str(after)), f"{after}/")
+            names = [name for name in names if _place(name) > last]
         if agent is not None:
             alone, several = f".{agent}.", f".{_SEVERAL}."
             names = [name for name in names if alone in name or several in name]
