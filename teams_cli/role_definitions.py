@@ -35,18 +35,9 @@ def define(
     """
     team = require(store, team_name, caller, "define-role", name)
     assert caller is not None
-    names.check_name(name, "role")
-    if name.lower() in (LEADER, MEMBER, MANAGER, *roles.ALIASES):
-        raise InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
-    _refuse_look_alike(name, team)
-    parent = roles.known_role(extends, team, caller.config)
-    if roles.lineage(parent, team, caller.config)[-1] == LEADER or name in roles.lineage(parent, team, caller.config):
-        raise InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them.")
-    for operation in [*(allow or ()), *(deny or ())]:
-        if operation not in roles.OPERATIONS:
-            raise InvalidValue(
-                f"there is no operation {operation!r}", f"Operations: {', '.join(sorted(roles.OPERATIONS))}."
-            )
+    _check_name(name, team)
+    parent = _parent(name, extends, team, caller)
+    _check_operations([*(allow or ()), *(deny or ())])
     definition: RoleDefinition = {
         "extends": parent,
         "skill": [text.one_line(s, "skill", text.MAX_SKILL) for s in skills or ()],
@@ -63,7 +54,27 @@ def define(
     return definition
 
 
-def _refuse_look_alike(name: str, team: Team) -> None:
+def _check_name(name: str, team: Team) -> None:
+    names.check_name(name, "role")
+    if name.lower() in (LEADER, MEMBER, MANAGER, *roles.ALIASES):
+        raise InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
     for other in team.roles:
         if other.lower() == name.lower() and other != name:
             raise AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
+
+
+def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
+    """The role that *name* shall extend: no leader, and not itself by way of others."""
+    parent = roles.known_role(extends, team, caller.config)
+    line = roles.lineage(parent, team, caller.config)
+    if line[-1] == LEADER or name in line:
+        raise InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them.")
+    return parent
+
+
+def _check_operations(operations: list[str]) -> None:
+    for operation in operations:
+        if operation not in roles.OPERATIONS:
+            raise InvalidValue(
+                f"there is no operation {operation!r}", f"Operations: {', '.join(sorted(roles.OPERATIONS))}."
+            )

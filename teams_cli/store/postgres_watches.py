@@ -5,6 +5,8 @@ from __future__ import annotations
 import select
 import time
 
+from teams_cli.store.polling import PollingWatch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +25,7 @@ def watch(server: Server, team: str, channel: str) -> Watch:
     if direct:
         return ListeningWatch(server, channel, connection)
     connection.close()  # it is a pooler that we talk to, and which of its users it notifies is chance
-    return PollingWatch(server, team)
+    return _polling_watch(server, team)
 
 
 def _listen(server: Server, channel: str) -> tuple[Connection, bool]:
@@ -89,30 +91,8 @@ class ListeningWatch:
         self._connection = None
 
 
-class PollingWatch:
-    """Looks again and again whether the number of changes is another."""
-
-    def __init__(self, server: Server, team: str) -> None:
-        self._server = server
-        began = server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")
-        self._values = [team, began[0][0], team]
-        self._seen = self._look()
-
-    def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
-        give_up = time.monotonic() + timeout
-        while (seen := self._look()) == self._seen:
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(_PAUSE)
-        self._seen = seen
-        return True
-
-    def fileno(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-    def _look(self) -> list[tuple[Any, ...]]:
-        return self._server.look(_STATE, self._values)
+def _polling_watch(server: Server, team: str) -> PollingWatch:
+    """A watch that looks whether the number of changes is another."""
+    began = server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")
+    values = [team, began[0][0], team]
+    return PollingWatch(lambda: server.look(_STATE, values), _PAUSE)

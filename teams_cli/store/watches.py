@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-import time
+
+from teams_cli.store.polling import PollingWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ def watch_directories(tree: str, flat: str) -> Watch:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(_FLAGS)
     except (ImportError, OSError, AttributeError):
-        return PollingWatch(tree, flat)
+        return polling_watch(tree, flat)
     if descriptor < 0:  # 128 instances a user is a usual limit
-        return PollingWatch(tree, flat)
+        return polling_watch(tree, flat)
     return InotifyWatch(tree, flat, libc, descriptor)
 
 
@@ -75,38 +76,20 @@ class InotifyWatch:
         return bool(new)
 
 
-class PollingWatch:
-    """Looks every 20 ms at the times of the directories, which change with every rename into them."""
+def polling_watch(tree: str, flat: str) -> PollingWatch:
+    """A watch that looks at the times of the directories, which change with every rename into them."""
+    return PollingWatch(lambda: _states(tree, flat), _PAUSE)
 
-    def __init__(self, tree: str, flat: str) -> None:
-        self._places = (tree, flat)
-        self._seen = self._look()
 
-    def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
-        give_up = time.monotonic() + timeout
-        while (seen := self._look()) == self._seen:
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(_PAUSE)
-        self._seen = seen
-        return True
-
-    def fileno(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-    def _look(self) -> dict[str, tuple[int, int]]:
-        found = {}
-        for path in _directories(*self._places):
-            try:
-                state = os.stat(path)
-            except OSError:
-                continue
-            found[path] = (state.st_mtime_ns, state.st_ino)
-        return found
+def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
+    found = {}
+    for path in _directories(tree, flat):
+        try:
+            state = os.stat(path)
+        except OSError:
+            continue
+        found[path] = (state.st_mtime_ns, state.st_ino)
+    return found
 
 
 def _directories(tree: str, flat: str) -> set[str]:

@@ -16,7 +16,7 @@ import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store.contract import update
-from teams_cli.store.watches import PollingWatch
+from teams_cli.store.watches import polling_watch
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import (
     INBOX,
@@ -219,7 +219,7 @@ def test_a_team_whose_creation_crashed_is_none_and_can_be_made(store, root):
 
 def test_without_inotify_the_watch_looks_again_and_again(store, root):
     """128 instances a user are a usual limit."""
-    watch = PollingWatch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
+    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
     assert not watch.wait(0.03)
     for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
         CHANGES[change](store)

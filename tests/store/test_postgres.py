@@ -12,8 +12,9 @@ import pytest
 
 from teams_cli.errors import Busy, DamagedRecord, InvalidValue, NotAllowed, OutcomeUnknown, StorageFailed
 from teams_cli.store import opening, schema
+from teams_cli.store.polling import PollingWatch
 from teams_cli.store.postgres import PostgresStore
-from teams_cli.store.postgres_watches import ListeningWatch, PollingWatch
+from teams_cli.store.postgres_watches import ListeningWatch
 from tests.conftest import new_address, server
 from tests.postgres import Postgres
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, make_team, send, texts, titles
