@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 MARK = "TEAMS_SHADOW"
 _SHORT = 500
+_TO_BEGIN = 30.0
+"""How many seconds a client that was started may take to begin its session."""
+_LOOK_AGAIN = 0.2
 _DEPTHS = {
     "low": "Response depth: LOW. Suggest a simple, minimal solution with basic means, in a few sentences.",
     "medium": "Response depth: MEDIUM. Suggest a balanced solution: good practice, not over-engineered, concise.",
@@ -104,11 +108,21 @@ def _left(store: Store, question: Question) -> float:
 def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
     session = sessions.find(store, question.team_name, member.agent_id)
     profile = harness.find(session.harness, user) if session else None
-    if session and profile and profile.fork and session.turns:
+    fork = _fork(store, question, member, profile) if profile and profile.fork else None
+    return fork or (Command(store, question, member, session) if member.answer else None)
+
+
+def _fork(store: Store, question: Question, member: Member, profile: Profile) -> Fork | None:
+    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
+    give_up = time.monotonic() + min(_TO_BEGIN, _left(store, question) / 2)
+    while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, session, profile)
-        if fork.possible:
+        if session.turns and fork.possible:
             return fork
-    return Command(store, question, member, session) if member.answer else None
+        if session.ended or time.monotonic() > give_up:
+            break
+        time.sleep(_LOOK_AGAIN)
+    return None
 
 
 class Shadow:
