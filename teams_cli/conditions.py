@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli import inboxes, leases, plans, sessions, tasks, teams
-from teams_cli.errors import InvalidValue, WaitRanOut
+from teams_cli.errors import InvalidValue, WaitRanOut, WrongState
 from teams_cli.tasks import FINISHED
 
 TYPE_CHECKING = False
@@ -62,15 +62,30 @@ def wait(store: Store, team: str, condition: Condition, timeout: float | None, w
     return found[0]
 
 
+def _while_open(store: Store, team: str, condition: Condition) -> Condition:
+    """The condition; once the team is closed, nobody can bring about what it waits for."""
+
+    def look() -> dict[str, Any] | None:
+        found = condition()
+        if found is None and teams.load(store, team).state == "closed":
+            raise WrongState(f"team {team} is closed: nobody goes on", f"`teams restore-team {team}` opens it again.")
+        return found
+
+    return look
+
+
 def task_finished(store: Store, team: str, word: str) -> Condition:
-    """The task is completed, failed or cancelled."""
+    """The task is completed, failed or cancelled.
+
+    Here and below, waiting raises WrongState when the team is closed before that.
+    """
     task_id = tasks.load(store, team, word).id
 
     def look() -> dict[str, Any] | None:
         task = leases.current(store, teams.load(store, team), tasks.load(store, team, task_id))
         return {"task": task.to_json()} if task.status in FINISHED else None
 
-    return look
+    return _while_open(store, team, look)
 
 
 def all_settled(store: Store, team: str) -> Condition:
@@ -85,7 +100,7 @@ def all_settled(store: Store, team: str) -> Condition:
             return None
         return {"taskCounts": counts, "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2]))}
 
-    return look
+    return _while_open(store, team, look)
 
 
 def stuck_tasks(found: list[tasks.Task]) -> set[str]:
@@ -109,7 +124,7 @@ def plan_decided(store: Store, team: str, word: str) -> Condition:
         plan = plans.load(store, team, plan_id)
         return {"plan": plan.to_json()} if plan.status != "proposed" else None
 
-    return look
+    return _while_open(store, team, look)
 
 
 def message_there(store: Store, team: str, agent: str) -> Condition:

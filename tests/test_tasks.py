@@ -246,3 +246,18 @@ def test_waits_end(tmp_path: Path) -> None:
     for process in waiting:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, b""), out
+
+
+def test_waiting_for_tasks_ends_when_the_team_is_closed(tmp_path: Path) -> None:
+    """Nobody could finish them any more; what is finished is still told."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    waiting = [cli.start("wait", *words, "--timeout", "60") for words in (["--task", "1"], ["--all-tasks"])]
+    cli.ok("close-team", agent="lea")
+    for process in waiting:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 11 and b"team alpha is closed" in err, err
+    cli.ok("restore-team", ALPHA, agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    cli.ok("close-team", agent="lea")
+    assert cli.ok("wait", "--all-tasks")["taskCounts"]["cancelled"] == 1
