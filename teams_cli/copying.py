@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, closing, inboxes, messages, outputs, plans, questions, sessions, shutdowns, tasks, teams
+from teams_cli import closing, kinds, teams
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StorageFailed
 from teams_cli.roles import require
-from teams_cli.runs import records
 from teams_cli.store.contract import update
 from teams_cli.store.documents import encode
 from teams_cli.teams import TEAM, Team
@@ -19,18 +18,6 @@ if TYPE_CHECKING:
 
 _MARK = "copiedTo"
 _STATE = "stateBefore"
-_KINDS: tuple[Kind[Any], ...] = (
-    agents.AGENT,
-    inboxes.INBOX,
-    tasks.TASK,
-    messages.MESSAGE,
-    plans.PLAN,
-    questions.QUESTION,
-    shutdowns.SHUTDOWN,
-    sessions.SESSION,
-    outputs.OUTPUT,
-    records.RUN,
-)
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
@@ -49,11 +36,11 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
         raise InvalidValue(f"{team_name} is in {store.place} already", "Say another store with --to.")
     _refuse_taken(target, team_name)
     closing.refuse_busy(store, team)
-    for kind in _KINDS:
+    for kind in kinds.IN_A_TEAM:
         for _ in store.pack(team_name, kind):  # raises what is damaged before anything is changed
             pass
     closed = _closed(store, team, target.place)
-    counts = {kind.name: _copy_kind(store, target, team_name, kind) for kind in _KINDS}
+    counts = {kind.name: _copy_kind(store, target, team_name, kind) for kind in kinds.IN_A_TEAM}
     counts["history"] = _copy_history(store, target, team_name)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}

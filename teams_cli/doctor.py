@@ -2,56 +2,57 @@
 
 from __future__ import annotations
 
-from teams_cli import (
-    agents,
-    conditions,
-    inboxes,
-    leases,
-    messages,
-    outputs,
-    plans,
-    sessions,
-    shutdowns,
-    tasks,
-    teams,
-)
+from teams_cli import agents, conditions, kinds, leases, roles, tasks, teams
 from teams_cli.errors import TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    from teams_cli.store.contract import Finding, Kind, Store
+    from teams_cli.config import Config
+    from teams_cli.store.contract import Finding, Store
     from teams_cli.tasks import Task
     from teams_cli.teams import Team
 
-KINDS: tuple[Kind[Any], ...] = (
-    teams.TEAM,
-    agents.AGENT,
-    inboxes.INBOX,
-    tasks.TASK,
-    messages.MESSAGE,
-    plans.PLAN,
-    shutdowns.SHUTDOWN,
-    sessions.SESSION,
-    outputs.OUTPUT,
-)
 
-
-def examine(store: Store, fix: bool = False) -> list[Finding]:
-    """Look through all teams; with *fix*, mend what can be mended.
+def examine(store: Store, config: Config, fix: bool = False) -> list[Finding]:
+    """Look through all teams and the user's rules; with *fix*, mend what can be mended.
 
     Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
     """
-    found = list(store.examine(KINDS, fix))
+    found = list(store.examine(kinds.ALL, fix))
+    defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for name in store.teams():
         try:
             team = teams.load(store, name)
         except TeamsError:
             continue  # the store has said so
         found += _team(store, team, fix)
-    return found
+        defined.update(team.roles)
+    return [*found, *_rules(config, defined)]
+
+
+def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
+    """Rules that change nothing, as those of a misspelt command: what they were to forbid is allowed."""
+    for operation, by_role in config.permission.get("tool", {}).items():
+        place = f"permission.tool.{operation}"
+        yield from _unknown_operations(place, [operation])
+        for role in sorted(by_role.keys() - defined):
+            yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
+    for name, definition in config.agent.items():
+        yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
+
+
+def _unknown_operations(place: str, operations: list[str]) -> Iterator[Finding]:
+    for operation in operations:
+        if operation not in roles.OPERATIONS:
+            remedy = f"Operations: {', '.join(sorted(roles.OPERATIONS))}."
+            yield _idle_rule(place, f"there is no operation {operation!r}", remedy)
+
+
+def _idle_rule(place: str, why: str, remedy: str) -> Finding:
+    where = f"config.json: {place}"
+    return {"level": "warning", "where": where, "what": f"{why}, so this changes nothing", "remedy": remedy}
 
 
 def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:

@@ -8,13 +8,11 @@ from teams_cli.errors import AlreadyExists, Conflict, DamagedRecord, InvalidValu
 from teams_cli.messages import MESSAGE
 from teams_cli.roles import require
 from teams_cli.store.contract import update
-from teams_cli.teams import LEADER, MANAGER, MEMBER, TEAM, Member, Team
+from teams_cli.teams import LEADER, MEMBER, TEAM, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
-
-ROLES = (LEADER, MEMBER, MANAGER)
 
 
 def spawn_team(

@@ -56,7 +56,7 @@ def define(
 
 def _check_name(name: str, team: Team) -> None:
     names.check_name(name, "role")
-    if name.lower() in (LEADER, MEMBER, MANAGER, *roles.ALIASES):
+    if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
         raise InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
     for other in team.roles:
         if other.lower() == name.lower() and other != name:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Store
     from teams_cli.teams import Member, Team
 
+BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
 _ALL = {
@@ -199,7 +200,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
         NotAllowed: It extends a role that is not defined, or itself.
     """
     line = [role]
-    while line[-1] not in (LEADER, MEMBER, MANAGER):
+    while line[-1] not in BUILT_IN:
         definition = definition_of(line[-1], team, config)
         parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
         if not parent or parent in line:
@@ -240,7 +241,7 @@ def is_any(team: Team, caller: Caller, *roles: str) -> bool:
 def role_for(word: str, team: Team | None, config: Config | None) -> str | None:
     """The role that *word* names: one of the three, an alias, or one that is defined; None if there is none."""
     word = ALIASES.get(word, word)
-    known = word in (LEADER, MEMBER, MANAGER) or definition_of(word, team, config)
+    known = word in BUILT_IN or definition_of(word, team, config)
     return word if known else None
 
 
@@ -253,7 +254,7 @@ def known_role(word: str, team: Team, config: Config | None) -> str:
     role = role_for(word, team, config)
     if role is None:
         defined = [name for table in _role_tables(team, config) for name in table]
-        known = ", ".join([LEADER, MEMBER, MANAGER, *sorted(set(defined))])
+        known = ", ".join([*BUILT_IN, *sorted(set(defined))])
         raise InvalidValue(f"there is no role {word!r}", f"Roles: {known}. `teams define-role` makes more.")
     return role
 

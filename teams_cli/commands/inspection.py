@@ -87,7 +87,7 @@ def _doctor(call: Call, fix: bool, client: str | None, turn: bool) -> Any:
 
         found = list(client_checks.examine(client, call.config, call.environ, os.getcwd(), turn))
     else:
-        found = doctor.examine(call.store, fix)
+        found = doctor.examine(call.store, call.config, fix)
     bad = any(finding["level"] == "problem" for finding in found)
     return Outcome(
         {"root": call.store.root, "store": call.store.place, "healthy": not bad, "findings": found},

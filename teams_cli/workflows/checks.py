@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.names import HUMAN, RESERVED
-from teams_cli.roles import ALIASES, OPERATIONS
+from teams_cli.roles import ALIASES, BUILT_IN, OPERATIONS
 from teams_cli.teams import LEADER, MANAGER, MEMBER
 from teams_cli.workflows import templates
 from teams_cli.workflows.model import REPO
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Place = tuple[str | int, ...]
     Problem = tuple[Place, str]
     Roles = dict[str, RoleDefinition]
-
-_BUILT_IN = (LEADER, MEMBER, MANAGER)
 
 
 def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Problem]:
@@ -76,7 +74,7 @@ def _circle(waits: dict[str, set[str]]) -> list[str]:
 
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
     for name, definition in workflow.roles.items():
-        if name in (*_BUILT_IN, *ALIASES, *RESERVED):
+        if name in (*BUILT_IN, *ALIASES, *RESERVED):
             yield ("roles", name), "is a word of its own; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
@@ -100,7 +98,7 @@ def _lineage(role: str, roles: Roles) -> list[str]:
 def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
     names: set[str] = set()
     for index, agent in enumerate(workflow.agents):
-        if agent.role not in (*_BUILT_IN, *ALIASES, *roles):
+        if agent.role not in (*BUILT_IN, *ALIASES, *roles):
             yield ("agents", index, "role"), f"there is no role {agent.role!r}"
         elif _lineage(agent.role, roles)[-1] == LEADER:
             yield ("agents", index, "role"), "a worker can't lead"
