@@ -17,7 +17,7 @@ import pytest
 
 from teams_cli.commands import requests
 from tests.agents import end_all, ended, place, session, team_of_agents, until
-from tests.cli import ALPHA, TIMEOUT, Cli, add_tasks
+from tests.cli import ALPHA, TIMEOUT, Cli, add_tasks, tree
 from tests.serving import Events, Reply, Server, received, serving
 
 BUSY = "touch $D/busy; while [ ! -e $D/go ]; do sleep 0.05; done;"
@@ -180,42 +180,44 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
     assert (joined["agentId"], joined["agentName"], joined["team"]) == ("new", "New One", ALPHA)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "expected"),
-    [
-        ("POST", "/api/claim-task?as=mia", {"task": "9"}, (404, "task_not_found")),
-        ("POST", "/api/claim-task?as=mia", {"task": "1"}, (409, "task_claimed")),
-        ("POST", "/api/claim-task", {"task": "1"}, (403, "not_allowed")),
-        ("POST", "/api/claim-task?as=nobody", {"task": "1"}, (403, "not_allowed")),
-        ("POST", "/api/claim-task?as=mia", {}, (400, "wrong_usage")),
-        ("POST", "/api/claim-task?as=mia", {"task": {"a": 1}}, (400, "invalid_value")),
-        ("POST", "/api/claim-task?as=mia", {"task": "1", "more": 1}, (400, "invalid_value")),
-        ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
-        ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
-        ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),
-        ("POST", "/api/set", {"key": "nix", "value": "1"}, (400, "invalid_value")),
-        ("GET", "/api/get-tasks?limit=many", None, (400, "invalid_value")),
-        ("GET", "/api/get-tasks?colour=red", None, (400, "invalid_value")),
-        ("GET", "/api/board?team=nix", None, (404, "team_not_found")),
-        ("GET", "/api/board?team=..%2F..", None, (404, "team_not_found")),
-        ("GET", "/api/events?team=nix", None, (404, "team_not_found")),
-        ("GET", "/api/agents/bob/log", None, (404, "agent_not_found")),
-        ("GET", "/api/agents/bob/log?lines=x", None, (400, "invalid_value")),
-        ("GET", "/api/claim-task?task=1", None, (405, "wrong_method")),
-        ("POST", "/api/get-tasks", {}, (405, "wrong_method")),
-        ("POST", "/api/board", {}, (405, "wrong_method")),
-        ("GET", "/api/serve", None, (404, "unknown_address")),
-        ("GET", "/api/doctor", None, (404, "unknown_address")),
-        ("GET", "/nix", None, (404, "unknown_address")),
-        ("GET", "/..%2fapp.py", None, (404, "unknown_address")),
-        ("DELETE", "/", None, (405, "wrong_method")),
-    ],
-)
-def test_refusals(cli: Cli, server: Server, method: str, path: str, body: Any, expected: tuple[int, str]) -> None:
-    """Each with the code of the command line, and the status that fits."""
+REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
+    ("POST", "/api/claim-task?as=mia", {"task": "9"}, (404, "task_not_found")),
+    ("POST", "/api/claim-task?as=mia", {"task": "1"}, (409, "task_claimed")),
+    ("POST", "/api/claim-task", {"task": "1"}, (403, "not_allowed")),
+    ("POST", "/api/claim-task?as=nobody", {"task": "1"}, (403, "not_allowed")),
+    ("POST", "/api/claim-task?as=mia", {}, (400, "wrong_usage")),
+    ("POST", "/api/claim-task?as=mia", {"task": {"a": 1}}, (400, "invalid_value")),
+    ("POST", "/api/claim-task?as=mia", {"task": "1", "more": 1}, (400, "invalid_value")),
+    ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
+    ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
+    ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),
+    ("POST", "/api/set", {"key": "nix", "value": "1"}, (400, "invalid_value")),
+    ("GET", "/api/get-tasks?limit=many", None, (400, "invalid_value")),
+    ("GET", "/api/get-tasks?colour=red", None, (400, "invalid_value")),
+    ("GET", "/api/board?team=nix", None, (404, "team_not_found")),
+    ("GET", "/api/board?team=..%2F..", None, (404, "team_not_found")),
+    ("GET", "/api/events?team=nix", None, (404, "team_not_found")),
+    ("GET", "/api/agents/bob/log", None, (404, "agent_not_found")),
+    ("GET", "/api/agents/bob/log?lines=x", None, (400, "invalid_value")),
+    ("GET", "/api/claim-task?task=1", None, (405, "wrong_method")),
+    ("POST", "/api/get-tasks", {}, (405, "wrong_method")),
+    ("POST", "/api/board", {}, (405, "wrong_method")),
+    ("GET", "/api/serve", None, (404, "unknown_address")),
+    ("GET", "/api/doctor", None, (404, "unknown_address")),
+    ("GET", "/nix", None, (404, "unknown_address")),
+    ("GET", "/..%2fapp.py", None, (404, "unknown_address")),
+    ("DELETE", "/", None, (405, "wrong_method")),
+]
+
+
+def test_refusals(cli: Cli, server: Server) -> None:
+    """Each with the code of the command line, and the status that fits; all of them leave every file as it was."""
     add_tasks(cli, "t")
     cli.ok("claim-task", "1", agent="bob")
-    assert server.ask(method, path, body).refusal == expected
+    before = tree(cli.root)
+    for method, path, body, expected in REFUSED:
+        assert server.ask(method, path, body).refusal == expected, (method, path, body)
+    assert tree(cli.root) == before
 
 
 def test_a_damaged_record_is_named(cli: Cli, server: Server) -> None:
