@@ -78,6 +78,12 @@ ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
 }
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: the tests spend a third of their time waiting for processes and the disk."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_unconfigure() -> None:
     if _server is not None:
         _server.stop()

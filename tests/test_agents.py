@@ -418,7 +418,7 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
     detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {leftovers} {BUSY} }}")
     is_busy(cli)
     until(lambda: lines(cli, "own"))
-    assert len(marked(cli.root)) > 3
+    until(lambda: len(marked(cli.root)) > 3)
     cli.ok("interject", "zoe", "stop that", agent="lea")
     assert ended(cli, "zoe").turns == 2
     assert marked(cli.root) == {}
