@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from teams_cli.caller import Caller
     from teams_cli.store.contract import Store
 
+MAX_NAMED = 20
 HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
 
 
@@ -33,6 +34,18 @@ def payload(store: Store, team_name: str, caller: Caller | None) -> dict[str, An
     state = {"status": "completed", "input": {"synthetic": True}, "output": output}
     state["title"] = f"{len(there)} agent(s), {len(shown)} message(s)"
     return {"tool": "broadcast", "state": state}
+
+
+def introduction(store: Store, team: str, name: str) -> str:
+    """Who the agent is and who else is there, in words, for the start of its session."""
+    found = others(store, team, name)
+    lines = [f"You are {name} in team {team}; `teams brief` says what waits for you. The other agents:"]
+    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
+    if len(found) > MAX_NAMED:
+        lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
+    if agents.load(store, team, name).status is None:
+        lines.append(HINT)
+    return "\n".join(lines)
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from teams_cli import harness, hook_settings, logs, mcp_settings, messages, processes, sessions
+from teams_cli import attention, harness, hook_settings, logs, mcp_settings, messages, processes, sessions
 from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
@@ -114,6 +114,8 @@ class Client:
         if self.profile.input == "messages":
             return json.dumps([message.to_json() for message in self.batch]).encode()
         parts = [self.session.prompt] if self.first else []
+        if self.first and self.profile.introduced:
+            parts.append(attention.introduction(self.store, self.team, self.session.agent))
         if self.batch:
             parts.append(delivered(self.batch))
         return "\n\n".join(parts).encode()

@@ -44,9 +44,10 @@ class Profile(Record):
     the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and `{profiles}`, the directory of
     the embedded profiles.
 
-    *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. *session_id*
-    and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in one of its
-    items (`items`), or in a line of JSON (`lines`), the last that has what `match` says.
+    *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. To one that
+    is *introduced*, since it may have none of our hooks, the first prompt also says who it is and who else is there.
+    *session_id* and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in
+    one of its items (`items`), or in a line of JSON (`lines`), the last that has what `match` says.
     """
 
     name: Name
@@ -56,6 +57,7 @@ class Profile(Record):
     fork: list[Text] | None = None
     session_file: Text | None = None
     input: HarnessInput = "prompt"
+    introduced: bool = False
     session_id: Object = field(default_factory=dict)
     output: Object = field(default_factory=dict)
     failed: Object = field(default_factory=dict)

@@ -5,7 +5,7 @@ Unread mail after a tool call, once; who is there, at the start; and at the end 
 
 from __future__ import annotations
 
-from teams_cli import agents, attention, inboxes, messages, roles, sessions
+from teams_cli import attention, inboxes, messages, roles, sessions
 from teams_cli.messages import MESSAGE
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ MAX_TEXT = 8000
 """Characters: what is longer, some clients cut in the middle or put into a file."""
 MAX_BLOCKS = 5
 """How often in a row a stop is refused: some clients give up at 8, and end with an empty answer."""
-_MAX_NAMED = 20
 _ROOM = 300
 
 
@@ -89,7 +88,7 @@ def answer(
         return None
     if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
         return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
-    parts = [_presence(store, team, caller.name)] if moment == "start" else []
+    parts = [attention.introduction(store, team, caller.name)] if moment == "start" else []
     if moment == "stop" and not event.get("stop_hook_active"):
         parts += _at_work(store, team, caller.name, session)
     informs = moment != "stop"  # what only informs is no reason to go on
@@ -100,18 +99,6 @@ def answer(
     return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
 
 
-def _presence(store: Store, team: str, name: str) -> str:
-    """Who is there, at the start of a session."""
-    others = attention.others(store, team, name)
-    lines = [f"You are {name} in team {team}; `teams brief` says what waits for you. The other agents:"]
-    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in others]
-    if len(others) > _MAX_NAMED:
-        lines[_MAX_NAMED + 1 :] = [f"- {len(others) - _MAX_NAMED} more: teams list-agents"]
-    if agents.load(store, team, name).status is None:
-        lines.append(attention.HINT)
-    return "\n".join(lines)
-
-
 def _at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
     """What the agent started itself and waits for; one that `teams` started is waited for by its keeper."""
     if session and not session.ended:
@@ -119,7 +106,7 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
     going = [child.agent for child in sessions.children(store, team, name) if not child.ended]
     if not going:
         return []
-    named = ", ".join(going[:_MAX_NAMED])
+    named = ", ".join(going[: attention.MAX_NAMED])
     return [f"Still at work for you: {named}. What they found comes as a message: teams read-messages --wait 600"]
 
 

@@ -50,9 +50,8 @@ _QWEN_SETTINGS = {
     "privacy": {"usageStatisticsEnabled": False},
     "memory": {"enableManagedAutoMemory": False},
 }
-HOOKS_INSTALLED = ("gemini", "qwen")
-"""Who has our hooks in its settings. Claude and codex are told of them on the command line; opencode runs without any
-here: for a plugin it fetches packages from the network at every start."""
+HOOKS_INSTALLED = ("gemini", "qwen", "opencode")
+"""Who has our hooks in its settings. Claude and codex are told of them on the command line."""
 every_client = pytest.mark.parametrize("office", CLIENTS, indirect=True)
 _OPENCODE_OFFLINE = [
     f"OPENCODE_DISABLE_{what}" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")

@@ -32,8 +32,7 @@ def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office)
     first, second = office.model.requests["[ann]"][:2]
     assert second.turns[: len(first.turns)] == first.turns
     assert "[ask] which word?" not in first.text
-    if office.client != "opencode":  # it has no hook here that could tell
-        assert "Your shadow answered" in second.since(first) and second.text.count("the word is xylophone") == 1
+    assert "Your shadow answered" in second.since(first) and second.text.count("the word is xylophone") == 1
 
 
 @every_client
