@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 TYPE_CHECKING = False
@@ -13,9 +14,20 @@ if TYPE_CHECKING:
 MARK = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
+_DETACH = """
+import os, sys
+if os.fork():
+    os._exit(0)
+os.write(1, b"%d" % os.getpid())
+os.dup2(2, 1)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
     """Start a process that goes on when we end, its output going to *log*; its id.
+
+    It is nobody's child: some clients end, when they go, all that descends from the tools and servers they started.
 
     Raises:
         OSError: It can't be started.
@@ -23,16 +35,19 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
     import subprocess  # 15 ms: only for those who start something
 
     with open(log, "ab") as out:
-        process = subprocess.Popen(
-            words,
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _DETACH, *words],
             env=dict(environment),
             cwd=directory,
             stdin=subprocess.DEVNULL,
-            stdout=out,
+            stdout=subprocess.PIPE,
             stderr=out,
             start_new_session=True,
+            check=False,
         )
-    return process.pid
+    if not done.stdout:
+        raise OSError(f"{words[0]} can't be started: see {log}")
+    return int(done.stdout)
 
 
 def end_marked(mark: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), ("KILL", 2.0))) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents import end_all, team_of_agents, unread, until
+from tests.agents import end_all, keepers, team_of_agents, unread, until
 from tests.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.mcp_client import Line
 
@@ -180,6 +180,24 @@ def test_a_run_that_nobody_waits_for_any_more_goes_on(tmp_path: Path) -> None:
             line.process.stdin = None
         cli.ok("send-message", "ann", "go on", agent="lea")
         assert cli.ok("wait", "--agent", "ann", "--timeout", "60", agent="lea")["output"].endswith("42\n")
+    finally:
+        end_all(cli.root)
+
+
+def test_an_agent_does_not_descend_from_the_server_that_started_it(tmp_path: Path) -> None:
+    """OpenCode ends all that does, when it ends."""
+    cli = team_of_agents(tmp_path, "bob")
+    try:
+        with Line(cli, "bob") as line:
+            line.hello()
+            line.use("spawn", prompt="$T read-messages --wait 60", agent_id="ann")
+            assert "error" not in line.read()["result"]["structuredContent"]
+            (pid,) = keepers(cli.root)
+            above = []
+            while pid > 1:
+                pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                above.append(pid)
+            assert line.process.pid not in above
     finally:
         end_all(cli.root)
 

@@ -52,7 +52,10 @@ _QWEN_SETTINGS = {
 }
 HOOKS_INSTALLED = ("gemini", "qwen", "opencode")
 """Who has our hooks in its settings. Claude and codex are told of them on the command line."""
+MCP_CLIENTS = ("claude", "codex", "gemini", "opencode")
+"""Qwen Code offers the tools of servers some requests after its start only."""
 every_client = pytest.mark.parametrize("office", CLIENTS, indirect=True)
+every_mcp_client = pytest.mark.parametrize("office", MCP_CLIENTS, indirect=True)
 _OPENCODE_OFFLINE = [
     f"OPENCODE_DISABLE_{what}" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
 ]
