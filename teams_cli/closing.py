@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from teams_cli.caller import Caller
     from teams_cli.store.contract import Store
 
+COPIED_TO, STATE_BEFORE, COPY = COPIED = ("copiedTo", "stateBefore", "copy")
+"""What a copied team carries beside its own fields: where it went, what it was before, and which copy did it last."""
+
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
     """Close the team: it stays readable, and changes are refused until it is restored.
@@ -62,7 +65,11 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     name = caller.name
 
     def change(team: Team) -> Team:
-        return team if team.state == "active" else team.having(state="active", closed_at=None)
+        if team.state == "active":
+            return team
+        opened = team.having(state="active", closed_at=None)
+        opened.extra = {key: value for key, value in team.extra.items() if key not in COPIED}
+        return opened
 
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli import closing, kinds, teams
-from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StorageFailed
+import os
+
+from teams_cli import closing, kinds, origins, sessions, teams
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound, StorageFailed, WrongState
 from teams_cli.roles import require
 from teams_cli.store.contract import update
 from teams_cli.store.documents import encode
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from teams_cli.caller import Caller
     from teams_cli.store.contract import Kind, Store
 
-_MARK = "copiedTo"
-_STATE = "stateBefore"
-
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
     """Copy the team to another store: all its records, messages and history, to the byte.
@@ -27,23 +26,55 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     off has put there already is no obstacle to the next. Logs and work trees stay on their machines.
 
     Raises:
-        Conflict: A task is in progress, or an agent runs.
+        Conflict: A task is in progress, an agent runs, or another copy was begun meanwhile.
+        WrongState: It was copied to a third store already, and is at work there.
         AlreadyExists: There is a team of that name there, and it was not left behind by a copy.
         DamagedRecord: One of its records is damaged; nothing was changed here.
     """
     team = require(store, team_name, caller, "copy-team")
     if target.place == store.place:
         raise InvalidValue(f"{team_name} is in {store.place} already", "Say another store with --to.")
+    _refuse_gone(team, target)
     _refuse_taken(target, team_name)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
         for _ in store.pack(team_name, kind):  # raises what is damaged before anything is changed
             pass
     closed = _closed(store, team, target.place)
-    counts = {kind.name: _copy_kind(store, target, team_name, kind) for kind in kinds.IN_A_TEAM}
+    counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
+    _refuse_overtaken(store, closed)
+    for session in sessions.of_team(target, team_name, []):
+        origins.note(target, team_name, session)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}
+
+
+def _refuse_gone(team: Team, target: Store) -> None:
+    """A team that was copied away is at work there."""
+    went = team.extra.get(closing.COPIED_TO) if team.state == "closed" else None
+    if went and went != target.place:
+        remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
+        raise WrongState(f"{team.name} was copied to {went}", remedy)
+
+
+def _refuse_overtaken(store: Store, closed: Team) -> None:
+    """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
+    now = store.get(closed.name, TEAM, closed.name)[0]
+    if now.extra.get(closing.COPY) != closed.extra[closing.COPY]:
+        raise Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
+
+
+def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
+    """Copy until there is nothing new: a change that was under way when the team was closed is taken along."""
+    while True:
+        counts, changed = {}, 0
+        for kind in kinds.IN_A_TEAM:
+            _refuse_overtaken(store, closed)
+            counts[kind.name], put = _copy_kind(store, target, closed.name, kind)
+            changed += put
+        if not changed:
+            return counts
 
 
 def _refuse_taken(target: Store, name: str) -> None:
@@ -54,39 +85,42 @@ def _refuse_taken(target: Store, name: str) -> None:
         if name.lower() not in {known.lower() for known in target.teams()}:
             return
     else:
-        if there.state == "closed" and _MARK in there.extra:
+        if there.state == "closed" and closing.COPIED_TO in there.extra:
             return
-    raise AlreadyExists(f"there is a team {name} at {target.place} already", "Copy to another store.")
+    raise AlreadyExists(f"there is a team {name} at {target.place} already", "If it was copied there, go on there.")
 
 
 def _closed(store: Store, team: Team, place: str) -> Team:
     """Close the team here, with where it went and what it was before."""
+    copy = os.urandom(8).hex()
 
     def change(found: Team) -> Team:
-        copied = found.state == "closed" and _STATE in found.extra
-        before = found.extra[_STATE] if copied else [found.state, found.closed_at]
+        copied = found.state == "closed" and closing.STATE_BEFORE in found.extra
+        before = found.extra[closing.STATE_BEFORE] if copied else [found.state, found.closed_at]
         changed = found.having(state="closed", closed_at=found.closed_at or teams.now(store))
-        changed.extra = {**found.extra, _MARK: place, _STATE: before}
+        changed.extra = {**found.extra, closing.COPIED_TO: place, closing.STATE_BEFORE: before, closing.COPY: copy}
         return changed
 
     return update(store, team.name, TEAM, team.name, change)[1]
 
 
 def _as_it_was(closed: Team) -> Team:
-    state, closed_at = closed.extra[_STATE]
+    state, closed_at = closed.extra[closing.STATE_BEFORE]
     team = closed.having(state=state, closed_at=closed_at)
-    team.extra = {key: value for key, value in closed.extra.items() if key not in (_MARK, _STATE)}
+    team.extra = {key: value for key, value in closed.extra.items() if key not in closing.COPIED}
     return team
 
 
-def _copy_kind(store: Store, target: Store, team: str, kind: Kind[Any]) -> int:
+def _copy_kind(store: Store, target: Store, team: str, kind: Kind[Any]) -> tuple[int, int]:
+    """How many there are, and how many had to be put there."""
     there = dict(target.pack(team, kind))
-    count = 0
+    count = put = 0
     for key, data in store.pack(team, kind):
         if there.get(key) != data:
             target.put(team, kind, key, data)
+            put += 1
         count += 1
-    return count
+    return count, put
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:

@@ -19,6 +19,7 @@ from teams_cli import (
     launching,
     logs,
     messages,
+    origins,
     processes,
     resumes,
     roles,
@@ -82,6 +83,7 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
+        origins.check(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         stale = float(settings.value(teams.load(self.store, self.team), "staleAfterSeconds"))
         self.beat = min(_BEAT, stale / 4)
@@ -187,7 +189,9 @@ class Keeper:
 
     def _turn(self, batch: list[Message]) -> Turn:
         """Run the client once, with the prompt or with a batch of messages."""
-        client = Client(self.store, self.team, self._now(), self.profile, batch, self.environment)
+        told = self.session  # what its record says by now may be another's words
+        session = self._now().having(prompt=told.prompt, directory=told.directory)
+        client = Client(self.store, self.team, session, self.profile, batch, self.environment)
         client.start()
         self._note_turn(batch)
         turn = client.wait(self._to_stop, self._look)

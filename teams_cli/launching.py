@@ -12,6 +12,7 @@ from teams_cli import (
     logs,
     membership,
     names,
+    origins,
     processes,
     resumes,
     roles,
@@ -22,7 +23,7 @@ from teams_cli import (
 )
 from teams_cli.caller import Caller
 from teams_cli.clock import seconds_since
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotAllowed, NotFound
 from teams_cli.roles import require
 from teams_cli.sessions import SESSION, Session
 from teams_cli.store.contract import update
@@ -167,6 +168,7 @@ def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, dep
         if sessions.find(store, team.name, member.agent_id) is None:
             membership.leave(store, team.name, Caller(member.agent_id, token=token))
         raise
+    origins.note(store, team.name, session)
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
     start_keeper(store, team.name, session, caller.config, order.environ)
     return session
@@ -223,6 +225,7 @@ def _remove(store: Store, team: str, gone: Member) -> None:
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start the keeper of a session; if that can't be, the session has failed and its caller is told."""
     try:
+        origins.check(store, team, session)
         profile = harness.find(session.harness, config)
         log = log_path(store, team, session.agent)
         os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
@@ -234,7 +237,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
             from teams_cli import wakers
 
             wakers.start(store, team, clean)
-    except (OSError, InvalidValue) as error:
+    except (OSError, InvalidValue, NotAllowed) as error:
         sessions.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
 
 

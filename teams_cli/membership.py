@@ -158,6 +158,7 @@ class _Wish:
             role=role,
             joined_at=teams.now(store),
             answer=None if self.answer is None else text.checked(self.answer, "command"),
+            answer_host=None if self.answer is None else store.host or None,
             started_by=self.started_by,
         )
 

@@ -109,7 +109,8 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
     session = sessions.find(store, question.team_name, member.agent_id)
     profile = harness.find(session.harness, user) if session else None
     fork = _fork(store, question, member, profile) if profile and profile.fork else None
-    return fork or (Command(store, question, member, session) if member.answer else None)
+    here = member.answer_host in (None, store.host or None)
+    return fork or (Command(store, question, member, session) if member.answer and here else None)
 
 
 def _fork(store: Store, question: Question, member: Member, profile: Profile) -> Fork | None:
@@ -117,9 +118,10 @@ def _fork(store: Store, question: Question, member: Member, profile: Profile) ->
     give_up = time.monotonic() + min(_TO_BEGIN, _left(store, question) / 2)
     while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, session, profile)
-        if session.turns and fork.possible:
+        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
+        if session.turns and fork.possible and not elsewhere:
             return fork
-        if session.ended or time.monotonic() > give_up:
+        if session.ended or elsewhere or time.monotonic() > give_up:
             break
         time.sleep(_LOOK_AGAIN)
     return None

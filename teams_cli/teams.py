@@ -29,6 +29,7 @@ class Member(Record):
     stopped_by: Word | None = None
     started_by: Name | None = None
     answer: Text | None = None
+    answer_host: Word | None = None
     token_hash: Word | None = None
 
     @property

@@ -139,3 +139,28 @@ def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) 
     back = Cli(tmp_path / "back", agent="lea", team=ALPHA)
     assert back("copy-team", "--to", "files", "--store", address).status == 0
     assert content(back.root) == before
+
+
+def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(tmp_path: Path) -> None:
+    """Neither when it is open nor when it was closed: what was copied away is not what is there."""
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    cli.ok("restore-team", ALPHA, agent="lea")
+    cli.ok("create-task", "written here since", agent="lea")
+    there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
+    there.ok("create-task", "written there", agent="lea")
+    for _ in range(2):
+        answer = there("copy-team", "--to", "files", "--json", agent="lea")
+        assert (answer.status, answer.error["code"]) == (11, "already_exists")
+        assert "written here since" in [task["title"] for task in cli.ok("get-tasks")]
+        cli("close-team", agent="lea")
+
+
+def test_what_was_copied_away_is_not_copied_to_a_third_place(tmp_path: Path) -> None:
+    """It would be at work in both."""
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    before = content(cli.root)
+    answer = cli("copy-team", "--to", new_address(), "--json", agent="lea")
+    assert (answer.status, answer.error["code"]) == (11, "wrong_state") and "restore-team" in answer.error["hint"]
+    assert content(cli.root) == before

@@ -125,6 +125,38 @@ def test_what_is_nobodys_to_change_is_refused(office: Office, sql: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "UPDATE records SET body = replace(body, '\"lea\"', '\"mia\"') WHERE kind = 'team'",
+        "UPDATE records SET body = replace(body, 'bob', 'mia') WHERE key = 'task-1'",
+        "INSERT INTO messages (team, number, uid, recipients, body)"
+        """ VALUES ('alpha', 98, 'y', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
+    ],
+)
+def test_a_table_of_ones_own_does_not_stand_in_for_the_logins(office: Office, trick: str) -> None:
+    """Temporary tables come first, unless it is said that they come last."""
+    fake = "CREATE TEMP TABLE logins (login text, team text, agent text, leads boolean)"
+    row = "INSERT INTO pg_temp.logins VALUES (session_user, 'alpha', 'lea', true)"
+    before = office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")
+    done = office.psql(
+        "mia", f"SET search_path = teams; {fake}; {row}; GRANT SELECT ON pg_temp.logins TO PUBLIC; {trick}"
+    )
+    assert done.stdout.endswith("UPDATE 0\n") or "row-level security" in done.stderr, done
+    assert (office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")) == before
+
+
+def test_a_plan_is_decided_by_who_leads(office: Office) -> None:
+    office.cli("bob").ok("propose-plan", "mine")
+    sql = "UPDATE teams.records SET body = replace(body, 'proposed', 'approved') WHERE kind = 'plan'"
+    assert "row-level security" in office.psql("bob", f"{sql} AND record->>'plan' = 'mine'").stderr
+
+
+@pytest.mark.parametrize("last", ["9000000000", "0", "last", "last + 2"])
+def test_numbers_are_taken_one_by_one(office: Office, last: str) -> None:
+    assert "one by one" in office.psql("mia", f"UPDATE teams.counters SET last = {last} WHERE kind = 'message'").stderr
+
+
 def test_the_team_is_changed_by_who_leads_it_alone(office: Office) -> None:
     sql = "UPDATE teams.records SET body = replace(body, '\"lea\"', '\"mia\"') WHERE kind = 'team'"
     assert office.psql("mia", sql).stdout == "UPDATE 0\n"

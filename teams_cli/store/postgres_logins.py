@@ -29,15 +29,16 @@ def admit(server: Server, team: str, agents: Mapping[str, bool]) -> dict[str, st
     """
     passwords = {name: secrets.token_urlsafe(24) for name in agents}
 
-    def job(connection: Connection) -> list[str]:
-        made = []
+    def job(connection: Connection) -> dict[str, str]:
+        made = {}
+        ((database,),) = connection.rows("SELECT current_database()")
         connection.begin("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"teams {server.schema}"])
         for name, leads in agents.items():
-            login = login_of(server.schema, team, name)
+            login = login_of(database, server.schema, team, name)
             if not connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login]):
                 hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
                 connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
-                made.append(name)
+                made[name] = _address(server, login, passwords[name])
             _grant(connection, server.schema, login)
             connection.rows(
                 "INSERT INTO logins (login, team, agent, leads) VALUES (%s, %s, %s, %s)"
@@ -47,12 +48,12 @@ def admit(server: Server, team: str, agents: Mapping[str, bool]) -> dict[str, st
         connection.commit("DELETE FROM logins WHERE team = %s AND NOT agent = ANY (%s)", [team, list(agents)])
         return made
 
-    return {name: _address(server, login_of(server.schema, team, name), passwords[name]) for name in server.do(job)}
+    return server.do(job)
 
 
-def login_of(schema: str, team: str, agent: str) -> str:
-    """The name of an agent's login: readable, and with the whole name in a digest, as it may be too long."""
-    digest = md5(f"{schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
+def login_of(database: str, schema: str, team: str, agent: str) -> str:
+    """The name of an agent's login: readable, with a digest of all that tells it from others of the same server."""
+    digest = md5(f"{database} {schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
 
 

@@ -112,3 +112,30 @@ CREATE POLICY counted ON counters USING (me(team) IS NOT NULL);
 ALTER TABLE changes ENABLE ROW LEVEL SECURITY;
 CREATE POLICY seen ON changes FOR SELECT USING (true);
 CREATE POLICY made ON changes FOR INSERT WITH CHECK (true);
+
+-- version 3
+-- Temporary tables come last, or a login could put one of its own in the place of `logins`.
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['me(text)', 'leads(text)', 'may_change(text, text, text, jsonb)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;
+
+-- Members propose plans, and leaders decide them.
+CREATE POLICY proposed ON records AS RESTRICTIVE FOR INSERT
+    WITH CHECK (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed');
+CREATE POLICY decided ON records AS RESTRICTIVE FOR UPDATE
+    USING (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed')
+    WITH CHECK (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed');
+
+-- A login of an agent takes the next number and no other.
+CREATE FUNCTION next_number() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF me(NEW.team) IS NOT NULL AND (NEW.team, NEW.kind, NEW.last) IS DISTINCT FROM (OLD.team, OLD.kind, OLD.last + 1) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'numbers are taken one by one';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER next_number BEFORE UPDATE ON counters FOR EACH ROW EXECUTE FUNCTION next_number();

@@ -224,6 +224,11 @@ class TestTables:
 def undo(address: str, number: int) -> None:
     """Take back what made the tables of that version out of those before it."""
     name = schema_of(address)
+    if number == 3:
+        for what in ("TRIGGER next_number ON", "POLICY proposed ON", "POLICY decided ON"):
+            table = "counters" if "number" in what else "records"
+            assert server().psql(f'DROP {what} "{name}".{table}').returncode == 0
+        assert server().psql(f'DROP FUNCTION "{name}".next_number').returncode == 0
     if number == 2:
         policies = f"SELECT policyname, tablename FROM pg_policies WHERE schemaname = '{name}'"
         for line in server().psql(policies).stdout.splitlines():
