@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 from teams_cli import (
     answering,
@@ -27,6 +28,7 @@ from teams_cli import (
     sessions,
     settings,
     teams,
+    text,
 )
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
@@ -35,6 +37,8 @@ from teams_cli.store import opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO
+
     from teams_cli.config import Config
     from teams_cli.harness import Profile
     from teams_cli.questions import Question
@@ -47,6 +51,10 @@ _SHORT = 500
 _TO_BEGIN = 30.0
 """How many seconds a client that was started may take to begin its session."""
 _LOOK_AGAIN = 0.2
+_PRINTED = 8 << 20
+"""Bytes of what a copy prints that are looked at."""
+_DRAINED = 0.5
+"""Seconds in which what a process has printed comes through the pipe."""
 _DEPTHS = {
     "low": "Response depth: LOW. Suggest a simple, minimal solution with basic means, in a few sentences.",
     "medium": "Response depth: MEDIUM. Suggest a balanced solution: good practice, not over-engineered, concise.",
@@ -224,18 +232,42 @@ class Fork(Shadow):
 def _run(
     words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        input=given,
-        env=environment,
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=patience,
-        check=False,
-        start_new_session=True,
-    )
+    """Run the copy to its end. What it leaves in the background is not waited for, though it holds the pipes."""
+    with tempfile.TemporaryFile() as source:
+        source.write(given.encode(errors="replace"))
+        source.seek(0)
+        process = subprocess.Popen(
+            words,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=directory,
+            start_new_session=True,
+        )
+    assert process.stdout is not None and process.stderr is not None
+    out, err = _Beginning(process.stdout), _Beginning(process.stderr)
+    status = process.wait(patience)
+    return subprocess.CompletedProcess(words, status, out.text(), err.text())
+
+
+class _Beginning(Thread):
+    """Reads all that comes through a pipe, and keeps the beginning."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self.pipe = pipe
+        self.kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        while data := os.read(self.pipe.fileno(), 1 << 16):
+            self.kept += data[: _PRINTED - len(self.kept)]
+
+    def text(self) -> str:
+        """What came until the process ended."""
+        self.join(_DRAINED)
+        return bytes(self.kept).decode(errors="replace")
 
 
 def instruction(question: Question, member: Member) -> str:
@@ -251,6 +283,7 @@ def instruction(question: Question, member: Member) -> str:
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:
     """Record the answer, and let the agent know what was said in its name; that wakes nobody."""
+    content = _cut(content)
     given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
     answering.record(store, question.team_name, question.id, given)
     if failed:
@@ -261,6 +294,15 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
         "(For your information; nothing is to be done.)"
     )
     messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
+
+
+def _cut(content: str) -> str:
+    """The answer, not longer than an answer may be; what was cut off is said."""
+    data = content.encode(errors="replace")
+    if len(data) <= text.MAX_MESSAGE:
+        return content
+    note = f"\n[cut: the answer has {len(data)} bytes]"
+    return data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
 
 
 def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:

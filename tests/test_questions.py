@@ -405,6 +405,22 @@ def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tm
     cli.ok("stop-agent", "eve", agent="lea")
 
 
+@pytest.mark.parametrize(
+    ("command", "begins", "ends"),
+    [
+        ("sleep 300 & echo at once", "at once", "at once"),
+        ("head -c 100000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),
+        ("cat >/dev/null; printf '\\377\\000x'", "\ufffd", "x"),
+    ],
+)
+def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli, command: str, begins: str, ends: str) -> None:
+    """Whatever it leaves in the background, and however much it is."""
+    cli.ok("join-team", "--answer", command, agent="zed")
+    (said,) = ask(cli, "which?", "--to", "zed", "--timeout", "30")["responses"]
+    assert said["content"].startswith(begins) and said["content"].endswith(ends)
+    assert len(said["content"].encode()) <= 64 * 1024
+
+
 def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
     """Else every agent could answer, and allow itself, in the name of the person."""
     cli = Cli(tmp_path / "root", team=ALPHA)
