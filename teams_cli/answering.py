@@ -47,7 +47,7 @@ def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Ques
     Raises:
         QuestionNotFound: There is none.
         NotAllowed: The human was not asked.
-        WrongState: The human has answered it.
+        WrongState: The human has answered it, or its time is over.
     """
     require(store, team_name, caller, "skip-question", word)
     return skip_as_human(store, team_name, questions.load(store, team_name, word).id)
@@ -68,6 +68,8 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
         question = questions.in_time(store, stored)
         if given.responder not in question.to:
             raise NotAllowed(f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}.")
+        if given.skipped and not question.open:
+            raise WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
         if given.responder not in question.waiting_for:
             raise WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
         said = given if question.open else given.having(late=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, history, inboxes, plans, roles, shutdowns, tasks, teams
+from teams_cli import agents, history, inboxes, plans, questions, roles, shutdowns, tasks, teams
 from teams_cli.errors import TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import upsert
@@ -44,6 +44,8 @@ def brief(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
         "ready": len(ready),
         "tasks": {status: n for status in tasks.STATUSES if (n := sum(t.status == status for t in found))},
         "unread": len(unread),
+        "unhandled": inboxes.unhandled(store, team_name, name),
+        "questions": _questions_to(store, team_name, name),
         "plans": [plan.id for plan in waiting[:_WAITING]],
         "shutdown": asked.id if asked else None,
         "changes": _changes(store, team_name, name),
@@ -85,6 +87,12 @@ def _plans_for(store: Store, team: Team, caller: Caller) -> list[plans.Plan]:
     return [plan for plan in plans.listing(store, team.name, [], only_open=True) if plan.from_ != caller.name]
 
 
+def _questions_to(store: Store, team: str, name: str) -> list[str]:
+    """The open questions that wait for the caller's answer."""
+    asked = [question for question in questions.of_team(store, team, []) if question.open]
+    return [question.id for question in asked if name in question.waiting_for][:_WAITING]
+
+
 def _changes(store: Store, team: str, name: str) -> list[str]:
     """What others did since the caller last looked: the last few, and how many more; notes that it looked."""
     looked_to = agents.load(store, team, name).looked_to or 0
@@ -109,6 +117,10 @@ def _looked(store: Store, team: str, name: str, position: int) -> None:
 def _next(team: Team, caller: Caller, document: dict[str, Any], ready: list[Task]) -> str:
     if team.state == "closed":
         return f"teams {'restore' if document['role'] in (LEADER, HUMAN) else 'show'}-team {team.name}"
+    if caller.is_human and document["questions"]:
+        return "teams human"
+    if document["role"] is None and (left := team.find(caller.name)) and left.stopped_by:
+        return f"nothing: {caller.name} was shut down"
     if document["role"] is None:
         return f"teams join-team {team.name} --as {caller.name}"
     if document["shutdown"]:
@@ -121,6 +133,8 @@ def _next(team: Team, caller: Caller, document: dict[str, Any], ready: list[Task
         return f"teams update-task {document['myTasks'][0]['id']} --status completed --result …"
     if ready and roles.verdict(document["role"], "claim-task", team, caller.config) != "deny":
         return "teams claim-task --next"
+    if document["unhandled"]:
+        return f"teams reply {document['unhandled'][0]} TEXT, or ack {document['unhandled'][0]}"
     counts = document["tasks"]
     if document["role"] == LEADER:
         if not counts:

@@ -60,7 +60,7 @@ def claim_next(store: Store, team_name: str, caller: Caller | None, sweep: bool 
         if not passed_over:
             raise NothingReady(
                 f"no task is ready for {caller.name}",
-                "See what blocks the others: teams get-tasks --blocked; wait: teams wait",
+                "See what blocks the others: teams get-tasks --blocked; wait: teams read-messages --wait 300",
             )
 
 

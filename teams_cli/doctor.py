@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, conditions, kinds, leases, roles, tasks, teams
+from teams_cli import conditions, kinds, leases, roles, tasks, teams, views
 from teams_cli.errors import TeamsError
 
 TYPE_CHECKING = False
@@ -59,10 +59,10 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
     known = {task.id: task for task in tasks.everything(store, team.name, [])}
     yield from _blockers(team.name, known)
     yield from _claims(store, team, known, fix)
-    for row in agents.listing(store, team, set(), []):
-        if row["state"] == "stale":
+    for row in views.agent_rows(store, team, []) if team.state == "active" else []:
+        if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
-            yield _finding(team.name, "warning", what, "If it is gone for good, let it leave: teams leave-team")
+            yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
 
 
 def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
@@ -102,7 +102,12 @@ def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iter
             if fix:
                 leases.release_if_over(store, team, task.id)
             level = "fixed" if fix else "warning"
-            yield _finding(team.name, level, f"the claim on {task.id} is over: {reason}", "The next look releases it.")
+            yield _finding(
+                team.name,
+                level,
+                f"the claim on {task.id} is over: {reason}",
+                "" if fix else "The next look releases it.",
+            )
 
 
 def _finding(team: str, level: str, what: str, remedy: str) -> Finding:

@@ -23,8 +23,13 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """The noted changes from *moment* on, oldest first, each with its position."""
     for position, entry in store.history(team, after):
-        if moment is None or _at(entry) >= moment:
+        if moment is None or is_since(entry, moment):
             yield position, entry
+
+
+def is_since(entry: dict[str, Any], moment: datetime) -> bool:
+    """Whether the change was made at that moment or later."""
+    return _at(entry) >= moment
 
 
 def _at(entry: dict[str, Any]) -> datetime:

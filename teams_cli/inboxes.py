@@ -138,7 +138,8 @@ def wait_and_read(
     sleep_until: Callable[[Callable[[], bool], float], bool],
     peek: bool = False,
 ) -> list[dict[str, Any]]:
-    """As `read`, but block until there is one.
+    """As `read`, but block until there is one: those that were read and not handled come again at once, in case
+    whoever read them was killed before it could show them.
 
     Raises:
         WaitRanOut: None came within *timeout* seconds.
@@ -188,6 +189,12 @@ def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str) -> Inbo
         return before
     entries = [entry.having(read_at=now) if entry.number in unread else entry for entry in ahead.open]
     return ahead.having(open=entries)
+
+
+def unhandled(store: Store, team: str, agent: str, most: int = 4) -> list[str]:
+    """The ids of the oldest messages that the agent has read and neither answered nor set aside."""
+    entries = [entry for entry in load(store, team, agent).open if entry.read_at and not entry.quiet]
+    return [f"msg-{number}" for number in sorted(entry.number for entry in entries)[:most]]
 
 
 def mark_read(store: Store, team: str, agent: str, numbers: set[int]) -> None:

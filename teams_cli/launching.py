@@ -23,7 +23,7 @@ from teams_cli import (
 )
 from teams_cli.caller import Caller
 from teams_cli.clock import seconds_since
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotAllowed, NotFound
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound, TeamsError
 from teams_cli.roles import require
 from teams_cli.sessions import SESSION, Session
 from teams_cli.store.contract import update
@@ -163,12 +163,12 @@ def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, dep
             created_at=now,
             started_at=now,
         )
+        origins.note(store, team.name, draft)
         session, _ = store.create(team.name, SESSION, member.agent_id, draft.kept_by(os.getpid(), store.host))
     except BaseException:
         if sessions.find(store, team.name, member.agent_id) is None:
             membership.leave(store, team.name, Caller(member.agent_id, token=token))
         raise
-    origins.note(store, team.name, session)
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
     start_keeper(store, team.name, session, caller.config, order.environ)
     return session
@@ -232,13 +232,15 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         words = [sys.executable, "-P", "-c", _KEEPER, _PACKAGE]
         clean = harness.environment(profile, environ, _identity(store, team, session))
         clean["PATH"] = _path(clean.get("PATH", os.defpath))
-        sessions.hand_on(store, team, session, processes.start_detached(words, clean, log, "/"))
-        if store.host:
-            from teams_cli import wakers
-
-            wakers.start(store, team, clean)
-    except (OSError, InvalidValue, NotAllowed) as error:
+        pid = processes.start_detached(words, clean, log, "/")
+    except (OSError, TeamsError) as error:
         sessions.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
+        return
+    sessions.hand_on(store, team, session, pid)
+    if store.host:
+        from teams_cli import wakers
+
+        wakers.start(store, team, clean)
 
 
 def _path(path: str) -> str:

@@ -24,9 +24,13 @@ OUTPUT: Kind[Output] = Kind("output", Output, key="agent")
 
 
 def keep(store: Store, team: str, agent: str, generation: int, text: str) -> None:
-    """Keep the output in place of the one before."""
+    """Keep the output in place of the one before; one of a session that was given up does not replace a newer one."""
     made = Output(agent=agent, generation=generation, text=text)
-    upsert(store, team, OUTPUT, agent, Output(agent=agent, generation=0, text=""), lambda _: made)
+
+    def change(kept: Output) -> Output:
+        return made if generation >= kept.generation else kept
+
+    upsert(store, team, OUTPUT, agent, Output(agent=agent, generation=0, text=""), change)
 
 
 def find(store: Store, team: str, agent: str) -> str | None:

@@ -768,7 +768,7 @@ def test_what_can_not_be_started_is_told(cli: Cli) -> None:
     config = {"harness": {"absent": {"start": ["no-such-program"], "resume": ["no-such-program"]}}}
     (cli.root / "config.json").write_text(json.dumps(config))
     done = run_agent(cli, "x", "--harness", "absent", status=1)
-    said = f"no-such-program can't be started in {place(cli)}: No such file or directory"
+    said = f"no-such-program can't be started in {place(cli)}: there is no program no-such-program on the PATH"
     assert (done["outcome"], done["failure"]) == ("failed", said)
     long = cli("run-agent", "-", "--json", agent="lea", stdin=b"true " + b"#" * 300_000)
     assert (long.status, "Argument list too long" in json.loads(long.stdout)["failure"]) == (1, True)

@@ -280,7 +280,7 @@ def test_waiting_ends_with_the_message(team: Store) -> None:
 
 
 def test_waiting_in_another_process(tmp_path: Path) -> None:
-    """`--wait` gives what is there at once, else what comes, and ends with 14 when nothing does."""
+    """`--wait` gives what is unhandled at once, else what comes, and ends with 14 when nothing does."""
     cli = make_team(tmp_path / "root", "bob")
     assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
     waiting = cli.start("read-messages", "--wait", "60", agent="bob")
@@ -290,6 +290,9 @@ def test_waiting_in_another_process(tmp_path: Path) -> None:
     out, err = waiting.communicate(timeout=30)
     assert (waiting.returncode, err) == (0, b"") and b"| wake" in out
     assert len(cli.ok("read-messages", "--wait", "60", agent="bob")) == 1
+    cli.ok("ack", "1", agent="bob")
+    assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
+    assert cli.refused("read-messages", "--wait", "0.2", agent="zoe")[0] == 13
 
 
 def test_waiting_for_a_sender(team: Store) -> None:

@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import teams_cli
-from teams_cli import errors
+from teams_cli import commands, errors
 from teams_cli.caller import Caller
 from teams_cli.errors import TeamsError
 from tests.cli import ALPHA, TIMEOUT, add_tasks, make_team
@@ -225,6 +226,14 @@ def called() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
+
+
+def test_every_answer_can_be_told_in_words() -> None:
+    """Else a command would do its work and fail then. Servers, and what follows, tell of themselves."""
+    told = {
+        name for module in set(commands.INDEX.values()) for name in import_module(f"teams_cli.cli.show.{module}").SHOW
+    }
+    assert set(commands.INDEX) - told <= {"mcp"}
 
 
 def test_every_status_is_that_of_the_contract() -> None:

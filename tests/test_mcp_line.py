@@ -223,7 +223,7 @@ def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path) -> 
     )
     answer = cli("mcp", "--json", agent="bob", PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
     assert answer.status == 1 and answer.error["code"] == "not_installed"
-    assert "pip install 'teams-cli[mcp]'" in answer.error["hint"]
+    assert "pip install '.[mcp]'" in answer.error["hint"]
 
 
 def test_what_a_person_edited_does_not_break_the_line(cli: Cli) -> None:

@@ -54,6 +54,15 @@ def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    answer = cli("--json", "--team", ALPHA, "--as=bob", "whoami", team="")
+    assert answer.json["role"] == "team-member"
+    assert cli("--nonsense", "whoami").status == cli("--json").status == 2
+    bare = cli()
+    assert bare.status == 2 and "Usage" in bare.stdout and bare.stderr == ""
+
+
 def test_a_pipe_gets_plain_lines(cli: Cli) -> None:
     """A line a task, the columns aligned, no colour."""
     answer = cli("get-tasks")

@@ -421,6 +421,16 @@ def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli, command:
     assert len(said["content"].encode()) <= 64 * 1024
 
 
+def test_a_question_is_skipped_from_any_shell(cli: Cli) -> None:
+    """Once, and while it waits."""
+    ask(cli, "which colour?", "--human", "--no-wait")
+    answer = cli("skip-question", "1", agent="human")
+    assert (answer.status, answer.stdout) == (0, "ask-1: complete, from bob: which colour?\n")
+    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+    ask(cli, "which size?", "--human", "--timeout", "0.1")
+    assert cli.refused("skip-question", "2", agent="human") == (11, "wrong_state")
+
+
 def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
     """Else every agent could answer, and allow itself, in the name of the person."""
     cli = Cli(tmp_path / "root", team=ALPHA)

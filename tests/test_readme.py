@@ -45,7 +45,7 @@ def shell(tmp_path_factory):
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m teams_cli "$@"\n')
     command.chmod(0o755)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("TEAMS_", "OPENCODE_", "XDG_"))}
-    env.update(HOME=str(home), TEAMS_HOME=str(home / "teams"), PATH=f"{command.parent}:{env['PATH']}")
+    env.update(HOME=str(home), PATH=f"{command.parent}:{env['PATH']}")
     with subprocess.Popen(
         ["bash"],
         stdin=subprocess.PIPE,
@@ -82,6 +82,12 @@ def test_the_transcripts_are_true(shell):
         for command, expected in steps(block):
             shown = run(shell, command)
             assert re.fullmatch(as_pattern(expected), shown), f"$ {command}\n{shown}"
+
+
+def test_the_workflow_is_one(shell, tmp_path):
+    (text,) = blocks("yaml")
+    (tmp_path / "release.md").write_text(text)
+    assert run(shell, f"teams check-workflow {tmp_path}/release.md").startswith("release: ")
 
 
 def test_ci_runs_the_two_commands_of_the_readme():

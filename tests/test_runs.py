@@ -286,6 +286,15 @@ def test_items_that_cannot_be_found_are_refused(cli: Cli, tmp_path: Path) -> Non
 # What fails
 
 
+def test_a_run_is_resumed_by_its_file_whatever_that_is_called(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "other.md"
+    task = "tasks: [{id: a, title: A, run: 'test -e fixed || { touch fixed; exit 4; }'}]"
+    path.write_text(f"---\nname: kaboom\ndescription: K.\n{task}\n---\n")
+    failed = cli("run", str(path), "--var", f"repo={tmp_path}")
+    assert failed.status == 1 and "teams run --resume --team kaboom" in failed.stdout
+    assert cli("run", str(path), "--resume").status == 0
+
+
 def test_a_failing_task_fails_the_run_and_what_waits_for_it_is_not_run(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path,

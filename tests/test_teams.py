@@ -35,6 +35,33 @@ def test_the_brief_of_a_closed_team_names_what_can_be_done(tmp_path: Path) -> No
     assert cli.ok("brief", agent="bob")["next"] == "teams show-team alpha"
 
 
+def test_the_only_open_team_need_not_be_named(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("spawn-team", "beta", agent="eve", team="")
+    assert cli("get-tasks", team="").status == 2
+    cli.ok("close-team", "--team", "beta", agent="eve", team="")
+    assert cli.ok("whoami", agent="bob", team="")["team"] == ALPHA
+    cli.ok("create-task", "t", agent="lea", team="")
+    assert [task["title"] for task in cli.ok("get-tasks", team="")] == ["t"]
+
+
+def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
+    """Messages that were read and left, and questions: else one would wait for what is there already."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    assert cli.ok("brief", agent="bob")["next"] == "teams read-messages"
+    cli.ok("read-messages", agent="bob")
+    found = cli.ok("brief", agent="bob")
+    assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT, or ack msg-1")
+    cli.ok("ack", "1", agent="bob")
+    assert cli.ok("brief", agent="bob")["next"] == "teams read-messages --wait 300"
+    cli.ok("set", "broadcast", "human", agent="lea")
+    cli.ok("ask-others", "which?", "--no-wait", agent="lea")
+    found = cli.ok("brief", agent="human")
+    assert (found["questions"], found["next"]) == (["ask-1"], "teams human")
+    assert "questions to you: ask-1" in cli("brief", agent="human").stdout
+
+
 def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
     """A new team of that name would take over the tasks and the mail of the old one; the doctor names it."""
     cli = make_team(tmp_path / "root", "bob")

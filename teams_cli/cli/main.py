@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 BUG = 3
+_WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
 
 
 def main() -> NoReturn:
@@ -31,6 +32,7 @@ def main() -> NoReturn:
 
 def run(words: list[str]) -> int:
     """Run one command; its exit status."""
+    words = _command_first(words)
     if words[:1] == ["hook"] and not {"--help", "-h"}.intersection(words):
         from teams_cli.cli import hook
 
@@ -51,6 +53,17 @@ def run(words: list[str]) -> int:
         return _refuse(report(error, words), as_json, BUG)
 
 
+def _command_first(words: list[str]) -> list[str]:
+    """The words with the options of every command, where they stand before it, behind it."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        flag, equals, _ = words[place].partition("=")
+        if flag != "--json" and flag not in _WITH_VALUE:
+            return words
+        place += 1 if equals or flag == "--json" else 2
+    return [*words[place : place + 1], *words[:place], *words[place + 1 :]]
+
+
 def _run(words: list[str]) -> int:
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
@@ -61,7 +74,10 @@ def _run(words: list[str]) -> int:
     if parsed is None:
         from teams_cli.cli.typer_app import run_with_typer
 
-        if words and not {"--help", "-h"}.intersection(words):
+        if not words:
+            streams.written(lambda: run_with_typer(["--help"], execute))
+            return WrongUsage.status
+        if not {"--help", "-h"}.intersection(words):
             return run_with_typer(words, execute)
         return int(streams.written(lambda: run_with_typer(words, execute)))
     return execute(*parsed)

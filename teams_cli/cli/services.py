@@ -22,6 +22,6 @@ def run(call: Call, service: Service) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("teams_cli"):
             raise
-        hint = f"Install it: pip install 'teams-cli[{service.extra}]'"
+        hint = f"Install it, in a clone of teams: pip install '.[{service.extra}]'"
         raise NotInstalled(f"this needs the Python package {error.name}, which is not installed", hint) from None
     return int(module.run(call, service.settings))

@@ -70,15 +70,26 @@ class Call:
         """The name of the team to act in: the one that was said, or the only one.
 
         Raises:
-            NoTeam: None was said, and there is none or more than one.
+            NoTeam: None was said, and there is none, or more than one that is open.
         """
         if not self.said_team:
-            known = self.store.teams()
+            known = self.likely_teams()
             if len(known) != 1:
                 hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
                 raise NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
             self.said_team = known[0]
         return self.said_team
+
+    def likely_teams(self) -> list[str]:
+        """The teams that are not closed, or all if there is none such: with a closed one there is little to do."""
+        open_ones, names = [], self.store.teams()
+        for name in names if len(names) > 1 else ():
+            try:
+                if teams.load(self.store, name).state != "closed":
+                    open_ones.append(name)
+            except TeamsError:  # damaged: whoever means it has to say so
+                open_ones.append(name)
+        return open_ones or names
 
     @property
     def directory(self) -> str:

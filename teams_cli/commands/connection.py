@@ -59,7 +59,9 @@ with no identity you can look, and join. `--tools all` offers also what is seldo
 Raises:
     NotInstalled: The extra `mcp` is missing.
 """
-_NO_SERVER = "without the MCP server, whose needs are not installed: pip install 'teams-cli[mcp]', and install again"
+_NO_SERVER = (
+    "without the MCP server, whose needs are not installed: pip install '.[mcp]' in its clone, and install again"
+)
 _TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
 

@@ -60,9 +60,10 @@ def _follow(call: Call, team: str, moment: datetime | None) -> Iterator[dict[str
         return any(call.store.history(team, position))
 
     while True:
-        for behind, entry in history.since(call.store, team, moment, position):
+        for behind, entry in call.store.history(team, position):
             position = behind
-            yield entry
+            if moment is None or history.is_since(entry, moment):
+                yield entry
         conditions.sleep_until(call.store, team, more, None)
 
 

@@ -17,6 +17,8 @@ _WHOAMI = """Say who you are: your name, role and type in the team, where the te
 
 def _whoami(call: Call) -> Any:
     team_name = call.sources["team"][0]
+    if not team_name and len(likely := call.likely_teams()) == 1:
+        team_name = likely[0]
     document: dict[str, Any] = {
         "agentId": call.caller.name if call.caller else None,
         "agentName": (call.caller.display or None) if call.caller else None,

@@ -163,10 +163,12 @@ def _settle(store: Store, question: Question, said: str) -> str:
 
 
 def _respond(call: Call, text: str | None) -> Any:
-    return {
-        "status": "info",
-        "message": "Answers are collected by themselves: your shadow has answered already. Go on with your work.",
-    }
+    waiting = [question["id"] for question in _get(call, open=True, mine=True)] if call.agent else []
+    if waiting:
+        message = f"This answers nothing. Answer with: teams answer {waiting[0]} TEXT"
+    else:
+        message = "Answers are collected by themselves: your shadow has answered already. Go on with your work."
+    return {"status": "info", "message": message}
 
 
 _ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")

@@ -123,7 +123,7 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "") -> Call:
         ask = partial(permissions.ask_human, base.store, team, agent)
         caller = Caller(agent, token=token, config=base.config, approve=ask)
     sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}
-    return Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.directory)
+    return Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
 
 
 def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:

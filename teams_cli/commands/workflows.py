@@ -22,7 +22,8 @@ _RUN = """Run a workflow: spawn a team, create its tasks, start workers that cla
 
 WORKFLOW is a file, or the name of one that `teams list-workflows` lists. Workers run each task's command for real, in
 the directory that the variable `repo` says (here, unless given). The report goes to standard output and to a file.
-Ctrl-C ends the workers and keeps the state; --resume finishes the rest, and tries again what failed.
+Ctrl-C ends the workers and keeps the state; --resume finishes the rest, and tries again what failed, as the workflow
+was when the run began.
 
 Raises:
     TaskFailed: A task failed, or was not run because of one that did; the report says which.
@@ -36,7 +37,19 @@ One that is wrong is named on standard error, and the others are listed.
 """
 _CHECK = """Check a workflow without running it: form, names that lead nowhere, circles, skills that nobody has.
 
-Everything wrong is named at once, each with its line and field.
+What is wrong is named with its line and field: first the form, then names, circles and skills.
+
+The front matter has:
+
+* name, description, pattern: the last is leader, swarm, pipeline or council.
+
+* tasks: a list of id, title, description, blockedBy, require, priority, run, prompt, each. What is in `run`, `sh` runs.
+
+* variables: NAME: DEFAULT, or NAME: {default, description}; they are in the environment of the commands.
+
+* agents: a number, or a list of name, role, type, count. roles: NAME: {extends, skill, description, allow, deny}.
+
+* needs: a list, of git-checkout. broadcast: a text to all workers. synthesize: {run, prompt}, done by the leader.
 
 Raises:
     InvalidValue: Something is wrong.
@@ -123,6 +136,12 @@ def _interrupted_team(call: Call, word: str | None) -> str:
         return call.load_team().name
     name = os.path.basename(word or "").removesuffix(".md")
     found = records.unfinished(call.store, name)
+    if not found and word and os.path.isfile(os.path.join(call.said_directory, word)):
+        from teams_cli.workflows import files
+
+        found = records.unfinished(
+            call.store, files.read(files.find(word, call.said_directory), call.config.agent).name
+        )
     if not found:
         raise NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
     if len(found) > 1:

@@ -40,8 +40,6 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) ->
         return _send(call, name, body, given.get("uid"), _flag(interrupt))
     except AgentNotFound as missing:
         return _missing(call, name, missing)
-    except Exception as error:
-        return refused(error)
 
 
 def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:

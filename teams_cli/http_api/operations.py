@@ -104,7 +104,7 @@ class Operations:
 
 def _only(call: Call) -> str:
     """The only team, if there is just one."""
-    known = call.store.teams()
+    known = call.likely_teams()
     return known[0] if len(known) == 1 else ""
 
 

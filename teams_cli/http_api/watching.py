@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from teams_cli.errors import TeamsError
 
@@ -49,14 +50,11 @@ class Watchers:
             self._tell(team)
 
     def _look_out(self, team: str) -> None:
-        watch = self.store.watch(team)
+        watch: Watch | None = None
         idle = 0
         try:
             while not self.closed:
-                try:
-                    watch.wait(_LOOK_AGAIN)
-                except TeamsError:
-                    watch = self._again(team, watch)
+                watch = self._looked(team, watch)
                 idle = 0 if self._tell(team) else idle + 1
                 if idle > _IDLE_ROUNDS and self._retire(team):
                     return
@@ -64,11 +62,20 @@ class Watchers:
             self._running.discard(team)  # whoever listens next starts another
             raise
         finally:
-            watch.close()
+            if watch is not None:
+                watch.close()
 
-    def _again(self, team: str, watch: Watch) -> Watch:
-        watch.close()
-        return self.store.watch(team)
+    def _looked(self, team: str, watch: Watch | None) -> Watch | None:
+        """Wait for a change, or a second; the watch to go on with, None while the store can't be looked at."""
+        try:
+            watch = watch or self.store.watch(team)
+            watch.wait(_LOOK_AGAIN)
+        except TeamsError:
+            if watch is not None:
+                watch.close()
+            time.sleep(_LOOK_AGAIN)
+            return None
+        return watch
 
     def _tell(self, team: str) -> int:
         with self._lock:

@@ -80,6 +80,8 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "this is not JSON")
     said = document.get("id") if isinstance(document, dict) else None
+    if isinstance(said, str) and not said.isascii():  # it may hold half a character, which can't be written
+        said = said.encode(errors="replace").decode()
     return _error(said if isinstance(said, str | int) else None, INVALID_REQUEST, "this is no JSON-RPC 2.0 message")
 
 

@@ -61,7 +61,10 @@ def text(call: Call, uri: str) -> str:
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
     """What answers for the URI: a command, its values, and the team."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise NotFound(f"{uri[:200]!r} is no URI", "List what there is: resources/list.") from None
     path = [unquote(part) for part in parts.path.split("/") if part]
     if parts.scheme != SCHEME or not parts.netloc:
         path = ["?"]

@@ -30,7 +30,7 @@ from teams_cli.mcp_server.changes import Changes
 from teams_cli.mcp_server.identity import Identity, Standing
 from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.wording import in_tools
-from teams_cli.mcp_server.work import Stop, Works
+from teams_cli.mcp_server.work import Stop, Stopped, Works
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class TeamsServer:
             return results.answered(call, name, document, self.mail)
         except TeamsError as error:
             return results.refused(error)
+        except Stopped:  # nobody wants to know any more
+            raise
         except Exception as error:
             return results.refused(report(error, ["mcp", name]), "bug")
 

@@ -27,7 +27,7 @@ def markdown(run: Run, team: str, tasks: list[Task], synthesis: str | None, trou
     """The whole report. *synthesis* is the leader's, or None for a section with the result of each task."""
     parts = [_head(run, team), _troubles(troubles)]
     parts.append(synthesis if synthesis is not None else _results(tasks))
-    parts += [_failures(tasks), _table(tasks)]
+    parts += [_failures(tasks, team), _again(run, team), _table(tasks)]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
@@ -50,16 +50,25 @@ def _results(tasks: list[Task]) -> str:
     return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in done)
 
 
-def _failures(tasks: list[Task]) -> str:
-    failed = "\n".join(_failure(task) for task in tasks if task.status == "failed")
+def _again(run: Run, team: str) -> str:
+    """How to go on: with the same run, which is kept as it was begun, or with a new one."""
+    if run.status == records.COMPLETED:
+        return ""
+    return (
+        f"To try again what failed, as it stands here: `teams run --resume --team {team}`. To change it, run it anew.\n"
+    )
+
+
+def _failures(tasks: list[Task], team: str) -> str:
+    failed = "\n".join(_failure(task, team) for task in tasks if task.status == "failed")
     titles = {task.id: task for task in tasks}
     waiting = "".join(_not_run(task, titles) for task in tasks if task.status in ("pending", "in_progress"))
     parts = [f"## Failed\n\n{failed}" if failed else "", f"## Not run\n\n{waiting}" if waiting else ""]
     return "\n".join(part for part in parts if part)
 
 
-def _failure(task: Task) -> str:
-    by = f"By {task.owner}. See all of it: `teams show-task {task.id}`."
+def _failure(task: Task, team: str) -> str:
+    by = f"By {task.owner}. See all of it: `teams show-task {task.id} --team {team}`."
     return f"### {escaped(task.title)}\n\n{fenced(_reason(task))}\n\n{by}\n"
 
 

@@ -32,7 +32,7 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0, host: st
         from teams_cli.store.postgres import PostgresStore
     except ImportError:
         raise StorageFailed(
-            "a store in PostgreSQL needs its client", "Install it: pip install 'teams-cli[postgres]'"
+            "a store in PostgreSQL needs its client", "Install it, in a clone of teams: pip install '.[postgres]'"
         ) from None
     return PostgresStore(address, root, host=host, patience=patience)
 

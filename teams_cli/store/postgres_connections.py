@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 SCHEMA = "teams"
 _LOST = ("08", "57P", "25P03", "25P04")
 _AGAIN = ("40001", "40P01", "53300", "57P03")
-_HOPELESS = ("authentication", "does not exist", "pg_hba", "translate host name", "not permitted", "SSL", "certificate")
+_HOPELESS = (
+    "authentication",
+    "does not exist",
+    "pg_hba",
+    "translate host name",
+    "not permitted",
+    "support SSL",
+    "certificate",
+)
 SOCKET = {
     "connect_timeout": 5,
     "keepalives_idle": 5,

@@ -31,6 +31,8 @@ def _brief(found: dict[str, Any]) -> Parts:
         "yours:" if mine else None,
         *mine,
         f"unread messages: {found['unread']}" if found["unread"] else None,
+        f"read, not answered: {', '.join(found['unhandled'])}" if found["unhandled"] else None,
+        f"questions to you: {', '.join(found['questions'])}" if found["questions"] else None,
         f"plans waiting for you: {', '.join(found['plans'])}" if found["plans"] else None,
         f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
         "since you last looked:" if found["changes"] else None,

@@ -45,6 +45,7 @@ def _questions(found: list[dict[str, Any]]) -> Parts:
 SHOW = {
     "ask-others": _result,
     "answer": _question,
+    "skip-question": _question,
     "show-question": _whole,
     "get-questions": _questions,
     "human": lambda done: [f"{done['id']}: {done['status']}"],

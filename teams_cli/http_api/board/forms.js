@@ -50,7 +50,9 @@ export function dialog(title, className = '') {
     made.remove();
     giveBack(way);
   });
-  made.addEventListener('click', (event) => event.target === made && made.close());
+  let pressed = null; // a selection that ends beside the dialog began in it
+  made.addEventListener('pointerdown', (event) => (pressed = event.target));
+  made.addEventListener('click', (event) => event.target === made && pressed === made && made.close());
   document.body.append(made);
   made.heading = heading;
   return made;

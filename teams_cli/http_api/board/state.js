@@ -65,9 +65,12 @@ export function refresh() {
 async function look() {
   clearTimeout(timer);
   due = Infinity;
-  await lookOnce(teamName);
-  asking = null;
-  within(document.hidden ? HIDDEN_LOOK : snapshot ? IDLE_LOOK : FAILED_LOOK);
+  try {
+    await lookOnce(teamName);
+  } finally {
+    asking = null;
+    within(document.hidden ? HIDDEN_LOOK : snapshot ? IDLE_LOOK : FAILED_LOOK);
+  }
 }
 
 async function lookOnce(name) {
