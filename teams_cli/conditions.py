@@ -29,7 +29,7 @@ def sleep_until(store: Store, team: str, ready: Callable[[], bool], timeout: flo
         InvalidValue: *timeout* is below zero, or no number.
     """
     if timeout is not None and not timeout >= 0:
-        raise InvalidValue(f"{timeout:g} seconds can't be waited", "Give a number of seconds from 0.")
+        raise InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
     give_up = None if timeout is None else time.monotonic() + timeout
     watch = store.watch(team)
     try:

@@ -108,7 +108,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order)
 def spawn(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
     """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
 
-    It can be written to from now on. You are not done before it is.
+    It can be written to from now on. You can't finish before it does.
 
     Raises:
         InvalidValue: The prompt is blank, or the harness unknown.

@@ -79,8 +79,7 @@ def join(
     """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
 
     Joining again with the same role changes nothing; who left may come back under its name. In a team made with
-    `--secure`, the token of a new member is returned, and who comes back shows the one it had. *started_by* is who
-    starts the agent, if another does.
+    `--secure`, the token of a new member is returned, and who comes back shows the one it had.
 
     Raises:
         TeamNotFound: There is no such team.
@@ -211,7 +210,7 @@ def _next_alias(team: Team) -> int:
 
 
 def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
-    """Leave the team. What one has in progress becomes free, one's messages stay; the ids of the freed tasks.
+    """Leave the team. What you have in progress becomes free, and your messages stay.
 
     Raises:
         Conflict: The leader can't leave.

@@ -26,7 +26,7 @@ Raises:
     Conflict: There is an agent of that name.
     NotAllowed: Members use `spawn`.
 """
-_RECALL = """Recall the agents that were here: status history and state, and with a name and --output what came out.
+_RECALL = """List all who were in the team: status history and final state; with a name and --output, also the output.
 
 Raises:
     AgentNotFound: There was none of that name.

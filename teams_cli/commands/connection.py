@@ -42,7 +42,7 @@ Raises:
 """
 _SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
 
-Prints the address; what follows its `#` is the token that changes are asked for. When the port is taken, the next free
+Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
 one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
 token too. Needs the extra `serve`.
 
@@ -53,7 +53,7 @@ Raises:
 _PORT, _LAST_PORT = 9223, 65535
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
-Who calls, and in which team, says the environment, as everywhere. Tools that your role may not use are not offered;
+The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
 with no identity you can look, and join. `--tools all` offers also what is seldom used.
 
 Raises:

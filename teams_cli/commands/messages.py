@@ -154,7 +154,7 @@ COMMANDS = table(
         option("--from", "Only those of this sender.", metavar="AGENT", name="from_"),
         option("--since", "Only those after this one.", metavar="ID"),
         option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
-        option("--limit", "At most so many.", type=int, metavar="N"),
+        option("--limit", "Show at most N.", type=int, metavar="N"),
         doc=_READ,
     ),
     Command("reply", _reply, argument("ID", "The message: 7, #7 or msg-7.", name="message"), _TEXT, doc=inboxes.reply),

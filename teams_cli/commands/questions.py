@@ -38,7 +38,7 @@ _SHOW = """Show a question: who was asked, who answered what, and who has not ye
 Raises:
     QuestionNotFound: There is none of that id.
 """
-_GET = """List the questions, by number: --open those that wait for answers, --mine those to you that you can answer."""
+_GET = """List questions by number; --open: still waiting for answers, --mine: waiting for yours."""
 _HUMAN = """Answer the agents' questions, here, one at a time as they come; Enter skips one. Ctrl-C or Ctrl-D ends it.
 
 Questions wait for you until their time is over.
@@ -180,7 +180,7 @@ COMMANDS = table(
         argument("QUESTION", "What you want to know.", name="question", text=True),
         option("--to", "Ask this member only; may be repeated.", metavar="AGENT", many=True),
         option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS"),
-        switch("--no-wait", "Do not wait: `show-question` tells."),
+        switch("--no-wait", "Return at once; `show-question` has the answers later."),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high")),
         switch("--human", "Ask the human, whatever the setting."),
         doc=_ASK,

@@ -159,7 +159,7 @@ COMMANDS = table(
         option("--owner", "Only those of this member.", metavar="AGENT"),
         switch("--ready", "Only pending ones that wait for nothing."),
         switch("--blocked", "Only pending ones that wait for another."),
-        option("--limit", "At most so many.", type=int, metavar="N"),
+        option("--limit", "Show at most N.", type=int, metavar="N"),
         doc=_GET,
         reads=True,
     ),

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.sessions import Session
 
-_WAIT = """Block until something is so, and say what came of it: a task is finished, all tasks are settled, an agent
+_WAIT = """Wait for one thing, and print what came of it: a task is finished, all tasks are settled, an agent
 has nothing in progress, a plan is decided, or a message for you is there.
 
-Of an agent that was started, the end of its session is waited for, and its output printed.
+For an agent that `teams` started, wait until its session ends, then print its output.
 
 Tasks are settled when none is in progress and every pending one waits for one that failed or was cancelled.
 
@@ -71,7 +71,7 @@ COMMANDS = table(
         option("--agent", "Until this member has nothing in progress.", name="of"),
         option("--plan", "Until this plan is decided.", metavar="ID"),
         switch("--message", "Until you have an unread message."),
-        option("--timeout", "At most so long; for ever unless given.", type=float, metavar="SECONDS"),
+        option("--timeout", "Give up after so many seconds; by default never.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
     ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WATCH = """Watch the team in the terminal: its agents, tasks and newest messages, until interrupted.
 
-Where there is no terminal, how it is first, then a line for each change. With --json, the whole as one JSON object a
+Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
 line, each time that anything changed. With --once, how it is now.
 """
 _TOGETHER = 0.05
