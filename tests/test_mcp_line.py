@@ -14,7 +14,7 @@ from tests.agents import end_all, keepers, team_of_agents, unread, until
 from tests.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.mcp_client import Line
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -32700, -32600, -32601, -32602, -32002
 
 
 @pytest.fixture
@@ -40,12 +40,14 @@ def test_a_probe_for_the_newest_protocol_does_not_keep_an_older_client_from_its_
         assert line.hello()["serverInfo"]["name"] == "teams"
 
 
-GARBAGE: list[tuple[bytes, int, int | None]] = [
+GARBAGE: list[tuple[bytes, int, int | str | None]] = [
     (b"hello", PARSE_ERROR, None),
     (b"\xff\xfe{}", PARSE_ERROR, None),
     (b"[" * 100_000, PARSE_ERROR, None),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/list"', PARSE_ERROR, None),
     (b'{"id": 9, "method": 7}', INVALID_REQUEST, 9),
+    (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', INVALID_REQUEST, "?"),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "resources/read", "params": {"uri": "teams://[x"}}', NO_RESOURCE, 9),
     (b"[]", INVALID_REQUEST, None),
     (b"null", INVALID_REQUEST, None),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": 7}}', INVALID_PARAMS, 9),
