@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = 50
 _STARTING = 30.0
-_KEEPER = "import sys; sys.path.append(sys.argv[1]); from teams_cli.keeper import main; main()"
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Order:
@@ -229,10 +227,9 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         profile = harness.find(session.harness, config)
         log = log_path(store, team, session.agent)
         os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
-        words = [sys.executable, "-P", "-c", _KEEPER, _PACKAGE]
         clean = harness.environment(profile, environ, _identity(store, team, session))
         clean["PATH"] = _path(clean.get("PATH", os.defpath))
-        pid = processes.start_detached(words, clean, log, "/")
+        pid = processes.start_own("teams_cli.keeper", [], clean, log)
     except (OSError, TeamsError) as error:
         sessions.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
         return

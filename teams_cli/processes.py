@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 MARK = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OWN = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
+    "import_module(sys.argv.pop(1)).main()"
+)
 _DETACH = """
 import os, sys
 if os.fork():
@@ -48,6 +53,13 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
     if not done.stdout:
         raise OSError(f"{words[0]} can't be started: see {log}")
     return int(done.stdout)
+
+
+def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
+    """Start one of our own programs, `main` of *module*, as `start_detached` does; what it starts in turn does not
+    inherit where our packages are.
+    """
+    return start_detached([sys.executable, "-P", "-c", _OWN, _PACKAGE, module, *words], environment, log, "/")
 
 
 def end_marked(mark: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), ("KILL", 2.0))) -> None:

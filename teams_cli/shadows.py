@@ -1,7 +1,7 @@
 """Shadow agents: a copy of each agent asked, with its whole history, answers a question while the agent works on.
 
-`python -m teams_cli.shadows ask-7` collects the answers of one question: a front end of its own, started by whoever
-asks and outliving it. Agents that can't be copied are asked through their inbox.
+A process of its own collects the answers of one question: a front end, started by whoever asks and outliving it. Agents
+that can't be copied are asked through their inbox.
 """
 
 from __future__ import annotations
@@ -72,11 +72,9 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> None:
     """Start collecting, in a process that outlives the one who asks."""
     own = {**store.variables, "TEAMS_TEAM": question.team_name}
     clean = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
-    clean["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     log = logs.path_of(store, question.team_name, question.id)
     os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
-    words = [sys.executable, "-m", "teams_cli.shadows", question.id]
-    processes.start_detached(words, {**clean, **own}, log, "/")
+    processes.start_own("teams_cli.shadows", [question.id], {**clean, **own}, log)
 
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:

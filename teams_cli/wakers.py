@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 
 from teams_cli import logs, processes
 from teams_cli.store import disk
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
     from teams_cli.store.contract import Store
 
-_WAKER = "import sys; sys.path.append(sys.argv[1]); from teams_cli.waker import main; main()"
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's waker of the team, unless there is one."""
@@ -27,8 +23,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     os.close(held)  # the one that is started takes it; of two, one ends
     clean = {key: value for key, value in environ.items() if not key.startswith(("TEAMS_", "OPENCODE_AGENT"))}
     ours = {**store.variables, "TEAMS_TEAM": team}
-    words = [sys.executable, "-P", "-c", _WAKER, _PACKAGE]
-    processes.start_detached(words, {**clean, **ours}, logs.path_of(store, team, ".waker"), "/")
+    processes.start_own("teams_cli.waker", [], {**clean, **ours}, logs.path_of(store, team, ".waker"))
 
 
 def hold(store: Store, team: str) -> int | None:

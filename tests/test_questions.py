@@ -410,6 +410,7 @@ def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tm
     [
         ("sleep 300 & echo at once", "at once", "at once"),
         ("head -c 100000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),
+        ('echo "${PYTHONPATH:-nothing of ours}"', "nothing", "ours"),
         ("cat >/dev/null; printf '\\377\\000x'", "\ufffd", "x"),
     ],
 )
