@@ -31,16 +31,17 @@ def main() -> None:
     held = wakers.hold(store, team)
     if held is not None:
         user = config.load(store.root)
-        conditions.sleep_until(store, team, paced(lambda: _look(store, team, user, os.environ)), None)
+        tried: dict[str, int] = {}
+        conditions.sleep_until(store, team, paced(lambda: _look(store, team, user, os.environ, tried)), None)
 
 
-def _look(store: Store, name: str, user: Config, environ: Mapping[str, str]) -> bool:
-    """Resume those that have mail; whether the team is closed, or gone."""
+def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
+    """Resume those that have mail, noting in *tried* up to which; whether the team is closed, or gone."""
     try:
         team = teams.load(store, name)
         for session in sessions.of_team(store, name, []):
             if session.ended and session.host == store.host:
-                _resume(store, team, session, user, environ)
+                _resume(store, team, session, user, environ, tried)
         return team.state == "closed"
     except NotFound:
         return True
@@ -49,8 +50,13 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str]) -> 
         return False
 
 
-def _resume(store: Store, team: Team, session: Session, user: Config, environ: Mapping[str, str]) -> None:
+def _resume(
+    store: Store, team: Team, session: Session, user: Config, environ: Mapping[str, str], tried: dict[str, int]
+) -> None:
     numbers = sessions.waiting_numbers(store, team.name, session)
+    if session.outcome == "failed" and max(numbers, default=0) <= tried.get(session.agent, 0):
+        return  # it can't be started; trying on without end helps nobody
+    tried[session.agent] = max(numbers, default=0)
     mail = store.fetch(team.name, messages.MESSAGE, numbers, [])
     if mail:
         only_outputs = all(message.type == "output" for message in mail)
