@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 def main() -> "NoReturn":
     """Run the command in `sys.argv` and exit with its status."""
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
-        from teams_cli.cli import hook
+        from teams_cli.hooks import entry
 
-        status = hook.main(sys.argv[2:])
+        status = entry.main(sys.argv[2:])
         sys.exit(status)
     from teams_cli.cli.main import main as run
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import closing, kinds, origins, sessions, teams
+from teams_cli import closing, kinds
+from teams_cli.agents import ending, started_here
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound, StorageFailed, WrongState
-from teams_cli.roles import require
-from teams_cli.store.contract import update
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Kind, Store, update
 from teams_cli.store.documents import encode
-from teams_cli.teams import TEAM, Team
+from teams_cli.teams import teams
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.caller import Caller
-    from teams_cli.store.contract import Kind, Store
+    from teams_cli.teams.caller import Caller
 
 
+@operation("copy-team", may=LEADERS, of_closed_team=True)
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
     """Copy the team to another store: all its records, messages and history, to the byte.
 
@@ -31,7 +33,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
         AlreadyExists: There is a team of that name there, and it was not left behind by a copy.
         DamagedRecord: One of its records is damaged; nothing was changed here.
     """
-    team = require(store, team_name, caller, "copy-team")
+    team = require(store, team_name, caller, "copy-team").team
     if target.place == store.place:
         raise InvalidValue(f"{team_name} is in {store.place} already", "Say another store with --to.")
     _refuse_gone(team, target)
@@ -44,15 +46,15 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
-    for session in sessions.of_team(target, team_name, []):
-        origins.note(target, team_name, session)
+    for session in ending.of_team(target, team_name, []):
+        started_here.note(target, team_name, session)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}
 
 
 def _refuse_gone(team: Team, target: Store) -> None:
     """A team that was copied away is at work there."""
-    went = team.extra.get(closing.COPIED_TO) if team.state == "closed" else None
+    went = team.copied_to if team.state == "closed" else None
     if went and went != target.place:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
         raise WrongState(f"{team.name} was copied to {went}", remedy)
@@ -61,7 +63,7 @@ def _refuse_gone(team: Team, target: Store) -> None:
 def _refuse_overtaken(store: Store, closed: Team) -> None:
     """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
     now = store.get(closed.name, TEAM, closed.name)[0]
-    if now.extra.get(closing.COPY) != closed.extra[closing.COPY]:
+    if now.copy_ != closed.copy_:
         raise Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
 
 
@@ -72,6 +74,8 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
         for kind in kinds.IN_A_TEAM:
             _refuse_overtaken(store, closed)
             counts[kind.name], put = _copy_kind(store, target, closed.name, kind)
+            if kind.numbered:
+                target.reserve(closed.name, kind, store.last(closed.name, kind))
             changed += put
         if not changed:
             return counts
@@ -85,7 +89,7 @@ def _refuse_taken(target: Store, name: str) -> None:
         if name.lower() not in {known.lower() for known in target.teams()}:
             return
     else:
-        if there.state == "closed" and closing.COPIED_TO in there.extra:
+        if there.state == "closed" and there.copied_to:
             return
     raise AlreadyExists(f"there is a team {name} at {target.place} already", "If it was copied there, go on there.")
 
@@ -95,20 +99,17 @@ def _closed(store: Store, team: Team, place: str) -> Team:
     copy = os.urandom(8).hex()
 
     def change(found: Team) -> Team:
-        copied = found.state == "closed" and closing.STATE_BEFORE in found.extra
-        before = found.extra[closing.STATE_BEFORE] if copied else [found.state, found.closed_at]
-        changed = found.having(state="closed", closed_at=found.closed_at or teams.now(store))
-        changed.extra = {**found.extra, closing.COPIED_TO: place, closing.STATE_BEFORE: before, closing.COPY: copy}
-        return changed
+        copied = found.state_before if found.state == "closed" else None
+        before = copied or [found.state, found.closed_at]
+        closed = found.having(state="closed", closed_at=found.closed_at or teams.now(store))
+        return closed.having(copied_to=place, state_before=before, copy_=copy)
 
-    return update(store, team.name, TEAM, team.name, change)[1]
+    return update(store, team.name, TEAM.also_closed, team.name, change)[1]
 
 
 def _as_it_was(closed: Team) -> Team:
-    state, closed_at = closed.extra[closing.STATE_BEFORE]
-    team = closed.having(state=state, closed_at=closed_at)
-    team.extra = {key: value for key, value in closed.extra.items() if key not in closing.COPIED}
-    return team
+    state, closed_at = closed.state_before or ["active", None]
+    return closed.uncopied().having(state=state, closed_at=closed_at)
 
 
 def _copy_kind(store: Store, target: Store, team: str, kind: Kind[Any]) -> tuple[int, int]:

@@ -112,6 +112,10 @@ class TaskClaimed(Conflict):
     """Another agent owns the task."""
 
 
+class TaskKept(Conflict):
+    """The task is kept for another agent."""
+
+
 class TaskBlocked(Conflict):
     """A task that it waits for is not completed."""
 
@@ -179,9 +183,10 @@ class WaitRanOut(TeamsError):
 
 
 class DamagedRecord(TeamsError):
-    """A file is not what it should be; it is left as it is."""
+    """A file is not what it should be; it is left as it is. `number` is that of a message, where it is one."""
 
     status = 15
+    number: int = 0
 
 
 class NotInstalled(TeamsError):

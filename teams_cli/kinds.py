@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, inboxes, messages, outputs, plans, questions, sessions, shutdowns, tasks, teams
-from teams_cli.runs import records
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.store.contract import Kind
+from teams_cli.agents import outputs, sessions
+from teams_cli.agents.terminals import terminals
+from teams_cli.membership import shutdowns
+from teams_cli.messages import inboxes, messages
+from teams_cli.questions import questions
+from teams_cli.records.annotations import Any
+from teams_cli.runs import runs
+from teams_cli.store.contract import Kind
+from teams_cli.tasks import plans, tasks
+from teams_cli.teams import presence, teams
 
 IN_A_TEAM: tuple[Kind[Any], ...] = (
-    agents.AGENT,
+    presence.AGENT,
     inboxes.INBOX,
     tasks.TASK,
     messages.MESSAGE,
@@ -21,8 +23,10 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     shutdowns.SHUTDOWN,
     sessions.SESSION,
     outputs.OUTPUT,
-    records.RUN,
+    terminals.TERMINAL,
+    runs.RUN,
 )
 """What lies in a team beside its own record, which comes last where a team is made, and first where it is read."""
 
 ALL = (teams.TEAM, *IN_A_TEAM)
+BY_NAME = {kind.name: kind for kind in ALL}

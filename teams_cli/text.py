@@ -51,3 +51,21 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
     if len(text.splitlines()) > 1:
         raise InvalidValue(f"the {what} has a line break", "Write it on one line.")
     return text
+
+
+def safe(text: str) -> str:
+    """The text as a terminal may have it: control, escape, direction characters and lone surrogates are spelt out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c == "\n" or c == "\t" or _harmless(c) else _spelt(c) for c in text)
+
+
+def _harmless(character: str) -> bool:
+    return character.isprintable() or character == "\u200d"  # joins the parts of an emoji
+
+
+def _spelt(character: str) -> str:
+    if character.isspace() and character not in "\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029":
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.store.files import FileStore
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.files.locks import PortableLock
 from teams_cli.store.memory import MemoryStore
-from tests import postgres
-from tests.postgres import Postgres
+from tests.support import postgres
+from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -65,7 +66,7 @@ def new_address() -> str:
 
 
 def postgres_store(directory: Path, clock: FakeClock | None) -> Store:
-    from teams_cli.store.postgres import PostgresStore
+    from teams_cli.store.postgres.engine import PostgresStore
 
     return PostgresStore(new_address(), str(directory / "root"), clock, lock_timeout=2.0)
 
@@ -73,6 +74,7 @@ def postgres_store(directory: Path, clock: FakeClock | None) -> Store:
 # A new engine is one more line here: how to make an empty store in a directory of its own.
 ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
     "files": lambda directory, clock: FileStore(str(directory / "root"), clock, lock_timeout=2.0),
+    "filelock": lambda directory, clock: FileStore(str(directory / "root"), clock, 2.0, PortableLock),
     "memory": lambda directory, clock: MemoryStore(clock),
     "postgres": postgres_store,
 }

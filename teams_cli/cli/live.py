@@ -1,36 +1,186 @@
-"""A stream of frames as one picture on the terminal, drawn anew with each of them."""
+"""A stream of frames as one picture on the terminal, drawn anew with each of them and with each key."""
 
 from __future__ import annotations
 
-from teams_cli.cli import output
-from teams_cli.cli.show.watching import frame
+import os
+import select
+import sys
+import termios
+import threading
+import tty
+from contextlib import contextmanager, suppress
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from teams_cli.cli import picture
+from teams_cli.records.annotations import Any, Callable, Iterator, TextIO
+from teams_cli.text import safe
 
 TYPE_CHECKING = False
-_LEAST = 3
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, TextIO
+    Frame = dict[str, Any]
 
-    from rich.console import Group
+_TICK = 1.0
+_ARROWS = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
+_HELP = "q quit · j k scroll · Tab next agent · Enter its output · g G top, end"
+_HELP_OUTPUT = "q or Esc back · j k scroll · G follow"
 
 
-def show(frames: Iterator[dict[str, Any]], out: TextIO) -> None:
-    """Show each frame in place of the one before, until there are no more or somebody interrupts."""
-    from rich.console import Console
-    from rich.live import Live
+class Screen:
+    """What is shown of the newest frame, and what the keys made of it."""
 
+    def __init__(self, output_of: Callable[[str], list[str]]) -> None:
+        self.frame: Frame | None = None
+        self.offset = 0
+        self.chosen = ""
+        self.opened = ""
+        self.follows = True
+        self._output_of = output_of
+
+    def press(self, key: str, height: int) -> bool:
+        """Do what the key stands for; whether to go on."""
+        if key in ("q", "\x1b"):
+            return self._back(key)
+        if key in ("\t", "backtab"):
+            self._choose(1 if key == "\t" else -1)
+        elif key in ("\r", "\n") and self.chosen:
+            self.opened, self.offset, self.follows = self.chosen, 0, True
+        else:
+            self._scroll(key, height)
+        return True
+
+    def _back(self, key: str) -> bool:
+        """Leave the output of an agent, or by `q` all."""
+        was, self.opened, self.offset = self.opened, "", 0
+        return bool(was) or key != "q"
+
+    def _choose(self, by: int) -> None:
+        names = [row["name"] for row in self.frame["agents"]] if self.frame else []
+        if names:
+            here = names.index(self.chosen) if self.chosen in names else -1 if by > 0 else 0
+            self.chosen = names[(here + by) % len(names)]
+
+    def _scroll(self, key: str, height: int) -> None:
+        page = max(1, height - 6)
+        by = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -1_000_000, "G": 1_000_000}
+        self.offset += by.get(key, 0)
+        self.follows = key == "G" or (self.follows and key not in by)
+
+    def lines(self, width: int, height: int) -> list[Text]:
+        """As many lines as the terminal has."""
+        if self.frame is None:
+            return [Text("…")]
+        top = picture.head(self.frame, width)
+        lines, help = (self._output(width), _HELP_OUTPUT) if self.opened else (self._body(width), _HELP)
+        room = max(1, height - len(top) - 1)
+        last = max(0, len(lines) - room)
+        self.offset = last if self.opened and self.follows else max(0, min(self.offset, last))
+        shown = lines[self.offset : self.offset + room]
+        below = f"{last - self.offset} more below · " if self.offset < last else ""
+        foot = Text(f"{below}{help}", style="dim")
+        foot.truncate(width, overflow="ellipsis")
+        return [*top, *shown, *[Text()] * (room - len(shown)), foot]
+
+    def _body(self, width: int) -> list[Text]:
+        assert self.frame is not None
+        return picture.body(self.frame, width, self.chosen)
+
+    def _output(self, width: int) -> list[Text]:
+        """What the agent printed, wrapped."""
+        lines = [Text(f"Output of {safe(self.opened)}", style="bold")]
+        for said in self._output_of(self.opened) or ["Nothing was printed yet."]:
+            text = safe(said).expandtabs()
+            lines += [Text(text[at : at + width]) for at in range(0, max(1, len(text)), width)]
+        return lines
+
+
+def show(frames: Iterator[Frame], out: TextIO, output_of: Callable[[str], list[str]]) -> None:
+    """Show each frame in place of the one before, until there are no more, or somebody quits or interrupts."""
     console = Console(file=out, highlight=False)
-    with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
-        for found in frames:
-            live.update(picture(found, console.height), refresh=True)
+    screen = Screen(output_of)
+    news = _Reading(frames)
+    with _keys() as keyboard, Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+        shown: list[Text] = []
+        while True:
+            ready = select.select([news.pipe, *keyboard], [], [], _TICK)[0]
+            if news.pipe in ready:
+                screen.frame = news.take()
+                if news.ended:
+                    break
+            if keyboard and keyboard[0] in ready:
+                keys = _pressed(keyboard[0])
+                if not keys or not all(screen.press(key, console.height) for key in keys):
+                    break
+            lines = screen.lines(console.width, console.height)
+            if lines != shown:
+                shown = lines
+                live.update(_picture(lines), refresh=True)
+    news.check()
 
 
-def picture(found: dict[str, Any], height: int) -> Group:
-    """The frame as rich draws it: each thing on one line, and of the tasks as many as there is room for."""
-    from rich.console import Group
-    from rich.text import Text
+def _picture(lines: list[Text]) -> Text:
+    return Text("\n", no_wrap=True, overflow="crop").join(lines)
 
-    room = height - len(found["agents"]) - len(found["messages"]) - 7
-    parts = frame({**found, "tasks": found["tasks"][: max(room, _LEAST)]})
-    drawn = [output.drawn(part, compact=True) if isinstance(part, output.Table) else part for part in parts]
-    return Group(*(Text(output.safe(part), style="bold") if isinstance(part, str) else part for part in drawn if part))
+
+class _Reading:
+    """Takes the frames in a thread of its own, so that the keys need not wait for one."""
+
+    def __init__(self, frames: Iterator[Frame]) -> None:
+        self.pipe, self._bell = os.pipe()
+        self.ended = False
+        self._newest: Frame | None = None
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, args=(frames,), daemon=True).start()
+
+    def _run(self, frames: Iterator[Frame]) -> None:
+        try:
+            for frame in frames:
+                self._newest = frame
+                os.write(self._bell, b".")
+        except BaseException as error:  # told by `check`, where it is caught as in any command
+            self._error = error
+        self.ended = True
+        with suppress(OSError):
+            os.write(self._bell, b".")
+
+    def take(self) -> Frame | None:
+        """The newest frame."""
+        os.read(self.pipe, 4096)
+        return self._newest
+
+    def check(self) -> None:
+        """Raise what ended the frames."""
+        if self._error is not None:
+            raise self._error
+
+
+@contextmanager
+def _keys() -> Iterator[list[int]]:
+    """The terminal's keyboard, each key as soon as it is pressed; nothing where there is none."""
+    try:
+        keyboard = sys.stdin.fileno()
+        before = termios.tcgetattr(keyboard)
+    except (OSError, ValueError, AttributeError, termios.error):
+        yield []
+        return
+    tty.setcbreak(keyboard)
+    try:
+        yield [keyboard]
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _pressed(keyboard: int) -> list[str]:
+    """The keys that were pressed; none when the keyboard is gone."""
+    try:
+        said = os.read(keyboard, 256).decode(errors="replace")
+    except OSError:
+        return []
+    first, *rest = said.split("\x1b")
+    keys = list(first)
+    for part in rest:
+        known = next((word for word in _ARROWS if part.startswith(word)), "")
+        keys += [_ARROWS.get(known, "\x1b"), *part[len(known) :]]
+    return keys

@@ -7,18 +7,21 @@ import sys
 from contextlib import suppress
 from functools import partial
 
-from teams_cli import __version__
-from teams_cli.cli import streams
+from teams_cli import __version__, streams
 from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
+    from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
 
 INTERRUPTED = 130
 BUG = 3
+_HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
 
 
@@ -34,9 +37,9 @@ def run(words: list[str]) -> int:
     """Run one command; its exit status."""
     words = _command_first(words)
     if words[:1] == ["hook"] and not {"--help", "-h"}.intersection(words):
-        from teams_cli.cli import hook
+        from teams_cli.hooks import entry
 
-        return hook.main(words[1:])
+        return entry.main(words[1:])
     as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
     try:
         return _run(words)
@@ -68,40 +71,69 @@ def _run(words: list[str]) -> int:
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
-    if parsed is None:
-        from teams_cli.cli.typer_app import run_with_typer
+    return execute(*parsed) if parsed else _look_closer(words)
 
-        if not words:
-            streams.written(lambda: run_with_typer(["--help"], execute))
-            return WrongUsage.status
-        if not {"--help", "-h"}.intersection(words):
-            return run_with_typer(words, execute)
-        return int(streams.written(lambda: run_with_typer(words, execute)))
-    return execute(*parsed)
+
+def _look_closer(words: list[str]) -> int:
+    """Help, or a mistake, or a way of writing that only Typer knows."""
+    from teams_cli import commands
+
+    command = commands.find(words[0]) if words else None
+    if words and command is None and not words[0].startswith("-"):
+        from teams_cli.cli import mistakes
+
+        raise mistakes.unknown(words[0])
+    if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
+        streams.written(partial(_help, command))
+        return 0 if words else WrongUsage.status
+    from teams_cli.cli.typer_app import run_with_typer
+
+    return run_with_typer(words, execute)
+
+
+def _help(command: Command | None) -> int:
+    """Show the help of a command, or of all: to programs in few words, to people in boxes."""
+    if not sys.stdout.isatty():
+        from teams_cli.cli import guide
+
+        print(guide.of_command(command) if command else guide.guide(), end="")
+        return 0
+    from teams_cli.cli.typer_app import run_with_typer
+
+    return run_with_typer([*([command.name] if command else []), "--help"], execute)
 
 
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
-    from teams_cli.cli import environment, output
-    from teams_cli.commands.call import Outcome, Service, Stream
+    from teams_cli.cli import calls
 
     as_json = values.pop("as_json")
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    call = environment.make_call(values, os.environ, _ask_person, _talk)
+    call = calls.make_call(values, os.environ, _ask_person, _talk)
+    status = _answer(command, call, values, as_json)
+    if not (as_json or command.quiet) and (line := call.reminder()):
+        _talk(safe(line))
+    return status
+
+
+def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
+    from teams_cli.cli import output
+    from teams_cli.commands.call import Outcome, Service, Stream
+
     answer = command.answer(call, values)
-    if command.changes:
-        call.note_seen()
     for problem in call.problems:
-        _talk(f"teams: {output.safe(problem.message)}")
+        _talk(f"teams: {safe(problem.message)}")
     if isinstance(answer, Service):
         from teams_cli.cli import services
 
-        call.show = lambda shown: streams.written(partial(output.answer, command.name, shown, as_json, sys.stdout))
+        call.show = lambda shown: streams.written(partial(output.answer, command, shown, as_json, sys.stdout))
         return services.run(call, answer)
     status = 0
     if isinstance(answer, Outcome):
@@ -109,10 +141,14 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     if isinstance(answer, Stream) and answer.live and not as_json and output.is_fancy(sys.stdout):
         from teams_cli.cli import live
 
-        live.show(answer.parts, sys.stdout)
+        live.show(answer.parts, sys.stdout, answer.output_of)
         return status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
-        streams.written(partial(output.answer, command.name, part, as_json, sys.stdout))
+        streams.written(partial(output.answer, command, part, as_json, sys.stdout, call.words))
+    if call.more and as_json:
+        _talk(f"teams: {call.more}")
+    elif call.more:
+        streams.written(partial(print, call.more))
     return status
 
 

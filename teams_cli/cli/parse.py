@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from teams_cli import commands
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.declaration import Command, Parameter
 
 
@@ -17,9 +16,9 @@ class _Unusual(Exception):
 
 def parse(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
     """The command and the values of all its parameters; None for what Typer shall look at."""
-    if not words or words[0] not in commands.INDEX:
+    command = commands.find(words[0]) if words else None
+    if command is None:
         return None
-    command = commands.find(words[0])
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in command.parameters}
     try:
         places = _options(command, words[1:], values)
@@ -65,12 +64,11 @@ def _next(rest: Any) -> str:
 
 def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
     waiting = list(places)
-    for parameter in command.own:
-        if parameter.positional:
-            while waiting:
-                _put(values, parameter, waiting.pop(0))
-                if not parameter.many:
-                    break
+    positional = [parameter for parameter in command.own if parameter.positional]
+    for index, parameter in enumerate(positional):
+        behind = len(positional) - index - 1  # many words end before those that have a place of their own
+        for _ in range(len(waiting) - behind if parameter.many else min(1, len(waiting))):
+            _put(values, parameter, waiting.pop(0))
     if waiting:
         raise _Unusual
 

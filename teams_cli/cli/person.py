@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from teams_cli.records.annotations import Callable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from teams_cli.cli.progress import Progress
 
 _WIDTH = 70
@@ -32,9 +32,18 @@ class Terminal:
         self.tell("\nIts time is over, or it was answered elsewhere.")
         return None
 
+    def agrees(self, question: str) -> bool:
+        """Ask for a yes; False where there is nobody at a terminal to say it."""
+        if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
+            return False
+        self._lines.forget()
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return (self._lines.next(float("inf")) or "").strip().lower() in ("y", "yes")
+
     def tell(self, line: str) -> None:
         """Show a line."""
-        from teams_cli.cli.output import safe
+        from teams_cli.text import safe
 
         sys.stdout.write(safe(line) + "\n")
         sys.stdout.flush()

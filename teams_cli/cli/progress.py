@@ -6,15 +6,14 @@ import os
 import signal
 import sys
 
-from teams_cli.cli.output import safe
+from teams_cli.records.annotations import Any, Self
 from teams_cli.runs.steps import key_of
+from teams_cli.tasks.tasks import Task
+from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Any, Self
-
-    from teams_cli.tasks import Task
 
 _FINISHED = ("completed", "failed", "cancelled")
 

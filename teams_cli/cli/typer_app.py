@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
-import textwrap
 from typing import Annotated, Any
 
 import typer
 
-from teams_cli import __version__, commands, errors
-from teams_cli.commands.declaration import Command, Parameter
+from teams_cli import __version__, commands
+from teams_cli.cli import mistakes
+from teams_cli.cli.guide import refusals
+from teams_cli.commands.declaration import Command, Parameter, named
 from teams_cli.errors import TeamsError, WrongUsage
 
 _ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
@@ -21,8 +22,8 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 
 def run_with_typer(words: list[str], execute: Any) -> int:
     """Parse and run as Typer does; its refusals become ours."""
-    whole = not words or words[0] not in commands.INDEX or "_TEAMS_COMPLETE" in os.environ
-    app = build(list(commands.INDEX) if whole else words[:1], execute)
+    command = commands.find(words[0]) if words and "_TEAMS_COMPLETE" not in os.environ else None
+    app = build([command] if command else list(commands.every().values()), execute)
     try:
         status = typer.main.get_command(app)(args=words, prog_name="teams", standalone_mode=False)
     except TeamsError:
@@ -32,19 +33,30 @@ def run_with_typer(words: list[str], execute: Any) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _as_refusal(error: Exception, words: list[str]) -> Exception:
+def _as_refusal(error: Any, words: list[str]) -> Exception:
     """A mistake that Typer found, in our form; anything else as it is."""
-    say = getattr(error, "format_message", None)
-    if say is None:
-        if type(error).__name__ == "Abort":
-            return KeyboardInterrupt()  # type: ignore[return-value]
-        return error
-    known = bool(words) and words[0] in commands.INDEX
-    message = str(say()).rstrip(".")
-    return WrongUsage(message[:1].lower() + message[1:], f"See: teams {words[0] + ' ' if known else ''}--help")
+    if not hasattr(error, "format_message"):
+        return KeyboardInterrupt() if type(error).__name__ == "Abort" else error  # type: ignore[return-value]
+    command = commands.find(words[0]) if words else None
+    if command is not None and (meant := _meant(error, command, words[1:])):
+        return meant
+    message = str(error.format_message()).rstrip(".")
+    return WrongUsage(message[:1].lower() + message[1:], f"See: teams {f'help {command.name}' if command else 'help'}")
 
 
-def build(names: list[str], execute: Any) -> typer.Typer:
+def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
+    """What is known to be meant by mistakes that many make."""
+    kind = type(error).__name__
+    if kind == "NoSuchOption":
+        return mistakes.dashed(command, words)
+    if kind == "BadParameter" and error.param is not None:
+        found = next((p for p in command.own if p.name == error.param.name and p.type is not str), None)
+        return mistakes.no_number(found, error.message.partition(" is not ")[0]) if found else None
+    _, too_many, rest = error.format_message().partition("unexpected extra argument")
+    return mistakes.unquoted(command, error.ctx.params, rest.partition(" (")[2].rstrip(".)")) if too_many else None
+
+
+def build(offered: list[Command], execute: Any) -> typer.Typer:
     """The application with these commands."""
     app = typer.Typer(
         help=_ABOUT,
@@ -53,10 +65,8 @@ def build(names: list[str], execute: Any) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_main)
-    groups = {name: group for group, found in commands.GROUPS.items() for name in found}
-    for name in names:
-        command = commands.find(name)
-        app.command(name, help=help_of(command), rich_help_panel=groups[name])(_function(command, execute))
+    for command in offered:
+        app.command(command.name, help=help_of(command), rich_help_panel=command.group)(_function(command, execute))
     return app
 
 
@@ -110,19 +120,9 @@ def _choice(choices: tuple[str, ...]) -> Any:
 
 
 def help_of(command: Command) -> str:
-    """The docstring as help: its words, then what is refused, each with its exit status."""
+    """The docstring as help: its words, then what is refused, each with its exit status, and the example."""
     text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
-    refused = "\n\n".join(f"* {line}" for line in _refusals(raises))
-    return text.strip() + (f"\n\nRefused:\n\n{refused}" if refused else "")
-
-
-def _refusals(raises: str) -> list[str]:
-    found = []
-    for line in textwrap.dedent(raises).strip().splitlines():
-        name, colon, why = line.strip().partition(": ")
-        status = getattr(getattr(errors, name.split(",")[0], None), "status", None)
-        if colon and status is not None:
-            found.append(f"{why} (exit status {status})")
-        elif found:
-            found[-1] += " " + line.strip()
-    return found
+    refused = "\n\n".join(f"* {line}" for line in refusals(raises))
+    more = named(command.more)() if command.more else ""
+    parts = [text.strip(), more, f"Refused:\n\n{refused}" if refused else "", f"Example: `teams {command.example}`"]
+    return "\n\n".join(part for part in parts if part)

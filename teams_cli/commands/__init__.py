@@ -1,68 +1,96 @@
 """The commands, each declared once: its words, what it runs, and what it answers; every face derives from this.
 
-`INDEX` says in which module a command is, so that only that one is imported to run it.
+A command is declared in one of the modules beside this one, in its table `COMMANDS`; nowhere is a list of them all.
 """
 
 from __future__ import annotations
+
+import os
+from itertools import chain
+
+from teams_cli.records.annotations import Iterator
+from teams_cli.teams import operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
 
-GROUPS: dict[str, dict[str, str]] = {
-    "Teams": dict.fromkeys(
-        [
-            "spawn-team",
-            "discover-teams",
-            "show-team",
-            "join-team",
-            "leave-team",
-            "hand-over",
-            "close-team",
-            "restore-team",
-            "copy-team",
-            "define-role",
-            "set-up-roles",
-        ],
-        "teams",
-    )
-    | {"whoami": "overview", "brief": "overview"},
-    "Tasks": dict.fromkeys(
-        ["create-task", "get-tasks", "show-task", "claim-task", "update-task", "release-task", "heartbeat"], "tasks"
-    ),
-    "Messages": dict.fromkeys(
-        ["send-message", "broadcast-message", "announce", "read-messages", "reply", "ack", "list-agents", "attend"],
-        "messages",
-    ),
-    "Questions": dict.fromkeys(
-        ["ask-others", "answer", "skip-question", "show-question", "get-questions", "human", "respond-to-broadcast"],
-        "questions",
-    ),
-    "Agents": dict.fromkeys(["run-agent", "spawn"], "agents")
-    | {"wait": "waiting"}
-    | dict.fromkeys(["interject", "pause-agent", "resume-agent", "stop-agent", "recall", "before-complete"], "agents"),
-    "Plans and shutdown": dict.fromkeys(
-        [
-            "propose-plan",
-            "get-plans",
-            "approve-plan",
-            "reject-plan",
-            "request-shutdown",
-            "approve-shutdown",
-            "reject-shutdown",
-        ],
-        "plans",
-    ),
-    "Workflows": dict.fromkeys(["run", "list-workflows", "check-workflow"], "workflows"),
-    "Connect": dict.fromkeys(["mcp", "serve", "hook", "install", "uninstall"], "connection"),
-    "Inspect": {"watch": "watching"} | dict.fromkeys(["history", "doctor", "set", "settings", "version"], "inspection"),
-}
+GROUPS = (
+    "Teams",
+    "Tasks",
+    "Messages",
+    "Questions",
+    "Agents",
+    "Plans and shutdown",
+    "Workflows",
+    "Connect",
+    "Inspect",
+)
+"""The parts of the help, in this order."""
 
-INDEX = {name: module for commands in GROUPS.values() for name, module in commands.items()}
+_every: dict[str, Command] = {}
 
 
-def find(name: str) -> Command:
-    """The command of that name, which must be in the index."""
-    module = __import__(f"teams_cli.commands.{INDEX[name]}", fromlist=["COMMANDS"])
-    command: Command = module.COMMANDS[name]
+def find(name: str) -> Command | None:
+    """The command of that name; None if there is none.
+
+    To import all the modules takes as long as a command does. So that only that one is imported which has the command,
+    they are looked through for its name first; where they can't be read, all are imported.
+    """
+    modules = list(_modules())
+    for module in chain((module for module in modules if _mentions(module, name)), modules):
+        command = _table(module).get(name)
+        if command is not None:
+            return command
+    return None
+
+
+def get(name: str) -> Command:
+    """The command of that name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    command = find(name)
+    if command is None:
+        raise KeyError(name)
     return command
+
+
+def every() -> dict[str, Command]:
+    """All commands by name, in the order of the help."""
+    if not _every:
+        found = [command for module in _modules() for command in _table(module).values()]
+        found.sort(key=lambda command: GROUPS.index(command.group))
+        _every.update((command.name, command) for command in found)
+    return _every
+
+
+def groups() -> dict[str, list[Command]]:
+    """The parts of the help with their commands."""
+    return {group: [command for command in every().values() if command.group == group] for group in GROUPS}
+
+
+def _modules() -> Iterator[str]:
+    """The names of the modules beside this one."""
+    for file in sorted(os.listdir(__path__[0])):
+        if file.endswith(".py") and file != "__init__.py":
+            yield file.removesuffix(".py")
+
+
+def _mentions(module: str, name: str) -> bool:
+    try:
+        with open(f"{__path__[0]}/{module}.py", "rb") as source:
+            return f'"{name}"'.encode() in source.read()
+    except OSError:
+        return False
+
+
+def _table(module: str) -> dict[str, Command]:
+    """The commands that a module declares."""
+    found = __import__(f"teams_cli.commands.{module}", fromlist=["COMMANDS"])
+    commands: dict[str, Command] = getattr(found, "COMMANDS", {})
+    return commands
+
+
+operations.declared_by(every)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, inboxes, interruptions, launching, outputs, sessions, teams
-from teams_cli.commands.call import Outcome
+import time
+
+from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.starting import Order
+from teams_cli.clients import permissions
+from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import AgentNotFound, NotFinished
-from teams_cli.launching import Order
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.sessions import Session
+from teams_cli.errors import AgentNotFound, InvalidValue, NotFinished
+from teams_cli.messages import handling
+from teams_cli.messages.messages import Message
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.teams import presence, teams
 
 _RUN = """Start an agent, wait until it and all that it led to are done, and print its output.
 
@@ -31,6 +32,15 @@ _RECALL = """List all who were in the team: status history and final state; with
 Raises:
     AgentNotFound: There was none of that name.
 """
+_LOOK_AGAIN = 0.2
+_PERMISSIONS = "clients.permissions:table"
+_LOGS = """Show what an agent that `teams` started printed last, on this machine; with --follow, go on until it is done.
+
+What its client prints in a turn may be one JSON document at its end. A message or an output is in `read-messages`.
+
+Raises:
+    AgentNotFound: `teams` started no agent of that name.
+"""
 _BEFORE = """Ask whether you may finish: not while an agent that you spawned is at work, or mail to you is unread.
 
 Raises:
@@ -44,12 +54,12 @@ def _order(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any)
 
 def _run(call: Call, detach: bool, **wish: Any) -> Any:
     order = _order(call, **wish)
-    started = launching.run_agent(call.store, call.team, call.caller, order)
+    started = starting.run_agent(call.store, call.team, call.caller, order)
     if detach:
         return _started(started)
     told: dict[str, str] = {}
     try:
-        found = launching.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
+        found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
     except KeyboardInterrupt:
         call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
@@ -70,25 +80,28 @@ def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
 
 def settle_output(call: Call, session: Session) -> None:
     """The output was printed: it is no news in the caller's inbox any more."""
-    for message in inboxes.outputs_of(call.store, call.team, session.caller, session.agent):
-        inboxes.settle(call.store, call.team, session.caller, {message.number})
+    for message in handling.outputs_of(call.store, call.team, session.caller, session.agent):
+        handling.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 
 
 def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
     order = _order(call, **wish)
-    started = launching.spawn(call.store, call.team, call.caller, order)
+    started = starting.spawn(call.store, call.team, call.caller, order)
     if not wait:
         return _started(started)
-    done = launching.wait_for(call.store, call.team, started.agent)
+    done = waking.wait_for(call.store, call.team, started.agent)
     settle_output(call, done)
     return Outcome(shown(call, done), 0 if done.outcome == "completed" else 1)
 
 
 def _started(session: Session) -> dict[str, Any]:
-    return {key: value for key, value in session.to_json().items() if key in _STARTED}
+    return {key: value for key, value in session.to_document().items() if key in _STARTED}
 
 
-_STARTED = ("agent", "caller", "harness", "description", "directory", "worktree", "branch", "state", "depth")
+_STARTED = (
+    *("agent", "caller", "harness", "model", "permissions", "description"),
+    *("directory", "worktree", "branch", "state", "depth"),
+)
 
 
 def shown(call: Call, session: Session) -> dict[str, Any]:
@@ -102,8 +115,35 @@ def shown(call: Call, session: Session) -> dict[str, Any]:
     }
 
 
+def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
+    if lines < 0:
+        raise InvalidValue(f"{lines} is not a valid number of lines", "Give 0 or more.")
+    team = call.load_team().name
+    session = sessions.find(call.store, team, of)
+    if session is None:
+        raise AgentNotFound(f"teams started no agent {of!r}", "Only of agents that it started it has logs.")
+    if follow:
+        return Stream(_follow(call, team, session, lines))
+    return {"agent": of, "lines": logs.tail(call.store, team, of, session.turns, lines) if lines else []}
+
+
+def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
+    """What it printed last, and then what it prints until it is done."""
+    follower = logs.Follower(call.store, team, session.agent)
+    found = follower.lines(session.turns)
+    yield {"agent": session.agent, "lines": found[-lines:] if lines else []}
+    ended = False
+    while not ended:
+        session = sessions.get(call.store, team, session.agent)
+        ended = session.ended and not session.keeper_lives
+        if found := follower.lines(session.turns, ended):
+            yield {"agent": session.agent, "lines": found}
+        if not ended:
+            time.sleep(_LOOK_AGAIN)
+
+
 def _summary(call: Call, session: Session) -> dict[str, Any]:
-    agent = agents.load(call.store, call.team, session.agent)
+    agent = presence.load(call.store, call.team, session.agent)
     return {
         "name": session.agent,
         "caller": session.caller,
@@ -116,19 +156,19 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _interject(call: Call, to: str, text: str) -> Any:
-    return interruptions.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
+    return interrupting.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
 
 
 def _stop(call: Call, to: str) -> Any:
-    return shown(call, interruptions.stop(call.store, call.team, call.caller, to))
+    return shown(call, interrupting.stop(call.store, call.team, call.caller, to))
 
 
 def _pause(call: Call, to: str) -> Any:
-    return _resting(interruptions.pause(call.store, call.team, call.caller, to))
+    return _resting(interrupting.pause(call.store, call.team, call.caller, to))
 
 
 def _resume(call: Call, to: str) -> Any:
-    return _resting(interruptions.resume(call.store, call.team, call.caller, to, call.environ))
+    return _resting(interrupting.resume(call.store, call.team, call.caller, to, call.environ))
 
 
 def _resting(session: Session) -> dict[str, Any]:
@@ -142,7 +182,7 @@ def _resting(session: Session) -> dict[str, Any]:
 
 def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
-    started = {session.agent: session for session in sessions.of_team(call.store, team.name, call.problems)}
+    started = {session.agent: session for session in ending.of_team(call.store, team.name, call.problems)}
     rows = []
     for member in team.members:
         if of is None or member.agent_id == of:
@@ -154,7 +194,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
 
 
 def _recalled(call: Call, name: str, session: Session | None, output: bool) -> dict[str, Any]:
-    agent = agents.load(call.store, call.team, name)
+    agent = presence.load(call.store, call.team, name)
     row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in agent.status_history]}
     if session is None:
         return {**row, "state": None}
@@ -165,7 +205,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 
 
 def _before_complete(call: Call) -> Any:
-    reasons = sessions.unfinished(call.store, teams.load(call.store, call.team).name, call.agent)
+    reasons = ending.unfinished(call.store, teams.load(call.store, call.team).name, call.agent)
     if reasons:
         raise NotFinished(
             f"{call.agent} may not finish yet: {'; '.join(reasons)}", "Wait: teams read-messages --wait 60"
@@ -175,31 +215,88 @@ def _before_complete(call: Call) -> Any:
 
 _ORDER = (
     argument("PROMPT", "What it shall do; with the harness `shell` a shell command.", name="prompt", text=True),
-    option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
-    option("--description", "In a few words; the beginning of the prompt unless given."),
-    option("--harness", "What it is started with: shell, claude, codex, opencode, gemini, qwen, or your own."),
-    option("--type", "Its role or specialty."),
-    switch("--worktree", "Give it a git worktree and a branch of its own."),
-    option("--answer", "The command that answers questions in its place.", metavar="COMMAND"),
-    option("--cwd", "Where it works.", metavar="DIR", default="."),
+    option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
+    option("--description", "In a few words; the beginning of the prompt unless given.", seldom=True),
+    option("--harness", "shell, claude, codex, opencode, gemini, qwen, or your own."),
+    option("--model", "The model that its client shall take.", metavar="MODEL", seldom=True),
+    option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),
+    option("--type", "Its role or specialty.", seldom=True),
+    switch("--worktree", "Give it a git worktree and a branch of its own.", seldom=True),
+    option("--answer", "The command that answers questions in its place.", metavar="COMMAND", seldom=True),
+    option("--cwd", "Where it works.", metavar="DIR", default=".", seldom=True),
 )
 _TO = argument("AGENT", "Which one.", name="to")
 
 COMMANDS = table(
-    Command("run-agent", _run, *_ORDER, switch("--detach", "Do not wait for it."), doc=_RUN),
+    "Agents",
     Command(
-        "spawn", _spawn, *_ORDER, switch("--wait", "Wait until it is done, and print its output."), doc=launching.spawn
+        "run-agent",
+        _run,
+        *_ORDER,
+        switch("--detach", "Do not wait for it.", seldom=True),
+        doc=_RUN,
+        more=_PERMISSIONS,
+        words="agents:run",
+        long=True,
+        adding=True,
+        daily=True,
+        example='run-agent "Review the last commit" --harness claude',
+        want="start an agent",
+        also="start-agent launch launch-agent create-agent new-agent agent",
+    ),
+    Command(
+        "spawn",
+        _spawn,
+        *_ORDER,
+        switch("--wait", "Wait until it is done, and print its output.", seldom=True),
+        doc=starting.spawn,
+        more=_PERMISSIONS,
+        words="agents:run",
+        long=True,
+        adding=True,
+        daily=True,
+        example='spawn "Check the links" --harness claude',
+        also="spawn-agent fork",
     ),
     Command(
         "interject",
         _interject,
-        _TO,
+        argument("AGENT", "Which one.", name="to", called="to"),
         argument("TEXT", "What to tell it.", name="text", text=True),
-        doc=interruptions.interject,
+        doc=interrupting.interject,
+        words="agents:interjected",
+        answers=Message,
+        example='interject bob "Stop: the design has changed"',
+        also="interrupt",
     ),
-    Command("pause-agent", _pause, _TO, doc=interruptions.pause),
-    Command("resume-agent", _resume, _TO, doc=interruptions.resume),
-    Command("stop-agent", _stop, _TO, doc=interruptions.stop),
+    Command(
+        "pause-agent",
+        _pause,
+        _TO,
+        doc=interrupting.pause,
+        words="agents:resting",
+        example="pause-agent bob",
+        also="pause",
+    ),
+    Command(
+        "resume-agent",
+        _resume,
+        _TO,
+        doc=interrupting.resume,
+        words="agents:resting",
+        example="resume-agent bob",
+        also="resume continue unpause",
+    ),
+    Command(
+        "stop-agent",
+        _stop,
+        _TO,
+        doc=interrupting.stop,
+        words="agents:ended",
+        long=True,
+        example="stop-agent bob",
+        also="stop kill kill-agent terminate",
+    ),
     Command(
         "recall",
         _recall,
@@ -207,6 +304,31 @@ COMMANDS = table(
         switch("--output", "With a name: also what came out."),
         doc=_RECALL,
         reads=True,
+        words="agents:recalled",
+        daily=True,
+        example="recall bob --output",
+        also={
+            "output": "recall AGENT --output",
+            "show-agent": "recall AGENT --output",
+        },
     ),
-    Command("before-complete", _before_complete, doc=_BEFORE, reads=True),
+    Command(
+        "logs",
+        _logs,
+        argument("AGENT", "Which one.", name="of"),
+        option("--lines -n", "How many of the last lines.", type=int, metavar="N", default=100),
+        switch("--follow -f", "Go on with what it prints, until it is done.", at_shell=True),
+        doc=_LOGS,
+        reads=True,
+        words="agents:printed",
+        example="logs bob --follow",
+    ),
+    Command(
+        "before-complete",
+        _before_complete,
+        doc=_BEFORE,
+        reads=True,
+        words="agents:may_finish",
+        example="before-complete",
+    ),
 )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, teams
+from teams_cli import environment
 from teams_cli.errors import InvalidValue, NoIdentity, NoTeam, TeamsError
+from teams_cli.records.annotations import Any, Callable, Iterator, Mapping, Sequence
+from teams_cli.store.contract import Kind, Store
+from teams_cli.teams import presence, teams
+from teams_cli.teams.teams import Team
+from teams_cli.teams.tokens import verify
+
+_NEVER = 3600.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, Protocol
+    from typing import Protocol
 
-    from teams_cli.caller import Caller
-    from teams_cli.config import Config
-    from teams_cli.store.contract import Store
-    from teams_cli.teams import Team
+    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
 
 
 if TYPE_CHECKING:
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
             Raises:
                 Gone: There is nobody any more.
             """
+
+        def agrees(self, question: str) -> bool:
+            """Ask for a yes; False where there is nobody at a terminal to say it."""
 
         def tell(self, line: str) -> None:
             """Show a line."""
@@ -64,6 +71,12 @@ class Call:
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
         self.problems: list[TeamsError] = []
+        self.words = ""
+        """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
+        self.more = ""
+        """What a list has left out, and how to get it."""
+        if store.on_append is None:
+            store.on_append = self._appended
 
     @property
     def team(self) -> str:
@@ -81,15 +94,18 @@ class Call:
         return self.said_team
 
     def likely_teams(self) -> list[str]:
-        """The teams that are not closed, or all if there is none such: with a closed one there is little to do."""
-        open_ones, names = [], self.store.teams()
-        for name in names if len(names) > 1 else ():
-            try:
-                if teams.load(self.store, name).state != "closed":
-                    open_ones.append(name)
-            except TeamsError:  # damaged: whoever means it has to say so
-                open_ones.append(name)
-        return open_ones or names
+        """The teams that may be meant where none is said."""
+        return environment.likely_teams(self.store.teams(), self._is_open)
+
+    def only_team(self) -> str:
+        """The team to act in where none is said; empty if it can't be told."""
+        return environment.only_team(self.store.teams(), self._is_open)
+
+    def _is_open(self, team: str) -> bool:
+        try:
+            return teams.load(self.store, team).state != "closed"
+        except TeamsError:  # damaged: whoever means it has to say so
+            return True
 
     @property
     def directory(self) -> str:
@@ -109,32 +125,99 @@ class Call:
         Raises:
             NoIdentity: Nobody said who calls.
         """
+        return self.known.name
+
+    @property
+    def known(self) -> Caller:
+        """The caller, who said who it is.
+
+        Raises:
+            NoIdentity: Nobody said who calls.
+        """
         if self.caller is None:
             raise NoIdentity("say who you are", "Use --as AGENT or TEAMS_AGENT_ID.")
-        return self.caller.name
+        return self.caller
 
     def load_team(self) -> Team:
         """The team to act in."""
         return teams.load(self.store, self.team)
 
-    def wake(self, *recipients: str) -> None:
-        """Resume those of the recipients of the caller's message that `teams` started and that are idle."""
-        from teams_cli import sessions
+    def _appended(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
+        """Resume those of the recipients of a message that `teams` started and that are idle; have the waker look after
+        those that sit in terminals. The message is stored: failing here is no failure of who sent it.
+        """
+        from teams_cli.agents import sessions
+        from teams_cli.agents.terminals import bindings
 
-        if any(sessions.find(self.store, self.team, name) for name in recipients):
-            from teams_cli import launching
+        try:
+            seated = bindings.has_any(self.store.root, team)
+            if seated or any(sessions.find(self.store, team, name) for name in recipients):
+                from teams_cli.agents import waking
 
-            team = self.load_team()
-            launching.wake(self.store, team, self.config, list(recipients), self.agent, self.environ)
+                waking.wakes(self.store, self.config, self.environ, self.problems)(team, recipients, message, by)
+        except TeamsError as problem:
+            self.problems.append(problem)
 
-    def note_seen(self) -> None:
-        """After a change: note that the caller is alive. The change is made, so failing here is no failure."""
-        if self.caller is None or self.caller.is_human or not self.said_team:
+    def try_to(self, follow_up: Callable[[], object]) -> None:
+        """Do what follows a change that is made: failing is told, and is no refusal."""
+        try:
+            follow_up()
+        except TeamsError as problem:
+            self.problems.append(problem)
+
+    def settle(self) -> None:
+        """Send what earlier changes in the team still owe, because who made them was killed or could not send it."""
+        if self.caller is None or not self.said_team:
             return
         try:
-            agents.saw(self.store, self.said_team, self.caller.name)
-        except TeamsError:
+            for name, key in self.store.owing(self.said_team):
+                from teams_cli import kinds
+                from teams_cli.messages.notices import deliver
+
+                kind: Kind[Any] = kinds.BY_NAME[name]
+                deliver(self.store, self.said_team, kind, self.store.get(self.said_team, kind, key)[0])
+        except (TeamsError, KeyError):  # somebody else will: what is asked for now does not hang on it
             return
+
+    def note_seen(self, reading: bool = False) -> float:
+        """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again.
+
+        What it called for is done, so failing here is no failure.
+        """
+        if self.caller is None or self.caller.is_human or not self.said_team:
+            return _NEVER
+        from teams_cli.tasks import life
+
+        try:
+            team = teams.load(self.store, self.said_team)
+            if team.state == "closed" or not team.member(self.caller.name):
+                return _NEVER
+            verify(team, self.caller)
+            if not reading:
+                presence.saw(self.store, self.said_team, self.caller.name)
+            for task in life.renew(self.store, team, self.caller.name, reading):
+                self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+            return life.every(team)
+        except TeamsError:
+            return _NEVER
+
+    def keep_alive(self, team: str) -> float:
+        """As `note_seen`, while the caller waits inside the tool."""
+        return self.note_seen(reading=True) if team == self.said_team else _NEVER
+
+    def reminder(self) -> str:
+        """What waits for the caller that it was not told of yet, in a line; empty if there is nothing."""
+        if self.caller is None or self.caller.is_human or not self.said_team:
+            return ""
+        from teams_cli.teams.tokens import verify
+        from teams_cli.views import reminders
+
+        try:
+            team = self.load_team()
+            verify(team, self.caller)
+            return reminders.reminder(self.store, team.name, self.caller.name) if team.member(self.agent) else ""
+        except TeamsError:  # the answer itself was given
+            return ""
 
 
 class Gone(Exception):
@@ -150,11 +233,19 @@ class Outcome:
 
 
 class Stream:
-    """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last."""
+    """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last, and
+    *output_of* gives what an agent printed last.
+    """
 
-    def __init__(self, parts: Iterator[dict[str, Any]], live: bool = False) -> None:
+    def __init__(
+        self,
+        parts: Iterator[dict[str, Any]],
+        live: bool = False,
+        output_of: Callable[[str], list[str]] = lambda agent: [],
+    ) -> None:
         self.parts = parts
         self.live = live
+        self.output_of = output_of
 
 
 class Service:
@@ -170,7 +261,7 @@ class Service:
 
 def public(team: Team) -> dict[str, Any]:
     """The team as JSON for everyone: without the hashes of tokens."""
-    document = team.to_json()
+    document = team.to_document()
     document.pop("humanTokenHash", None)
     document["members"] = [{k: v for k, v in m.items() if k != "tokenHash"} for m in document["members"]]
     return {**document, "secure": True} if team.secure else document

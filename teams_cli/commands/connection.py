@@ -5,29 +5,26 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import hook_settings, installation, mcp_settings
-from teams_cli.client_files import Ours
-from teams_cli.commands.call import Service
+from teams_cli.agents.terminals import bindings, doorbells
+from teams_cli.clients import installation, known, mcp_settings, places
+from teams_cli.clients.installation import Change
+from teams_cli.clients.places import Place
+from teams_cli.clients.settings_files import Ours
+from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, WrongUsage
+from teams_cli.records.annotations import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.installation import Change, Place
-
-_HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its dialect on standard output.
+_HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its words on standard output.
 
 After a tool call that is the unread mail, once; at the start who is there; at the end why it is too early to stop.
 Whatever goes wrong, nothing is said and the exit status is 0; it is 1 for wrong usage, and never 2.
 """
 _INSTALL = """Have a client call our hooks and start our MCP server: shows the change of its settings, and makes it.
 
-What else is in the settings stays. The hooks say nothing where TEAMS_AGENT_ID is not set, and the server offers only
-what reads, and joining. Agents that `run-agent` and `spawn` start with claude and codex need no installation. Repeating
-is safe.
+What else is in the settings stays. A client that starts in a terminal with TEAMS_TEAM, or in a directory that
+`teams here` bound, becomes a member, and mail wakes it; elsewhere the hooks say nothing, and the server offers only
+what reads, and joining. Agents that `run-agent` and `spawn` start need no installation. Repeating is safe.
 
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
@@ -62,11 +59,10 @@ Raises:
 _NO_SERVER = (
     "without the MCP server, whose needs are not installed: pip install '.[mcp]' in its clone, and install again"
 )
-_TRUST = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 
 
-def _hook(call: Call, dialect: str) -> Any:
-    raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook DIALECT`.")
+def _hook(call: Call, client: str) -> Any:
+    raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
 
 
 def _mcp(call: Call, tools: str) -> Any:
@@ -75,7 +71,9 @@ def _mcp(call: Call, tools: str) -> Any:
 
 def _serve(call: Call, port: int, private: bool) -> Any:
     if not 0 <= port <= _LAST_PORT:
-        raise InvalidValue(f"{port} is no port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one.")
+        raise InvalidValue(
+            f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
+        )
     return Service("http_api.server", "serve", {"port": port, "private": private})
 
 
@@ -83,37 +81,44 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Place]:
     if project and user:
         raise WrongUsage("--project and --user exclude each other", "Choose one.")
     if project:
-        return installation.project_places(client, os.getcwd())
+        return places.of_project(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
         raise InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
-    return installation.user_places(client, home, call.environ)
+    return places.of_user(client, home, call.environ)
 
 
 def _install(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     ours = _ours(client, project)
     if not ours.server:
         call.say(_NO_SERVER)
-    changes = [installation.install(call.store, place, ours) for place in _places(call, client, project, user)]
-    if not only_print:
+    where = _places(call, client, project, user)
+    if only_print:
+        return _shown(call, [installation.install(call.store, place, ours) for place in where], only_print)
+    with installation.one_at_a_time(call.store):
+        changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
-        if client == "codex" and changes[0].diff:
-            call.say(_TRUST)
+    if changes[0].diff and (remedy := known.get(client).remedy):
+        call.say(remedy)
     return _shown(call, changes, only_print)
 
 
-def _ours(client: str, project: bool) -> Ours:
+def _ours(name: str, project: bool) -> Ours:
     """What is put in; what is in a project is for everybody who works on it, so it names no path of this machine."""
-    dialect = "claude" if client == "opencode" else client
-    hook = f"teams hook {dialect}" if project else hook_settings.command(sys.executable, dialect)
-    server = ["teams", "mcp"] if project else mcp_settings.command(sys.executable)
-    return Ours(hook, server if mcp_settings.is_available() else None)
+    client = known.get(name)
+    hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
+    server = ["teams", "mcp"] if project else client.server_command(sys.executable)
+    return Ours(client, hook, server if mcp_settings.is_available() else None)
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
-    changes = [installation.uninstall(call.store, place) for place in _places(call, client, project, user)]
-    if not only_print:
+    where = _places(call, client, project, user)
+    if only_print:
+        return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
+    doorbells.dismiss(bindings.directory(call.store.root))
+    with installation.one_at_a_time(call.store):
+        changes = [installation.uninstall(call.store, place) for place in where]
         for change in reversed(changes):  # a directory goes with the file that it was made for, the first
             installation.apply(call.store, change)
     return _shown(call, changes, only_print)
@@ -123,7 +128,7 @@ def _shown(call: Call, changes: list[Change], only_print: bool) -> dict[str, Any
     """What becomes of each file; the first, with the hooks, stands for all."""
     files = [_file(call, change, only_print) for change in changes]
     whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
-    return {"client": changes[0].place.client, **files[0], **whole, "files": files}
+    return {"client": changes[0].place.client.name, **files[0], **whole, "files": files}
 
 
 def _file(call: Call, change: Change, only_print: bool) -> dict[str, Any]:
@@ -136,13 +141,14 @@ def _file(call: Call, change: Change, only_print: bool) -> dict[str, Any]:
 
 
 _SCOPE = (
-    argument("CLIENT", "Which client.", name="client", choices=installation.CLIENTS),
+    argument("CLIENT", "Which client.", name="client", choices=known.installable()),
     switch("--project", "In the settings of the project in the current directory."),
     switch("--user", "In the user's own settings; the default."),
     switch("--print", "Show the change, and do not make it.", name="only_print"),
 )
 
 COMMANDS = table(
+    "Connect",
     Command(
         "mcp",
         _mcp,
@@ -150,6 +156,7 @@ COMMANDS = table(
         doc=_MCP,
         changes=False,
         at_shell=True,
+        example="mcp",
     ),
     Command(
         "serve",
@@ -160,15 +167,44 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
+        words="connection:serving",
+        example="serve",
+        want="have a board in the browser",
+        also="board dashboard web ui gui server",
     ),
     Command(
         "hook",
         _hook,
-        argument("DIALECT", "Whose words are spoken.", name="dialect", choices=tuple(hook_settings.EVENTS)),
+        argument("CLIENT", "Whose words are spoken.", name="client", choices=known.with_hooks()),
         doc=_HOOK,
         changes=False,
         at_shell=True,
+        words="connection:hooked",
+        example="hook claude",
     ),
-    Command("install", _install, *_SCOPE, doc=_INSTALL, in_team=False, changes=False, at_shell=True),
-    Command("uninstall", _uninstall, *_SCOPE, doc=_UNINSTALL, in_team=False, changes=False, at_shell=True),
+    Command(
+        "install",
+        _install,
+        *_SCOPE,
+        doc=_INSTALL,
+        more="clients.permissions:table",
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="connection:change",
+        example="install claude",
+        also="setup connect",
+    ),
+    Command(
+        "uninstall",
+        _uninstall,
+        *_SCOPE,
+        doc=_UNINSTALL,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="connection:change",
+        example="uninstall claude",
+        also="disconnect",
+    ),
 )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from teams_cli.records.annotations import Any, Callable, Iterable, Mapping
+from teams_cli.store import pace
+from teams_cli.teams import operations
+from teams_cli.teams.operations import Operation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
     from teams_cli.commands.call import Call
 
     Run = Callable[..., Any]
 
 
 class Parameter:
-    """One parameter of a command. *type* is `str`, `int` or `float`; *text* ones take `-` for standard input; what is
-    *at_shell* has no sense in the requests of programs.
+    """One parameter of a command. *type* is `str`, `int` or `float`; *text* ones take `-` for standard input. What
+    is *at_shell* has no sense in the requests of programs, and of what is *seldom* given they are not told each day.
+    What is *needed* has to be said, but can be said in another way at the shell; of what is left out *else_all* are
+    meant.
     """
 
     def __init__(
@@ -29,6 +33,10 @@ class Parameter:
         flag: bool = False,
         text: bool = False,
         at_shell: bool = False,
+        seldom: bool = False,
+        needed: bool = False,
+        else_all: bool = False,
+        called: str = "",
         metavar: str = "",
         name: str = "",
         default: Any = None,
@@ -43,15 +51,30 @@ class Parameter:
         self.flag = flag
         self.text = text
         self.at_shell = at_shell
+        self.seldom = seldom
+        self.needed = needed
+        self.else_all = else_all
+        self.called = called
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
 
     @property
     def key(self) -> str:
-        """What it is called in a request: the word that the person types, without its dashes."""
+        """What it is called in a request: as in other requests, else by its older key."""
+        return self.called or self.older_key
+
+    @property
+    def older_key(self) -> str:
+        """What it was called in requests at first: the word that the person types, without its dashes."""
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
+
+    @property
+    def usage(self) -> str:
+        """How a parameter that is known by its place is written."""
+        word = self.metavar + ("..." if self.many else "")
+        return word if self.required or self.needed else f"[{word}]"
 
     def convert(self, word: str) -> Any:
         """The value that a word means.
@@ -92,41 +115,122 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 
 
 class Command:
-    """One command: *run* takes a `Call` and the parameters, and returns the document to answer with. One that *reads*
-    changes nothing and answers at once; one that neither *changes* nor *reads* is no sign of life of its caller. One
-    that is *at_shell* is about the terminal, the files or the processes of who types it, so no program may request it.
+    """One command: all that any face has to know of it.
+
+    *run* takes a `Call` and the own parameters, and returns the document to answer with; one that needs much is named,
+    `package.module:function`, and imported when it runs. *words* names the function below `cli.show` that tells the
+    document to a person; *answers* is the record, or the list of records, that the document is; of
+    each in a list the *gist* is told where room is dear.
+
+    Its help shows the *example*, and the guide does under what one may *want*. Those who type a word of *also*, which
+    is no command, are told of this one, or how it is to be written.
+
+    One that *reads* changes nothing and answers at once; one that neither *changes* nor *reads* is no sign of life of
+    its caller. One that is *at_shell* is about the terminal, the files or the processes of who types it, so no program
+    may request it. A *long* one may wait, and so is not to hold up others; one that is *repeatable* does no more when
+    it is done twice; one that is *adding* leaves all that there was as it was.
+
+    Agents are told each day of those that are *daily*, before they are in a team also of *outside* ones; a *quiet* one
+    tells of unread mail itself; one that *moves* may change what its caller is allowed to do. The function
+    that *more* names, as *run* does, adds to its help at the shell.
     """
 
     def __init__(
         self,
         name: str,
-        run: Run,
+        run: Run | str,
         *parameters: Parameter,
         doc: Callable[..., Any] | str,
+        example: str,
+        want: str = "",
+        also: str | Mapping[str, str] = "",
+        words: str = "",
+        answers: Any = None,
+        gist: Iterable[str] = (),
         in_team: bool = True,
         changes: bool = True,
         reads: bool = False,
         at_shell: bool = False,
+        long: bool = False,
+        repeatable: bool = False,
+        adding: bool = False,
+        daily: bool = False,
+        outside: bool = False,
+        quiet: bool = False,
+        moves: bool = False,
+        more: str = "",
     ) -> None:
         self.name = name
-        self.run = run
+        self.group = ""
         self.own = parameters
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
+        self.example = example
+        self.want = want
+        said = also if not isinstance(also, str) else dict.fromkeys(also.split(), "")
+        self.also = {word: how or self.usage for word, how in said.items()}
+        self.words = words
+        self.answers = answers
+        self.gist = tuple(gist)
         self.in_team = in_team
         self.changes = changes and not reads
         self.reads = reads
         self.at_shell = at_shell
+        self.long = long
+        self.repeatable = repeatable
+        self.adding = adding
+        self.daily = daily
+        self.outside = outside
+        self.quiet = quiet
+        self.moves = moves
+        self.more = more
+        self._run = run
 
     @property
     def parameters(self) -> list[Parameter]:
         """All parameters, those that every command takes last."""
         return [*self.own, *((TEAM, AS) if self.in_team else ()), ROOT, STORE, JSON]
 
+    @property
+    def usage(self) -> str:
+        """How it is written at least."""
+        places = (parameter for parameter in self.own if parameter.positional)
+        return " ".join([self.name, *(place.usage for place in places if place.required or place.needed)])
+
+    @property
+    def run(self) -> Run:
+        """The function that answers."""
+        return named(self._run) if isinstance(self._run, str) else self._run
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation of that name, which says who may do it, and in which state of the team; None if anybody may."""
+        return operations.find(self.name)
+
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command; *values* has exactly its own parameters."""
-        return self.run(call, **values)
+        """Run the command; *values* has exactly its own parameters. What earlier changes owe is sent before.
+
+        Whoever calls is alive, also while it waits.
+        """
+        call.settle()
+        waiting = pace.meanwhile.set(call.keep_alive)
+        try:
+            document = self.run(call, **values)
+        finally:
+            pace.meanwhile.reset(waiting)
+        if self.changes or not self.at_shell:
+            call.note_seen(reading=not self.changes)
+        return document
 
 
-def table(*commands: Command) -> dict[str, Command]:
-    """The commands of a module, by name."""
+def named(place: str) -> Callable[..., Any]:
+    """The function that is called `package.module:function` below the program."""
+    module, _, function = place.partition(":")
+    found: Callable[..., Any] = getattr(__import__(f"teams_cli.{module}", fromlist=[function]), function)
+    return found
+
+
+def table(group: str, *commands: Command) -> dict[str, Command]:
+    """The commands of a module by name; in the help they stand in that group."""
+    for command in commands:
+        command.group = group
     return {command.name: command for command in commands}

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from datetime import timedelta
 
-from teams_cli import __version__, conditions, config, doctor, history, installation, settings, teams
-from teams_cli.clock import parse_rfc3339
-from teams_cli.commands.call import Outcome, Stream
+from teams_cli import __version__
+from teams_cli.clients import known, permissions
+from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
-from teams_cli.store import opening, root_directory
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.store import opening, pace
+from teams_cli.store.files import root_directory
+from teams_cli.teams import config, history, settings, teams
+from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
-    from typing import Any
-
-    from teams_cli.commands.call import Call
 
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, go on with those to come.
 
@@ -42,12 +41,11 @@ Raises:
 """
 _SETTINGS = """List the settings, each with its value and where that comes from, and what this call goes by."""
 _STORE = "store"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _history(call: Call, since: str | None, follow: bool) -> Any:
     team = call.load_team().name
-    moment = _moment(since, call.store.now()) if since else None
+    moment = history.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment))
     return [entry for _, entry in history.since(call.store, team, moment)]
@@ -64,44 +62,19 @@ def _follow(call: Call, team: str, moment: datetime | None) -> Iterator[dict[str
             position = behind
             if moment is None or history.is_since(entry, moment):
                 yield entry
-        conditions.sleep_until(call.store, team, more, None)
-
-
-def _moment(word: str, now: datetime) -> datetime:
-    """The time that *word* means: itself one, or how long ago.
-
-    Raises:
-        InvalidValue: It is neither.
-    """
-    number, unit = word[:-1], word[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) < 10:
-        return now - timedelta(seconds=int(number) * _UNITS[unit])
-    try:
-        return parse_rfc3339(word)
-    except ValueError:
-        raise InvalidValue(f"{word!r} is no time", "Write 2026-01-25T23:00:00Z, or 90s, 10m, 2h, 1d.") from None
-
-
-def _doctor(call: Call, fix: bool, client: str | None, turn: bool) -> Any:
-    if client:
-        from teams_cli import client_checks
-
-        found = list(client_checks.examine(client, call.config, call.environ, os.getcwd(), turn))
-    else:
-        found = doctor.examine(call.store, call.config, fix)
-    bad = any(finding["level"] == "problem" for finding in found)
-    return Outcome(
-        {"root": call.store.root, "store": call.store.place, "healthy": not bad, "findings": found},
-        1 if bad else 0,
-    )
+        pace.sleep_until(call.store, team, more, None)
 
 
 def _set(call: Call, key: str, value: str, user: bool) -> Any:
+    if key == permissions.SETTING and value in permissions.LEVELS:
+        permissions.refuse_more(call.environ, value, f"set permissions to {value}")
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
         raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
-    return {"key": key, "value": settings.change(call.store, call.team, call.caller, key, value), "source": "team"}
+    changed = settings.change(call.store, call.team, call.caller, key, value)
+    deliver(call.store, call.team, TEAM, call.load_team())
+    return {"key": key, "value": changed, "source": "team"}
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
@@ -133,6 +106,7 @@ def _version(call: Call) -> Any:
 
 
 COMMANDS = table(
+    "Inspect",
     Command(
         "history",
         _history,
@@ -140,27 +114,46 @@ COMMANDS = table(
         switch("--follow", "Go on with what is to come, until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,
+        words="inspection:changes",
+        example="history --since 10m",
+        also="events changes activity audit",
     ),
     Command(
         "doctor",
-        _doctor,
+        "commands.runners.doctor:examine",
         switch("--fix", "Mend what can be mended."),
-        option("--client", "Look at this client instead.", choices=installation.CLIENTS),
+        option("--client", "Look at this client instead.", choices=known.installable()),
         switch("--turn", "Have the client take a turn."),
+        switch("--wake", "Have the client sit in a terminal that nobody sees, and see whether mail wakes it."),
         doc=_DOCTOR,
         in_team=False,
         changes=False,
         at_shell=True,
+        words="inspection:doctor",
+        example="doctor",
+        also="check health fsck diagnose",
     ),
     Command(
         "set",
         _set,
         argument("KEY", "Which setting; `teams settings` lists them.", name="key"),
-        argument("VALUE", "Its new value.", name="value"),
+        argument("VALUE", "Its new value; of `rules` a text, with `-` from standard input.", name="value", text=True),
         switch("--user", "The default for new teams of this user.", at_shell=True),
         doc=_SET,
+        words="inspection:set_to",
+        repeatable=True,
+        example="set staleAfterSeconds 600",
+        also="config configure set-setting",
     ),
-    Command("settings", _settings, doc=_SETTINGS, reads=True),
+    Command(
+        "settings",
+        _settings,
+        doc=_SETTINGS,
+        reads=True,
+        words="inspection:settings",
+        example="settings",
+        also="get-settings list-settings show-settings",
+    ),
     Command(
         "version",
         _version,
@@ -168,5 +161,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
+        words="inspection:version",
+        example="version",
     ),
 )

@@ -2,63 +2,133 @@
 
 from __future__ import annotations
 
-from teams_cli import agents, attention, conditions, inboxes, messages, sessions, settings, views
+from itertools import takewhile
+
+from teams_cli.agents import sessions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError, WrongUsage
-from teams_cli.inboxes import Selection
+from teams_cli.errors import NobodyThere, WrongState, WrongUsage
+from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages.inboxes import Reading, Selection
+from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, number_of
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import tasks
+from teams_cli.teams import presence, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
-    from teams_cli.teams import Team
 
 _LIST = """List the members: role, status line and its history, state, unread messages, when last seen.
 
 `state` is active (runs, or has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process
 is gone) or stopped (shut down). `queueDepth` counts unread messages.
 """
-_ACK = """Mark messages as handled without an answer, so that they are shown no more.
+_ACK = """Mark messages as handled without an answer, so that they are shown no more: those named, or all that you read.
 
 Marking one twice changes nothing.
 
 Raises:
     MessageNotFound: One was not sent to you; none is marked.
 """
-_READ = """Show your unhandled messages, oldest first, and mark them as read.
+_ATTEND = """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
 
-Reading never removes: a message is shown until you answer it or `ack` it. With --wait, block until there is one.
+It is made for the end of the context of the next model call. Messages come again at every call until they are
+handled; being shown marks them as read. `hint` is there until you have announced yourself.
+"""
+_READ = """Show your new messages, and in a line each what you read before and neither answered nor set aside.
+
+A message stays open until you answer it or `ack` it; one that only informs, until it is read. With --wait, block until
+there is a new one.
 
 Raises:
     WaitRanOut: None came within the time.
 """
 
 
-def _send(call: Call, to: str, text: str, uid: str | None) -> Any:
-    if call.caller and settings.value(call.load_team(), "delivery") == "interject":
-        from teams_cli import interruptions
+_SHOW = """Show a message and how far it got with each recipient: queued, woken, read, handled.
 
-        return interruptions.deliver(call.store, call.team, call.caller, to, text, call.environ, uid=uid)[0].to_json()
-    return _delivered(call, messages.send(call.store, call.team, call.caller, to, text, uid))
+Only what was read has arrived; a client in a terminal that was woken for it may not have read it yet. Its sender, its
+recipients, the leader and the human see it.
+
+Raises:
+    MessageNotFound: There is none of that id, or it is not yours to see.
+"""
+
+
+def _send(call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, uid: str | None) -> Any:
+    named = [name for word in to for name in word.split(",") if name]
+    if len(to) > 1:
+        _refuse_unquoted(call, to, text)
+    if to_owners_of:
+        named += _owners(call, to_owners_of)
+    if not named:
+        raise WrongUsage("say to whom", "teams send-message AGENT TEXT, or --to-owners-of TASKS")
+    if call.caller and len(named) == 1 and settings.value(call.load_team(), "delivery") == "interject":
+        return _with_readers(call, _interjected(call, named[0], text, uid, fyi))
+    return _with_readers(call, messages.send(call.store, call.team, call.caller, named, text, uid, fyi))
+
+
+def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
+    """Tell who forgot the quotes from who named somebody that is not there."""
+    team = call.load_team()
+
+    def known(word: str) -> bool:
+        return all(name in (HUMAN, "leader") or team.find(name) is not None for name in word.split(",") if name)
+
+    names = list(takewhile(known, words))
+    if names and len(names) < len(words):
+        whole = " ".join([*words[len(names) :], text])
+        raise WrongUsage(
+            f"{words[len(names)]!r} is not a member: the text has to be one word",
+            f'Quote it: teams send-message {" ".join(names)} "{whole}"',
+        )
+
+
+def _owners(call: Call, words: str) -> list[str]:
+    """Who has these tasks, or had them to their end; not the caller itself, who knows."""
+    found = []
+    for word in words.split(","):
+        task = tasks.load(call.store, call.team, word.strip())
+        if task.owner is None:
+            raise WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
+        found.append(task.owner)
+    others = [name for name in found if name != call.agent]
+    if not others:
+        raise NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
+    return others
+
+
+def _interjected(call: Call, to: str, text: str, uid: str | None, fyi: bool) -> Message:
+    """The message as sent, at once the next turn of its recipient."""
+    from teams_cli.agents import interrupting
+
+    assert call.caller is not None
+    return interrupting.deliver(call.store, call.team, call.caller, to, text, call.environ, uid=uid, fyi=fyi)[0]
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
     sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
     if sent.from_ != HUMAN:
-        agents.introduce(call.store, call.team, sent.from_, sent.message)
-    return _delivered(call, sent)
+        call.try_to(lambda: presence.introduce(call.store, call.team, sent.from_, sent.message))
+    return _with_readers(call, sent)
 
 
-def _delivered(call: Call, message: messages.Message) -> dict[str, Any]:
-    """The stored message as JSON; those of its recipients that `teams` started and that are idle are resumed."""
-    call.wake(*(message.recipients or [message.to]))
-    return message.to_json()
+def _with_readers(call: Call, message: messages.Message) -> dict[str, Any]:
+    """The message as JSON, and who of its recipients was stopped and so reads nothing."""
+    document = message.to_json()
+
+    def look() -> None:
+        names = message.recipients or [message.to]
+        if stopped := [name for name in names if sessions.was_stopped(call.store, call.team, name)]:
+            document["notReadBy"] = stopped
+
+    call.try_to(look)
+    return document
 
 
 def _announce(call: Call, status: str) -> Any:
-    agent = agents.announce(call.store, call.team, call.caller, status)
+    agent = presence.announce(call.store, call.team, call.caller, status)
     return {"name": agent.agent, "status": agent.status, "statusHistory": [e.to_json() for e in agent.status_history]}
 
 
@@ -72,98 +142,160 @@ def _read(
     limit: int | None,
 ) -> Any:
     if limit is not None and limit < 1:
-        raise WrongUsage(f"{limit} is no limit", "Give a number from 1.")
+        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all)
-    if wait is None:
+    found = _found(call, selection, peek, wait)
+    if found.more:
+        call.more = f"{found.more} more: teams read-messages{_rest(found, all)}"
+    return found
+
+
+def _rest(found: Reading, all: bool) -> str:
+    """The options that show what was left out."""
+    if all:
+        return f" --all --since {found[-1]['id']}"
+    return "" if found.unread else f" --limit {len(found) + found.more}"
+
+
+def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> Reading:
+    if wait is None or selection.handled:
         return inboxes.read(call.store, call.team, call.caller, selection, call.problems, peek)
+    from teams_cli.commands.runners.messages import wait_and_read
 
-    def sleep(ready: Any, timeout: float) -> bool:
-        def look() -> bool:
-            sessions.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
-            return bool(ready())
-
-        return conditions.sleep_until(call.store, call.team, look, timeout)
-
-    return inboxes.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)
-
-
-def _reply(call: Call, message: str, text: str) -> Any:
-    answer, original = inboxes.reply(call.store, call.team, call.caller, message, text)
-    return {**_delivered(call, answer), "repliedTo": original.to_json()}
+    return wait_and_read(call, selection, peek, wait)
 
 
 def _ack(call: Call, message: list[str]) -> Any:
-    handled = inboxes.handle(call.store, call.team, call.caller, list(message))
+    handled = handling.handle(call.store, call.team, call.caller, list(message))
     return {"handled": [found.id for found in handled]}
-
-
-def _list(call: Call) -> Any:
-    team = call.load_team()
-    rows = views.agent_rows(call.store, team, call.problems)
-    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
-        rows = views.agent_rows(call.store, _cleared(call, team), call.problems)
-    return {"self": call.caller.name if call.caller else None, "agents": rows}
-
-
-def _is_started(team: Team, name: str) -> bool:
-    member = team.find(name)
-    return member is not None and member.started_by is not None
-
-
-def _cleared(call: Call, team: Team) -> Team:
-    """The team without those that somebody was about to start when it was killed, if that can be written."""
-    from teams_cli import launching
-
-    try:
-        launching.clear_away(call.store, team)
-    except TeamsError:
-        return team
-    return call.load_team()
-
-
-def _attend(call: Call) -> Any:
-    team = call.team
-    return attention.payload(call.store, team, call.caller)
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
 _UID = option("--uid", "A name of your own for this message: sending again under it adds nothing.")
 
 COMMANDS = table(
+    "Messages",
     Command(
         "send-message",
         _send,
-        argument("TO", "A member, `leader` or `human`.", name="to"),
+        argument("TO", "Members, `leader` or `human`.", name="to", many=True, required=False),
         _TEXT,
+        option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
+        switch("--fyi", "It needs no answer."),
         _UID,
         doc=messages.send,
+        words="messages:sent",
+        answers=Message,
+        adding=True,
+        daily=True,
+        example='send-message bob "The parser is done"',
+        want="write to one, to `leader` or to `human`",
+        also=dict.fromkeys(["send", "message", "msg", "tell", "dm", "write", "post-message"], "send-message TO TEXT"),
     ),
-    Command("broadcast-message", _broadcast, _TEXT, _UID, doc=messages.broadcast),
+    Command(
+        "broadcast-message",
+        _broadcast,
+        _TEXT,
+        _UID,
+        doc=messages.broadcast,
+        words="messages:sent",
+        answers=Message,
+        adding=True,
+        daily=True,
+        example='broadcast-message "main is broken, do not merge"',
+        want="write to all",
+        also="broadcast send-all message-all",
+    ),
     Command(
         "announce",
         _announce,
-        argument("STATUS", "What you are working on.", name="status", text=True),
-        doc=agents.announce,
+        argument("STATUS", "What you are working on.", name="status", text=True, called="text"),
+        doc=presence.announce,
+        words="messages:announced",
+        repeatable=True,
+        example='announce "writing the tests"',
+        also="set-status status-line",
     ),
     Command(
         "read-messages",
         _read,
-        switch("--all", "Also those that are handled; marks nothing."),
-        switch("--peek", "Mark nothing."),
-        option("--from", "Only those of this sender.", metavar="AGENT", name="from_"),
-        option("--since", "Only those after this one.", metavar="ID"),
+        switch("--all", "Also those that are handled; marks nothing.", seldom=True),
+        switch("--peek", "Mark nothing.", seldom=True),
+        option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
+        option("--since", "Only those after this one.", metavar="ID", seldom=True),
         option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
-        option("--limit", "Show at most N.", type=int, metavar="N"),
+        option("--limit", "Show at most N.", type=int, metavar="N", default=20),
         doc=_READ,
+        words="messages:read",
+        answers=list[Message],
+        long=True,
+        repeatable=True,
+        daily=True,
+        quiet=True,
+        example="read-messages",
+        want="read your mail",
+        also="inbox read messages get-messages list-messages check-messages mail receive",
     ),
-    Command("reply", _reply, argument("ID", "The message: 7, #7 or msg-7.", name="message"), _TEXT, doc=inboxes.reply),
+    Command(
+        "show-message",
+        "commands.runners.messages:show",
+        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        doc=_SHOW,
+        words="messages:reached",
+        reads=True,
+        example="show-message 7",
+        also="message-status delivered receipt",
+    ),
+    Command(
+        "reply",
+        "commands.runners.messages:reply",
+        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        _TEXT,
+        doc=handling.reply,
+        words="messages:replied",
+        answers=Message,
+        adding=True,
+        example='reply 12 "Use the second one"',
+        want="answer a message",
+        also="respond reply-message answer-message",
+    ),
     Command(
         "ack",
         _ack,
-        argument("ID", "The messages: 7, #7 or msg-7.", name="message", many=True, required=True),
+        argument(
+            "ID",
+            "The messages: 7, #7 or msg-7; else all that you read.",
+            name="message",
+            many=True,
+            required=False,
+            else_all=True,
+        ),
         doc=_ACK,
+        words="messages:handled",
+        repeatable=True,
+        daily=True,
+        example="ack 12",
+        also="acknowledge ack-message mark-read handle",
     ),
-    Command("list-agents", _list, doc=_LIST, reads=True),
-    Command("attend", _attend, doc=attention.payload),
+    Command(
+        "list-agents",
+        "commands.runners.messages:list_agents",
+        doc=_LIST,
+        reads=True,
+        words="messages:agents",
+        daily=True,
+        example="list-agents",
+        want="see who is there",
+        also="agents members list-members get-agents ps who",
+    ),
+    Command(
+        "attend",
+        "commands.runners.messages:attend",
+        doc=_ATTEND,
+        words="messages:attention",
+        adding=True,
+        quiet=True,
+        example="attend",
+    ),
 )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from teams_cli import brief, teams
 from teams_cli.commands.declaration import Command, table
-from teams_cli.errors import NotFound
+from teams_cli.errors import NoTeam, NotFound
+from teams_cli.records.annotations import Any
+from teams_cli.teams import teams
+from teams_cli.views import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
 
 _WHOAMI = """Say who you are: your name, role and type in the team, where the teams are kept, and what says so."""
 
 
 def _whoami(call: Call) -> Any:
-    team_name = call.sources["team"][0]
-    if not team_name and len(likely := call.likely_teams()) == 1:
-        team_name = likely[0]
+    team_name = call.sources["team"][0] or call.only_team()
     document: dict[str, Any] = {
         "agentId": call.caller.name if call.caller else None,
         "agentName": (call.caller.display or None) if call.caller else None,
@@ -44,12 +42,28 @@ def _whoami(call: Call) -> Any:
 
 
 def _brief(call: Call) -> Any:
-    team, _ = call.team, call.agent
+    _ = call.agent
     assert call.caller is not None
+    try:
+        team = call.team
+    except NoTeam:  # then what to do about that is what is next
+        return brief.outside(call.store, "", call.caller)
     return brief.brief(call.store, team, call.caller)
 
 
 COMMANDS = table(
-    Command("whoami", _whoami, doc=_WHOAMI, reads=True),
-    Command("brief", _brief, doc=brief.brief, changes=False),
+    "Teams",
+    Command("whoami", _whoami, doc=_WHOAMI, reads=True, words="overview:who", outside=True, example="whoami"),
+    Command(
+        "brief",
+        _brief,
+        doc=brief.brief,
+        changes=False,
+        words="overview:brief",
+        daily=True,
+        quiet=True,
+        example="brief",
+        want="see what is yours, what waits, and what is next",
+        also="status state next start",
+    ),
 )

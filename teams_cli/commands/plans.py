@@ -2,68 +2,69 @@
 
 from __future__ import annotations
 
-from teams_cli import plans, shutdowns, teams
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import WrongUsage
+from teams_cli.membership import shutdowns
+from teams_cli.membership.shutdowns import Shutdown
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import plans
+from teams_cli.tasks.plans import Plan
+from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
-    from teams_cli.plans import Plan
-    from teams_cli.shutdowns import Shutdown
 
+_SHOW = """Show a plan in full, with what was decided on it.
+
+Raises:
+    PlanNotFound: There is none of that id.
+"""
 _GET = """List the plans, by number; with --open those that wait for a decision."""
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None) -> Any:
-    proposed = plans.propose(call.store, call.team, call.caller, plan, task, revises)
-    call.wake(call.load_team().leader)
-    return proposed.to_json()
+    return plans.propose(call.store, call.team, call.caller, plan, task, revises).to_document()
 
 
 def _get(call: Call, open: bool) -> Any:
     team = teams.load(call.store, call.team).name
-    return [plan.to_json() for plan in plans.listing(call.store, team, call.problems, only_open=open)]
+    return [plan.to_document() for plan in plans.listing(call.store, team, call.problems, only_open=open)]
+
+
+def _show(call: Call, plan: str) -> Any:
+    return plans.load(call.store, call.load_team().name, plan).to_json()
 
 
 def _approve(call: Call, plan: str, note: str | None) -> Any:
-    return _decided(call, plans.approve(call.store, call.team, call.caller, plan, note))
+    return plans.approve(call.store, call.team, call.caller, plan, note).to_document()
 
 
-def _reject(call: Call, plan: str, feedback: str) -> Any:
-    return _decided(call, plans.reject(call.store, call.team, call.caller, plan, feedback))
-
-
-def _decided(call: Call, plan: Plan) -> Any:
-    call.wake(plan.from_)
-    return plan.to_json()
+def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
+    why = said if feedback is None else feedback
+    if why is None or None not in (feedback, said):
+        raise WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
+    return plans.reject(call.store, call.team, call.caller, plan, why).to_document()
 
 
 def _request(call: Call, to: str, reason: str | None) -> Any:
-    asked = shutdowns.request(call.store, call.team, call.caller, to, reason)
-    call.wake(asked.agent)
-    return asked.to_json()
+    return shutdowns.request(call.store, call.team, call.caller, to, reason).to_document()
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
-    return {**_answered(call, done), "releasedTasks": freed}
+    return {**done.to_document(), "releasedTasks": freed}
 
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str) -> Any:
-    return _answered(call, shutdowns.reject(call.store, call.team, call.caller, shutdown, reason))
-
-
-def _answered(call: Call, shutdown: Shutdown) -> Any:
-    call.wake(shutdown.requested_by)
-    return shutdown.to_json()
+    return shutdowns.reject(call.store, call.team, call.caller, shutdown, reason).to_document()
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
 _SHUTDOWN = argument("ID", "The request; your open one unless given.", name="shutdown", required=False)
 
 COMMANDS = table(
+    "Plans and shutdown",
     Command(
         "propose-plan",
         _propose,
@@ -71,15 +72,62 @@ COMMANDS = table(
         option("--task", "The task that it is for.", metavar="ID"),
         option("--revises", "The plan that it takes the place of.", metavar="PLAN"),
         doc=plans.propose,
+        words="plans:decided",
+        answers=Plan,
+        adding=True,
+        daily=True,
+        example='propose-plan "1. a test 2. the fix" --task 7',
+        want="have a plan approved",
+        also="plan submit-plan create-plan",
     ),
-    Command("get-plans", _get, switch("--open", "Only those that wait for a decision."), doc=_GET, reads=True),
-    Command("approve-plan", _approve, _PLAN, option("--note", "A word to its author.", text=True), doc=plans.approve),
+    Command(
+        "get-plans",
+        _get,
+        switch("--open", "Only those that wait for a decision."),
+        doc=_GET,
+        reads=True,
+        words="plans:plans",
+        answers=list[Plan],
+        example="get-plans --open",
+        also="plans list-plans",
+    ),
+    Command(
+        "show-plan",
+        _show,
+        _PLAN,
+        doc=_SHOW,
+        reads=True,
+        words="plans:whole",
+        answers=Plan,
+        example="show-plan 2",
+        also="get-plan view-plan read-plan",
+    ),
+    Command(
+        "approve-plan",
+        _approve,
+        _PLAN,
+        option("--note", "A word to its author.", text=True),
+        doc=plans.approve,
+        words="plans:decided",
+        answers=Plan,
+        daily=True,
+        example="approve-plan 3",
+        also="accept-plan approve",
+    ),
     Command(
         "reject-plan",
         _reject,
         _PLAN,
-        option("--feedback", "What its author should do better.", text=True, required=True),
+        argument(
+            "FEEDBACK", "What its author should do better.", name="feedback", text=True, required=False, needed=True
+        ),
+        option("--feedback", "The same, said by its name.", text=True, name="said", at_shell=True),
         doc=plans.reject,
+        words="plans:decided",
+        answers=Plan,
+        daily=True,
+        example='reject-plan 3 "The tests come first"',
+        also="decline-plan reject",
     ),
     Command(
         "request-shutdown",
@@ -87,13 +135,34 @@ COMMANDS = table(
         argument("AGENT", "The member to end.", name="to"),
         option("--reason", "Why.", text=True),
         doc=shutdowns.request,
+        words="plans:shutdown",
+        answers=Shutdown,
+        daily=True,
+        example='request-shutdown bob --reason "the work is done"',
+        also="shutdown shut-down dismiss end-agent",
     ),
-    Command("approve-shutdown", _approve_shutdown, _SHUTDOWN, doc=shutdowns.approve, changes=False),
+    Command(
+        "approve-shutdown",
+        _approve_shutdown,
+        _SHUTDOWN,
+        doc=shutdowns.approve,
+        changes=False,
+        words="plans:shutdown",
+        answers=Shutdown,
+        daily=True,
+        moves=True,
+        example="approve-shutdown",
+        also="accept-shutdown",
+    ),
     Command(
         "reject-shutdown",
         _reject_shutdown,
         _SHUTDOWN,
         option("--reason", "Why not.", text=True, required=True),
         doc=shutdowns.reject,
+        words="plans:shutdown",
+        answers=Shutdown,
+        example='reject-shutdown --reason "two tasks are mine"',
+        also="decline-shutdown",
     ),
 )

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from teams_cli import answering, asking, conditions, human_queue, questions
-from teams_cli.caller import Caller
+from teams_cli.clients import permissions
 from teams_cli.clock import seconds_since
-from teams_cli.commands.call import Gone, Stream
+from teams_cli.commands.call import Call, Gone, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import Conflict, InvalidValue
 from teams_cli.names import HUMAN
-from teams_cli.roles import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.questions import Question
-    from teams_cli.shapes import Depth
-    from teams_cli.store.contract import Store
+from teams_cli.questions import answering, asking, questions
+from teams_cli.questions import human as human_queue
+from teams_cli.questions.questions import Question
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.store import pace
+from teams_cli.store.contract import Store
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import require
 
 _ASK = """Ask the other members something, or the human, and wait for the answers.
 
@@ -44,35 +40,6 @@ _HUMAN = """Answer the agents' questions, here, one at a time as they come; Ente
 Questions wait for you until their time is over.
 """
 _RESPOND = """Old prompts call this: answers are collected by themselves, and nothing is to be done."""
-
-
-def _ask(
-    call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
-) -> Any:
-    store, team = call.store, call.team
-    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human)
-    if asked.status == "collecting":
-        from teams_cli import shadows
-
-        shadows.start(store, asked, dict(call.environ))
-    if no_wait:
-        shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
-        return {**asking.as_result(store, asked), "status": shown}
-    return asking.as_result(store, _answered(call, asked))
-
-
-def _answered(call: Call, asked: Question) -> Question:
-    """Wait for the answers, or the end of the time."""
-
-    def settled() -> bool:
-        now = questions.load(call.store, call.team, asked.id)
-        return not human_queue.defer(call.store, call.team, now).open
-
-    if asked.open:
-        left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
-        conditions.sleep_until(call.store, call.team, settled, left)
-        questions.close(call.store, call.team, asked)
-    return questions.load(call.store, call.team, asked.id)
 
 
 def _answer(call: Call, question: str, text: str) -> Any:
@@ -108,8 +75,9 @@ def _require_person(call: Call) -> str:
         NotAllowed: The token is missing, or another's.
         WrongState: The team is closed.
     """
+    permissions.refuse_more(call.environ, permissions.LEVELS[-1], "act as the person")
     token = call.caller.token if call.caller else call.environ.get("TEAMS_TOKEN", "")
-    return require(call.store, call.team, Caller(HUMAN, token=token, config=call.config), "answer").name
+    return require(call.store, call.team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
 
 
 def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
@@ -123,7 +91,7 @@ def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
             waiting[:] = [found] if found else []
             return bool(found)
 
-        conditions.sleep_until(call.store, team, arrived, None)
+        pace.sleep_until(call.store, team, arrived, None)
         try:
             yield _put(call, waiting[0])
         except Gone:
@@ -174,20 +142,53 @@ def _respond(call: Call, text: str | None) -> Any:
 _ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
 
 COMMANDS = table(
+    "Questions",
     Command(
         "ask-others",
-        _ask,
-        argument("QUESTION", "What you want to know.", name="question", text=True),
+        "commands.runners.asking:ask",
+        argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask this member only; may be repeated.", metavar="AGENT", many=True),
-        option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS"),
-        switch("--no-wait", "Return at once; `show-question` has the answers later."),
-        option("--depth", "How deep the answers should go.", choices=("low", "medium", "high")),
+        option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS", seldom=True),
+        switch("--no-wait", "Return at once; `show-question` has the answers later.", seldom=True),
+        option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),
         doc=_ASK,
+        words="questions:result",
+        long=True,
+        adding=True,
+        daily=True,
+        example='ask-others "Which grammar?" --to ann',
+        want="ask, and wait for answers",
+        also="ask question ask-question query",
     ),
-    Command("answer", _answer, _ID, argument("TEXT", "The answer.", name="text", text=True), doc=answering.answer),
-    Command("skip-question", _skip, _ID, doc=answering.skip),
-    Command("show-question", _show, _ID, doc=_SHOW, reads=True),
+    Command(
+        "answer",
+        _answer,
+        _ID,
+        argument("TEXT", "The answer.", name="text", text=True),
+        doc=answering.answer,
+        words="questions:asked",
+        answers=Question,
+        adding=True,
+        daily=True,
+        example='answer 3 "The second one"',
+        want="answer a question",
+        also="answer-question",
+    ),
+    Command(
+        "skip-question", _skip, _ID, doc=answering.skip, words="questions:asked", example="skip-question 3", also="skip"
+    ),
+    Command(
+        "show-question",
+        _show,
+        _ID,
+        doc=_SHOW,
+        reads=True,
+        words="questions:whole",
+        answers=Question,
+        example="show-question 3",
+        also="get-question get-answers",
+    ),
     Command(
         "get-questions",
         _get,
@@ -195,13 +196,29 @@ COMMANDS = table(
         switch("--mine", "Only those that wait for yours."),
         doc=_GET,
         reads=True,
+        words="questions:questions",
+        answers=list[Question],
+        example="get-questions --mine",
+        also="questions list-questions",
     ),
-    Command("human", _human, switch("--once", "End after one question."), doc=_HUMAN, changes=False, at_shell=True),
+    Command(
+        "human",
+        _human,
+        switch("--once", "End after one question."),
+        doc=_HUMAN,
+        changes=False,
+        at_shell=True,
+        words="questions:settled",
+        example="human",
+        also="console",
+    ),
     Command(
         "respond-to-broadcast",
         _respond,
         argument("TEXT", "Anything.", name="text", text=True, required=False),
         doc=_RESPOND,
         changes=False,
+        words="questions:information",
+        example="respond-to-broadcast",
     ),
 )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from teams_cli import closing, copying, logins, membership, role_definitions, tasks, teams
-from teams_cli.commands.call import public
+from teams_cli import closing, copying, kinds
+from teams_cli.agents import worktrees
+from teams_cli.clients import permissions
+from teams_cli.commands.call import Call, public
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
+from teams_cli.membership import founding, joining, leaving, logins
+from teams_cli.records.annotations import Any
 from teams_cli.store import opening
-from teams_cli.teams import MEMBER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.teams import Member, Team
+from teams_cli.tasks import tasks
+from teams_cli.teams import role_definitions, settings, teams
+from teams_cli.teams.teams import MEMBER, Member, Team
 
 _DISCOVER = """List the teams: name, leader, members, when created, and how many tasks have which status.
 
@@ -28,7 +27,7 @@ Raises:
 
 
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
-    team, tokens = membership.spawn_team(call.store, name, call.caller, description, secure)
+    team, tokens = founding.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
     return {**public(team), **tokens}
 
@@ -74,8 +73,12 @@ def _join(
     answer: str | None,
 ) -> Any:
     call.said_team = team_name or call.team
-    member, token = membership.join(call.store, call.team, call.caller, role, type, display, answer)
-    return {"team": call.team, **_as_shown(member), **({"token": token} if token else {})}
+    if answer:
+        permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
+    member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
+    rules = settings.value(call.load_team(), settings.RULES)
+    said = {**({"token": token} if token else {}), **({"rules": rules} if rules else {})}
+    return {"team": call.team, **_as_shown(member), **said}
 
 
 def _as_shown(member: Member) -> dict[str, Any]:
@@ -86,16 +89,18 @@ def _as_shown(member: Member) -> dict[str, Any]:
 
 def _leave(call: Call) -> Any:
     team = call.team
-    freed = membership.leave(call.store, team, call.caller)
+    freed = leaving.leave(call.store, team, call.caller)
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": freed}
 
 
 def _hand_over(call: Call, to: str) -> Any:
-    return public(membership.hand_over(call.store, call.team, call.caller, to))
+    return public(leaving.hand_over(call.store, call.team, call.caller, to))
 
 
 def _close(call: Call, force: bool) -> Any:
-    return public(closing.close(call.store, call.team, call.caller, force))
+    closed = closing.close(call.store, call.team, call.caller, force)
+    left = [tree.to_json() for tree in worktrees.of_team(call.store, closed.name)]
+    return {**public(closed), **({"worktrees": left} if left else {})}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
@@ -111,7 +116,7 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
 
 
 def _set_up(call: Call) -> Any:
-    return {"team": call.team, "addresses": logins.set_up(call.store, call.team, call.caller)}
+    return {"team": call.team, "addresses": logins.set_up(call.store, call.team, call.caller, kinds.ALL)}
 
 
 def _define(
@@ -138,13 +143,21 @@ def _define(
 
 
 COMMANDS = table(
+    "Teams",
     Command(
         "spawn-team",
         _spawn,
         argument("NAME", "What the team is called.", name="name"),
         option("--description", "What it is for.", text=True),
         switch("--secure", "Give every member a token to prove itself with."),
-        doc=membership.spawn_team,
+        doc=founding.spawn_team,
+        words="teams:created",
+        adding=True,
+        outside=True,
+        moves=True,
+        example="spawn-team demo --as lead",
+        want="make a team and lead it",
+        also="create-team new-team make-team add-team init",
     ),
     Command(
         "discover-teams",
@@ -152,6 +165,10 @@ COMMANDS = table(
         switch("--all", "List closed teams too."),
         doc=_DISCOVER,
         reads=True,
+        words="teams:teams",
+        outside=True,
+        example="discover-teams",
+        also="list-teams get-teams find-teams teams",
     ),
     Command(
         "show-team",
@@ -159,6 +176,9 @@ COMMANDS = table(
         argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         doc=_SHOW,
         reads=True,
+        words="teams:team",
+        example="show-team demo",
+        also="get-team team",
     ),
     Command(
         "join-team",
@@ -168,21 +188,54 @@ COMMANDS = table(
         option("--type", "Your specialty, which counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
         option("--answer", "The command that answers questions in your place.", metavar="COMMAND"),
-        doc=membership.join,
+        doc=joining.join,
+        words="teams:joined",
+        repeatable=True,
+        outside=True,
+        moves=True,
+        example="join-team demo --as bob",
+        want="join one",
+        also="join register enter-team",
     ),
-    Command("leave-team", _leave, doc=membership.leave, changes=False),
+    Command(
+        "leave-team",
+        _leave,
+        doc=leaving.leave,
+        changes=False,
+        words="teams:left",
+        moves=True,
+        example="leave-team",
+        also="leave quit exit",
+    ),
     Command(
         "hand-over",
         _hand_over,
         argument("AGENT", "The member to lead from now on.", name="to"),
-        doc=membership.hand_over,
+        doc=leaving.hand_over,
+        words="teams:led",
+        moves=True,
+        example="hand-over bob",
+        also="handover promote set-leader",
     ),
-    Command("close-team", _close, switch("--force", "Also while work is going on."), doc=closing.close, changes=False),
+    Command(
+        "close-team",
+        _close,
+        switch("--force", "Also while work is going on."),
+        doc=closing.close,
+        changes=False,
+        words="teams:closed",
+        moves=True,
+        example="close-team",
+        also="archive-team end-team",
+    ),
     Command(
         "restore-team",
         _restore,
         argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
         doc=closing.restore,
+        words="teams:restored",
+        example="restore-team demo",
+        also="reopen-team open-team",
     ),
     Command(
         "copy-team",
@@ -192,6 +245,9 @@ COMMANDS = table(
         doc=copying.copy,
         changes=False,
         at_shell=True,
+        words="teams:copied",
+        example="copy-team demo --to postgresql://localhost/teams",
+        also="move-team migrate-team",
     ),
     Command(
         "define-role",
@@ -203,6 +259,11 @@ COMMANDS = table(
         option("--skill", "What it knows.", many=True),
         option("--description", "What it is for.", text=True),
         doc=role_definitions.define,
+        words="teams:role",
+        repeatable=True,
+        moves=True,
+        example="define-role scout --allow create-task --skill search",
+        also="create-role add-role",
     ),
-    Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True),
+    Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"),
 )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from teams_cli import conditions, sessions
+from teams_cli.agents import sessions
+from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.errors import WrongUsage
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.views import concerns, conditions
+from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
-    from teams_cli.sessions import Session
 
-_WAIT = """Wait for one thing, and print what came of it: a task is finished, all tasks are settled, an agent
-has nothing in progress, a plan is decided, or a message for you is there.
+_WAIT = """Wait for anything that concerns you, and print it in full with the command that follows; nothing comes twice.
 
-For an agent that `teams` started, wait until its session ends, then print its output.
-
-Tasks are settled when none is in progress and every pending one waits for one that failed or was cancelled.
+Mail (read with that), a task that you can claim, an edit or the loss of yours, a decision, a question, a shutdown; for
+a leader also tasks that end, plans, members lost, all settled. Or for one of the things named.
 
 Raises:
     WaitRanOut: It did not come about within the time.
@@ -32,47 +30,74 @@ def _wait(
     of: str | None,
     plan: str | None,
     message: bool,
+    ready: bool,
     timeout: float | None,
 ) -> Any:
-    wanted = [task is not None, all_tasks, of is not None, plan is not None, message]
-    if sum(wanted) != 1:
-        raise WrongUsage("say one thing to wait for", "Use --task ID, --all-tasks, --agent A, --plan ID or --message.")
-    store, team = call.store, call.load_team().name
+    wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
+    if not wanted:
+        _ = call.agent
+        assert call.caller is not None
+        return concerns.wait(call.store, call.team, call.caller, timeout, call.say)
+    found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
+    session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
+    return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _conditions(
+    call: Call, task: str | None, all_tasks: bool, of: str | None, plan: str | None, message: bool, ready: bool
+) -> Iterator[Condition]:
+    store, team = call.store, call.load_team().name if any((task, all_tasks, of, plan, message, ready)) else ""
     if task is not None:
-        condition, what = conditions.task_finished(store, team, task), f"the end of {task}"
-    elif of is not None:
-        condition, what = conditions.agent_done(store, team, of), f"the end of {of}'s work"
-    elif plan is not None:
-        condition, what = conditions.plan_decided(store, team, plan), f"a decision on {plan}"
-    elif message:
-        condition, what = conditions.message_there(store, team, call.agent), "a message"
-    else:
-        condition, what = conditions.all_settled(store, team), "the end of all tasks"
-    found = conditions.wait(store, team, condition, timeout, what)
-    session = sessions.find(store, team, of) if of is not None else None
-    return found if session is None else _collected(call, session)
+        yield conditions.task_finished(store, team, task)
+    if of is not None:
+        yield conditions.agent_done(store, team, of)
+    if plan is not None:
+        yield conditions.plan_decided(store, team, plan)
+    if message:
+        yield conditions.message_there(store, team, call.agent)
+    if ready:
+        _ = call.agent
+        assert call.caller is not None
+        yield conditions.task_ready(store, team, call.caller)
+    if all_tasks:
+        yield conditions.all_settled(store, team)
 
 
-def _collected(call: Call, session: Session) -> Any:
+def _besides(found: dict[str, Any]) -> dict[str, Any]:
+    """What else ended the wait."""
+    return {key: value for key, value in found.items() if key != "agent"}
+
+
+def _collected(call: Call, session: Session) -> dict[str, Any]:
     """How an agent that was started ended; for whom its output is, has it now."""
     from teams_cli.commands import agents
 
     if call.caller and call.caller.name == session.caller:
         agents.settle_output(call, session)
-    return agents.shown(call, session)
+    shown: dict[str, Any] = agents.shown(call, session)
+    return shown
 
 
 COMMANDS = table(
+    "Agents",
     Command(
         "wait",
         _wait,
-        option("--task", "Until this task is completed, failed or cancelled.", metavar="ID"),
-        switch("--all-tasks", "Until all tasks are settled."),
-        option("--agent", "Until this member has nothing in progress.", name="of"),
-        option("--plan", "Until this plan is decided.", metavar="ID"),
-        switch("--message", "Until you have an unread message."),
-        option("--timeout", "Give up after so many seconds; by default never.", type=float, metavar="SECONDS"),
+        option("--task", "Until this task ended.", metavar="ID"),
+        switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
+        option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
+        option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
+        switch("--message", "Until you have unread mail."),
+        switch("--ready", "Until you can claim a task."),
+        option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
+        words="waiting:waited",
+        long=True,
+        daily=True,
+        quiet=True,
+        example="wait --timeout 600",
+        want="wait, instead of asking again and again",
+        also="wait-for poll sleep",
     ),
 )

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import views
-from teams_cli.commands.call import Stream
+from teams_cli.agents import logs, sessions
+from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, switch, table
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.views import frame
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+_WATCH = """Watch the team: the course of its work, what waits for you, what failed, its agents, tasks and messages.
 
-    from teams_cli.commands.call import Call
-
-_WATCH = """Watch the team in the terminal: its agents, tasks and newest messages, until interrupted.
-
+In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints.
 Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
 line, each time that anything changed. With --once, how it is now.
 """
 _TOGETHER = 0.05
 _LOOK_AGAIN = 5.0
+_LINES = 500
 
 
 def _watch(call: Call, once: bool) -> Any:
     team = call.load_team().name
     if once:
-        return views.frame(call.store, team, call.problems)
-    return Stream(_frames(call, team), live=True)
+        return frame.frame(call.store, team, call.problems)
+    return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent))
+
+
+def _output(call: Call, team: str, agent: str) -> list[str]:
+    """The last that an agent printed; nothing of one that `teams` did not start."""
+    session = sessions.find(call.store, team, agent)
+    return logs.tail(call.store, team, agent, session.turns, _LINES) if session else []
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
@@ -36,18 +39,23 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
     watch = call.store.watch(team)
     try:
         position, _ = _changes(call, team, 0)
-        seen = views.frame(call.store, team, [])
+        seen = frame.frame(call.store, team, [])
         yield seen
         while True:
             watch.wait(_LOOK_AGAIN)
             time.sleep(_TOGETHER)  # changes come in flocks: show them as one
             position, changes = _changes(call, team, position)
-            now = views.frame(call.store, team, [])
-            if changes or now != seen:
+            now = frame.frame(call.store, team, [])
+            if changes or _lasting(now) != _lasting(seen):
                 seen = now
                 yield {**now, "changes": changes}
     finally:
         watch.close()
+
+
+def _lasting(found: dict[str, Any]) -> dict[str, Any]:
+    """What does not change by time alone, as the estimate of the end does."""
+    return {key: value for key, value in found.items() if key != "course"}
 
 
 def _changes(call: Call, team: str, position: int) -> tuple[int, list[dict[str, Any]]]:
@@ -60,7 +68,17 @@ def _changes(call: Call, team: str, position: int) -> tuple[int, list[dict[str, 
 
 
 COMMANDS = table(
+    "Inspect",
     Command(
-        "watch", _watch, switch("--once", "Show how it is now, and end."), doc=_WATCH, changes=False, at_shell=True
+        "watch",
+        _watch,
+        switch("--once", "Show how it is now, and end."),
+        doc=_WATCH,
+        changes=False,
+        at_shell=True,
+        words="watching:watched",
+        example="watch",
+        want="see the whole team as it works",
+        also="top monitor",
     ),
 )

@@ -10,23 +10,21 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from teams_cli import boards
-from teams_cli.commands import requests
-from teams_cli.commands.call import Call, public
+from teams_cli.commands.call import Call
 from teams_cli.http_api import events, janus, openapi, refusals
+from teams_cli.http_api.boards import Boards
 from teams_cli.http_api.bodies import Bodies
 from teams_cli.http_api.events import Streams
 from teams_cli.http_api.feeds import Feeds
 from teams_cli.http_api.guard import Guard
 from teams_cli.http_api.operations import Operations
 from teams_cli.http_api.refusals import RETRY_AFTER, Document, Refused
-from teams_cli.http_api.watching import Departed, Watchers
+from teams_cli.records.annotations import Any, Awaitable, Callable
+from teams_cli.serving import requests
+from teams_cli.serving.watching import Departed, Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any
-
     from starlette.types import ASGIApp
 
     from teams_cli.commands.declaration import Command
@@ -45,6 +43,7 @@ class Api:
         self.watchers = Watchers(base.store)
         self.operations = Operations(base, self.watchers)
         self.feeds = Feeds(self.watchers)
+        self.boards = Boards(self.operations, self.feeds)
         self.streams = Streams()
         self.bodies = Bodies()
 
@@ -54,7 +53,11 @@ class Api:
             Route("/agents", _answering(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
             Route("/agents/{name}/log", _answering(self.log)),
-            Route("/board", _answering(self.board)),
+            Route("/board", _answering(self.boards.whole)),
+            Route("/board/teams", _answering(self.boards.teams)),
+            Route("/board/rows", _answering(self.boards.rows)),
+            Route("/board/messages", _answering(self.boards.messages)),
+            Route("/board/report", _answering(self.boards.report)),
             Route("/events", _answering(self.events)),
             *(self._route(command) for command in requests.offered()),
         ]
@@ -75,7 +78,7 @@ class Api:
     def _route(self, command: Command) -> Route:
         async def handle(request: Request) -> Response:
             given = _query(request, command) if command.reads else await self.bodies.read(request)
-            document, problems = await self.operations.command(request, command.name, given)
+            document, problems = await self.operations.command(request, command, given)
             return Document(document, headers={"X-Teams-Damaged": str(len(problems))} if problems else None)
 
         return Route(f"/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
@@ -106,27 +109,12 @@ class Api:
         name, lines = request.path_params["name"], request.query_params.get("lines")
         return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
 
-    async def board(self, request: Request) -> Response:
-        """The team at a glance. Its position is older than all else in it, so events from there on miss nothing."""
-        feed = await self.feeds.of(await self._team(request))
-        position = feed.position
-
-        def look(call: Call) -> dict[str, Any]:
-            team = call.load_team()
-            document = {"team": public(team), **boards.board(call.store, team, call.config, call.problems)}
-            return {**document, "problems": [problem.message for problem in call.problems]}
-
-        return Document({**await self.operations.call(request, look), "position": position})
-
     async def events(self, request: Request) -> Any:
         """The stream of a team's changes."""
-        feed = await self.feeds.of(await self._team(request))
+        feed = await self.feeds.of(await self.operations.team(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         return self.streams.stream(feed, events.last_event(request))
-
-    async def _team(self, request: Request) -> str:
-        return await self.operations.call(request, lambda call: call.load_team().name)
 
     async def description(self, request: Request) -> Response:
         """The description of the API."""

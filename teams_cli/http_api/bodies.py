@@ -7,10 +7,11 @@ import json
 
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, Refused
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from starlette.requests import Request
 
@@ -66,7 +67,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise Refused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
     if not isinstance(found, dict):
-        raise Refused(400, "not_json", "the body is no JSON object", "Send one JSON object.")
+        raise Refused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
     return found
 
 

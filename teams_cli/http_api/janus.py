@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from teams_cli import interruptions, logs, sessions, teams, views
+from teams_cli.agents import interrupting, logs, sessions
 from teams_cli.errors import AgentNotFound, InvalidValue
 from teams_cli.http_api import refusals
 from teams_cli.http_api.refusals import Document
+from teams_cli.records.annotations import Any
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+from teams_cli.views.agents import agent_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
-_LOG_BYTES = 1 << 20
 _LINES = 100
 
 
 def agents(call: Call) -> list[dict[str, Any]]:
-    """The agents that can be written to; `status` is `active` or `idle`."""
-    team = call.load_team()
+    """The agents that can be written to, each with its team; `status` is `active` or `idle`. Where no team is said,
+    they are those of all teams that are open.
+    """
+    named = [call.said_team] if call.said_team else call.likely_teams()
+    return [row for name in named or [call.team] for row in _of_team(call, teams.load(call.store, name))]
+
+
+def _of_team(call: Call, team: Team) -> list[dict[str, Any]]:
     active = set(team.active_names())
-    return [_row(row) for row in views.agent_rows(call.store, team, call.problems) if row["name"] in active]
+    rows = agent_rows(call.store, team, call.problems)
+    return [{**_row(row), "team": team.name} for row in rows if row["name"] in active]
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
@@ -43,13 +51,12 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) ->
 
 
 def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
-    assert call.caller is not None
     if uid is not None and not isinstance(uid, str):
-        raise InvalidValue("uid is no text", "Use 1 to 64 letters, digits, '-' and '_'.")
+        raise InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.find_recipient(call.load_team(), name)
     if target == call.agent:
         return _undelivered(400, "Cannot send message to self")
-    sent, ended = interruptions.deliver(call.store, call.team, call.caller, target, body, call.environ, now, uid)
+    sent, ended = interrupting.deliver(call.store, call.team, call.known, target, body, call.environ, now, uid)
     call.note_seen()
     return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
 
@@ -83,19 +90,11 @@ def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
     """
     wanted = lines if lines is not None else str(_LINES)
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):
-        raise InvalidValue(f"{wanted!r} is no number of lines", "Give one from 1 to 10000.")
+        raise InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
     session = sessions.find(call.store, call.load_team().name, name)
     if session is None:
         raise AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
-    return {"agent": session.agent, "lines": _tail(call, session, int(wanted))}
-
-
-def _tail(call: Call, session: sessions.Session, wanted: int) -> list[str]:
-    """The last lines, of no more turns than they are in."""
-    found: list[str] = []
-    for turn in range(session.turns, 0, -1):
-        said = [logs.of_turn(call.store, call.team, session.agent, turn, end, _LOG_BYTES) for end in ("out", "err")]
-        found = "".join(said).splitlines() + found
-        if len(found) >= wanted:
-            break
-    return found[-wanted:]
+    return {
+        "agent": session.agent,
+        "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),
+    }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 
-from teams_cli import __version__, boards, interruptions
-from teams_cli.commands import requests
+from teams_cli import __version__
+from teams_cli.agents import interrupting
 from teams_cli.http_api import limits, schemas
+from teams_cli.records.annotations import Any, Callable
+from teams_cli.runs import reports
+from teams_cli.serving import requests
+from teams_cli.views import board, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from teams_cli.commands.declaration import Command
 
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
@@ -22,7 +23,7 @@ the human unless `as` says otherwise; in a team made with --secure the caller's 
 could not be read, the header X-Teams-Damaged of an answer says how many.
 """
 _REFUSALS = {
-    "400": "A value is not of the form asked for, or the body is no JSON.",
+    "400": "A value is not of the form asked for, or the body is not JSON.",
     "401": "The server's token is missing or wrong.",
     "403": "The caller may not do this, or the request comes from a page of another site.",
     "404": "There is no such thing.",
@@ -74,6 +75,7 @@ def _query(name: str, schema: dict[str, Any], help: str, required: bool = False)
     return {"name": name, "in": "query", "required": required, "schema": schema, "description": help}
 
 
+_STRING = {"type": "string"}
 _TEAM = _query("team", {"type": "string"}, "The team to act in; the only one unless said.")
 _AS = _query("as", {"type": "string"}, "Who asks: an agent; the human unless said.")
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "description": "The agent."}
@@ -82,7 +84,7 @@ _WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/param
 
 def _command(command: Command) -> dict[str, Any]:
     schema = requests.schema(command.name, requests.camel_case)
-    found = _operation(command.name, command.doc, schemas.answer(command.name), changes=not command.reads)
+    found = _operation(command.name, command.doc, schemas.answer(command), changes=not command.reads)
     if command.reads:
         needed = schema.get("required", ())
         rest = [
@@ -105,7 +107,7 @@ def _operation(name: str, doc: str, answer: dict[str, Any], changes: bool) -> di
 
 def _janus() -> dict[str, Any]:
     listed = _operation("agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
-    sent = _operation("message", _doc(interruptions.deliver), schemas.ref("Delivered"), changes=True)
+    sent = _operation("message", _doc(interrupting.deliver), schemas.ref("Delivered"), changes=True)
     for status in _REFUSALS:
         described = {"description": _REFUSALS[status], "content": _json(schemas.ref("Undelivered"))}
         if status not in ("401", "403", "405", "421"):  # these the guard tells, as everywhere
@@ -124,7 +126,7 @@ def _janus() -> dict[str, Any]:
 
 
 def _views() -> dict[str, Any]:
-    looked = _operation("board", _doc(boards.board), schemas.ref("Board"), changes=False)
+    looked = _operation("board", _doc(board.board), schemas.ref("Board"), changes=False)
     streamed = _operation("events", _STREAM, {}, changes=False)
     streamed["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
@@ -134,7 +136,33 @@ def _views() -> dict[str, Any]:
     header = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": "Where to go on."}
     return {
         "/api/board": {"get": {**looked, "parameters": _WHERE}},
+        **_parts_of_board(),
         "/api/events": {"get": {**streamed, "parameters": [*_WHERE, seen, header]}},
+    }
+
+
+def _parts_of_board() -> dict[str, Any]:
+    """What a page asks for that keeps up a board by what changes."""
+    number: dict[str, Any] = {"type": "integer", "minimum": 0}
+    after = _query("after", _STRING, "The version that is known; only what changed since is told, a row gone as null.")
+    seen = _query("messages", number, "The number of the newest message that is known.")
+    finished = _query(
+        "finished", {**number, "maximum": 100_000}, "How many finished tasks, the newest; 100 unless said."
+    )
+    before = _query("before", number, "The number of a message; the newest unless said.")
+    limit = _query("limit", {**number, "maximum": 1000}, "How many; 200 unless said.")
+    whole = _query("whole", {"enum": [0, 1]}, "1 for long messages to their end, of which else the beginning is told.")
+    found = {
+        "rows": (_doc(rows.rows), schemas.ref("Rows"), [after, seen, finished]),
+        "messages": ("Read the messages before a number, oldest first.", schemas.MESSAGES, [before, limit, whole]),
+        "report": (_doc(reports.of_team), schemas.ref("Report"), []),
+        "teams": ("List all teams, with the run that made each.", schemas.TEAMS, []),
+    }
+    return {
+        f"/api/board/{name}": {
+            "get": {**_operation(f"board-{name}", doc, answer, changes=False), "parameters": [*_WHERE, *more]}
+        }
+        for name, (doc, answer, more) in found.items()
     }
 
 

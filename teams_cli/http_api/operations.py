@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, cast
 import anyio
 from anyio import to_thread
 
-from teams_cli import config
-from teams_cli.commands import requests
 from teams_cli.commands.call import Call
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, Refused
-from teams_cli.http_api.watching import Client, WatchedStore, Watchers
 from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Any, Callable
+from teams_cli.serving import requests
+from teams_cli.serving.watching import Client, WatchedStore, Watchers
+from teams_cli.store.contract import Store
+from teams_cli.teams import config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from starlette.requests import Request
 
-    from teams_cli.store.contract import Store
+    from teams_cli.commands.declaration import Command
 
     T = TypeVar("T")
 
 _PATIENCE = 5.0
-_LONG = {"wait", "ask-others", "read-messages", "run-agent", "spawn", "stop-agent"}
 
 
 class Operations:
@@ -41,7 +41,7 @@ class Operations:
         self._threads = anyio.CapacityLimiter(limits.QUICK + limits.WAITING)
         self._clients: set[Client] = set()
 
-    async def command(self, request: Request, name: str, given: dict[str, Any]) -> tuple[Any, list[str]]:
+    async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, list[str]]:
         """The document with which a command answers a request, and what was damaged on the way.
 
         Raises:
@@ -51,10 +51,10 @@ class Operations:
         """
 
         def run(call: Call) -> tuple[Any, list[str]]:
-            document = requests.answer(call, name, given, requests.camel_case)
+            document = requests.answer(call, command.name, given, requests.camel_case)
             return document, [problem.message for problem in call.problems]
 
-        return await self.call(request, run, name in _LONG)
+        return await self.call(request, run, command.long)
 
     async def call(self, request: Request, run: Callable[[Call], T], long: bool = False, agent: str = "") -> T:
         """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
@@ -81,6 +81,10 @@ class Operations:
             self._clients.discard(client)
             watch.cancel()
 
+    async def team(self, request: Request) -> str:
+        """The name of the team that the request is about."""
+        return await self.call(request, lambda call: call.load_team().name)
+
     def _made(self, request: Request, agent: str, client: Client) -> Call:
         """The call of a request; the user's rules are those of now."""
         base = self.base
@@ -94,18 +98,12 @@ class Operations:
             directory=base.said_directory,
         )
         said = request.query_params.get("team", "") or base.said_team
-        return requests.call_as(fresh, agent, said or _only(fresh), request.headers.get("x-teams-token", ""))
+        return requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
 
     def close(self) -> None:
         """Let nobody wait any more."""
         for client in list(self._clients):
             client.leave()
-
-
-def _only(call: Call) -> str:
-    """The only team, if there is just one."""
-    known = call.likely_teams()
-    return known[0] if len(known) == 1 else ""
 
 
 async def _look_out(request: Request, client: Client) -> None:

@@ -9,11 +9,7 @@ from starlette.responses import Response
 
 from teams_cli import bugs
 from teams_cli.errors import TeamsError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from teams_cli.records.annotations import Any, Mapping
 
 STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
 """The HTTP status for each exit status."""

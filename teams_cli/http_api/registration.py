@@ -7,15 +7,12 @@ import os
 import socket
 from datetime import UTC, datetime
 
-from teams_cli import agents
+from teams_cli import processes
 from teams_cli.clock import rfc3339
 from teams_cli.errors import Conflict
-from teams_cli.store import disk, root_directory
-from teams_cli.store.locks import Lock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from teams_cli.records.annotations import Any
+from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files.locks import LOCK
 
 _LIMIT = 4096
 _PATIENCE = 10.0
@@ -30,7 +27,7 @@ def token(root: str) -> str:
     """
     path = f"{root}/server.token"
     root_directory.prepare(root)
-    with Lock(root, _PATIENCE):
+    with LOCK(root, _PATIENCE):
         found = _read(path).decode(errors="replace").strip()
         if len(found) < _TOKEN_LENGTH or not found.isascii() or os.stat(path).st_mode & 0o077:
             import secrets
@@ -48,8 +45,8 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     """
     pid = os.getpid()
     document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
-    document.update(pidStarted=agents.process_started(pid), pidBoot=agents.process_place())
-    with Lock(root, _PATIENCE):
+    document.update(pidStarted=processes.process_started(pid), pidBoot=processes.process_place())
+    with LOCK(root, _PATIENCE):
         other = _found(root)
         if other and _runs(other):
             hint = f"Use it, or end it first: kill {other.get('pid')}"
@@ -61,7 +58,7 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
 
 def unregister(root: str) -> None:
     """Take away what `register` wrote, if it is still ours."""
-    with Lock(root, _PATIENCE):
+    with LOCK(root, _PATIENCE):
         if _found(root).get("pid") == os.getpid():
             disk.discard(_path(root))
 
@@ -89,7 +86,7 @@ def _found(root: str) -> dict[str, Any]:
 def _runs(other: dict[str, Any]) -> bool:
     """Whether that server is there: its process, or where that can't be known, something behind its port."""
     try:
-        ended = agents.has_ended(int(other["pid"]), str(other.get("pidStarted", "")), str(other.get("pidBoot", "")))
+        ended = processes.has_ended(int(other["pid"]), str(other.get("pidStarted", "")), str(other.get("pidBoot", "")))
     except (TypeError, ValueError):
         return False
     return _answers(str(other["url"])) if ended is None else not ended

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from teams_cli.messages import Message
-from teams_cli.plans import Plan
-from teams_cli.questions import Question
-from teams_cli.shutdowns import Shutdown
-from teams_cli.tasks import Task
-from teams_cli.validation import schema_of
+from teams_cli.records.annotations import Any
+from teams_cli.records.validation import schema_of
+from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from teams_cli.commands.declaration import Command
 
-_RECORDS = {"Task": Task, "Message": Message, "Plan": Plan, "Question": Question, "Shutdown": Shutdown}
 _STRING: dict[str, Any] = {"type": "string"}
 
 
@@ -57,8 +53,39 @@ _BOARD = _object(
         "shutdowns": _many(ref("Shutdown")),
         "position": {"type": "integer"},
         "now": _STRING,
+        "course": ref("Course"),
     }
 )
+_COURSE = _object(
+    {
+        "total": {"type": "integer"},
+        "done": {"type": "integer"},
+        "percent": {"type": "integer", "minimum": 0, "maximum": 100},
+        "inProgress": {"type": "integer"},
+        "ready": {"type": "integer"},
+        "blocked": {"type": "integer"},
+        "failed": {"type": "integer"},
+        "cancelled": {"type": "integer"},
+        "heldUp": {"type": "integer"},
+        "criticalPath": _many(_STRING),
+        "pace": {"type": ["object", "null"]},
+        "estimate": {"type": ["object", "null"]},
+        "noEstimate": {"type": ["string", "null"]},
+    }
+)
+_ROWS = _object(
+    {
+        "version": _STRING,
+        "whole": {"type": "boolean"},
+        "rows": {"type": "object", "additionalProperties": {"type": "object"}},
+        "messages": _many(ref("Message")),
+        "position": {"type": "integer"},
+        "now": _STRING,
+    }
+)
+_RUN: dict[str, Any] = {"type": ["object", "null"], "properties": {"workflow": _STRING, "status": _STRING}}
+TEAMS = _many(_object({"name": _STRING, "state": _STRING, "description": {"type": ["string", "null"]}, "run": _RUN}))
+MESSAGES = _many(ref("Message"))
 _MADE = {
     "Error": _object({"error": _object({"code": _STRING, "message": _STRING, "hint": _STRING})}),
     "Agent": _AGENT,
@@ -77,30 +104,30 @@ _MADE = {
     ),
     "Log": _object({"agent": _STRING, "lines": _many(_STRING)}),
     "Board": _BOARD,
-}
-_ANSWERS = {
-    **dict.fromkeys(["create-task", "show-task", "claim-task", "update-task", "release-task"], ref("Task")),
-    "get-tasks": _many(ref("Task")),
-    **dict.fromkeys(["send-message", "broadcast-message", "interject", "reply"], ref("Message")),
-    "read-messages": _many(ref("Message")),
-    **dict.fromkeys(["propose-plan", "approve-plan", "reject-plan"], ref("Plan")),
-    "get-plans": _many(ref("Plan")),
-    **dict.fromkeys(["request-shutdown", "approve-shutdown", "reject-shutdown"], ref("Shutdown")),
-    **dict.fromkeys(["answer", "show-question"], ref("Question")),
-    "get-questions": _many(ref("Question")),
+    "Course": _COURSE,
+    "Rows": _ROWS,
+    "Report": _object({"workflow": _STRING, "status": _STRING, "markdown": {"type": ["string", "null"]}}),
 }
 
 
-def answer(command: str) -> dict[str, Any]:
+def answer(command: Command) -> dict[str, Any]:
     """What a command answers with."""
-    return _ANSWERS.get(command, {})
+    record = _record_of(command)
+    if record is None:
+        return {}
+    return ref(record.__name__) if record is command.answers else _many(ref(record.__name__))
+
+
+def _record_of(command: Command) -> Any:
+    """The kind of record that a command answers with, one or many of them; None if it answers with something else."""
+    return getattr(command.answers, "__args__", (command.answers,))[0]
 
 
 def components() -> dict[str, Any]:
     """All schemas that have a name."""
     found = dict(_MADE)
-    for name, record in _RECORDS.items():
+    for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
         found |= schema.pop("$defs", {})
-        found[name] = schema
+        found[record.__name__] = schema
     return found

@@ -17,19 +17,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from teams_cli.bugs import report
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server import resources
+from teams_cli.mcp_server.identity import Identity
 from teams_cli.mcp_server.work import Stop, Stopped, stoppable
+from teams_cli.records.annotations import Any, Callable
+from teams_cli.store.contract import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
-
-    from teams_cli.mcp_server.identity import Identity
-    from teams_cli.store.contract import Store
 
 _LOOK_AGAIN = 1.0
 _FLOCK = 0.005

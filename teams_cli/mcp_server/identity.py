@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from teams_cli import config, roles
-from teams_cli.commands import requests
+import os
+
+from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.work import Stop, stoppable
-from teams_cli.names import HUMAN
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from teams_cli.teams import Team
+from teams_cli.records.annotations import Any, Mapping
+from teams_cli.serving import requests
+from teams_cli.teams import config, permission, roles
+from teams_cli.teams.teams import Team
 
 
 class Identity:
@@ -29,10 +26,7 @@ class Identity:
     @property
     def team(self) -> str:
         """The team that was said, else the only one; empty if there is none or more than one."""
-        if self._team:
-            return self._team
-        known = self._base.store.teams()
-        return known[0] if len(known) == 1 else ""
+        return self._team or self._base.only_team()
 
     def call(self, stop: Stop) -> Call:
         """The call of one request; it goes by the user's rules as they are now, and ends when *stop* is set.
@@ -41,6 +35,7 @@ class Identity:
             DamagedRecord: The user's rules can't be read.
         """
         base = self._base
+        self._look_around()
         settings = config.load(base.store.root)
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
@@ -48,6 +43,14 @@ class Identity:
         if call.caller is not None and base.caller is not None:
             call.caller.display, call.caller.type = base.caller.display, base.caller.type
         return call
+
+    def _look_around(self) -> None:
+        """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""
+        if self.agent or bindings.is_below(os.getppid(), bindings.DAEMON):
+            return
+        found = bindings.above(self._base.store.root, os.getppid())
+        if found and self._team in ("", found.team):
+            self.agent, self._team, self.token = found.agent, found.team, found.token
 
     def adopt(self, joined: Mapping[str, Any]) -> None:
         """Speak for who has just joined, where nobody was said before."""
@@ -58,14 +61,15 @@ class Identity:
             self._team = joined["team"]
 
 
-class Standing:
+class Rights:
     """What the team's files and the user's rules let a caller do at this moment."""
 
     def __init__(self, call: Call) -> None:
         self.has_identity = call.caller is not None
         self._config = call.config
         self._team = _team_of(call)
-        self.role = _role_of(call, self._team)
+        at = permission.standing_of(self._team, call.caller) if self._team else None
+        self.role = at.role if at else None
 
     def may(self, operation: str) -> bool:
         """Whether the operation is not denied; what the human is to be asked about is not."""
@@ -82,13 +86,3 @@ def _team_of(call: Call) -> Team | None:
         return call.load_team()
     except TeamsError:
         return None
-
-
-def _role_of(call: Call, team: Team | None) -> str | None:
-    """The role of the caller in the team; None of one who is no active member."""
-    if call.caller is None or team is None:
-        return None
-    if call.caller.is_human:
-        return HUMAN
-    member = team.find(call.caller.name)
-    return member.role if member and member.active and not member.stopped_by else None

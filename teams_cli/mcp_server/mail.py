@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from teams_cli import inboxes
 from teams_cli.errors import NotFound, TeamsError
-from teams_cli.inboxes import INBOX, Inbox
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import INBOX, Inbox
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.commands.call import Call
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from teams_cli.commands import requests
+from teams_cli.commands.call import Call
 from teams_cli.errors import AgentNotFound, InvalidValue, TeamsError, WrongUsage
+from teams_cli.records.annotations import Any, Callable, Mapping
+from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-
     Run = Callable[[Call, Mapping[str, str]], Any]
     Refuse = Callable[[Call, Mapping[str, Any], TeamsError], TeamsError]
 
@@ -150,8 +147,8 @@ WORDS = (
     Words(
         "broadcast",
         "broadcast-message",
-        "Tell all other agents something (your first one also becomes your status line), or one agent, or answer a "
-        "message of your inbox, which is handled then.",
+        "Tell all other agents something, or one of them, or answer a message, which is handled then. The first one "
+        "that you tell all also becomes your status line.",
         _broadcast,
         {"message": "What to say."},
         {"send_to": "Only this agent.", "reply_to": "The message to answer, by its id."},

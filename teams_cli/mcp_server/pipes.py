@@ -15,10 +15,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from teams_cli.records.annotations import AsyncIterator, Awaitable, Callable, Iterator
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -82,7 +82,7 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     said = document.get("id") if isinstance(document, dict) else None
     if isinstance(said, str) and not said.isascii():  # it may hold half a character, which can't be written
         said = said.encode(errors="replace").decode()
-    return _error(said if isinstance(said, str | int) else None, INVALID_REQUEST, "this is no JSON-RPC 2.0 message")
+    return _error(said if isinstance(said, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
 
 
 def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:

@@ -7,14 +7,13 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_types import Resource, ResourceTemplate
 
-from teams_cli.commands import requests
+from teams_cli.commands.call import Call
 from teams_cli.errors import NoIdentity, NotFound
+from teams_cli.records.annotations import Any
+from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.commands.call import Call
     from teams_cli.mcp_server.identity import Identity
 
 SCHEME = "teams"
@@ -54,7 +53,7 @@ def text(call: Call, uri: str) -> str:
     if team.lower() not in known:  # clients may write the host of a URI in lower case
         raise NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(known.values())[:20])}.")
     if name == "read-messages" and call.caller is None:
-        raise NoIdentity("an inbox is somebody's", "Start the server with TEAMS_AGENT_ID, or call join_team.")
+        raise NoIdentity("an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team.")
     call.said_team = known[team.lower()]
     return json.dumps(requests.answer(call, name, arguments), indent=1)
 
@@ -64,7 +63,7 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
     try:
         parts = urlsplit(uri)
     except ValueError:
-        raise NotFound(f"{uri[:200]!r} is no URI", "List what there is: resources/list.") from None
+        raise NotFound(f"{uri[:200]!r} is not a valid URI", "List what there is: resources/list.") from None
     path = [unquote(part) for part in parts.path.split("/") if part]
     if parts.scheme != SCHEME or not parts.netloc:
         path = ["?"]

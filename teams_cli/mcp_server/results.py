@@ -6,34 +6,40 @@ import json
 
 from mcp_types import CallToolResult, TextContent
 
+from teams_cli.commands.call import Call
 from teams_cli.errors import TeamsError
+from teams_cli.mcp_server.bounds import text_of
+from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.messaging import Refused
 from teams_cli.mcp_server.wording import in_tools
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.mcp_server.mail import Mail
-
-QUIET = frozenset({"read_messages", "brief", "wait", "attend"})
-"""The tools that tell of mail themselves."""
+    from teams_cli.mcp_server.tools import Tool
 
 
-def answered(call: Call, tool: str, document: Any, mail: Mail) -> CallToolResult:
+def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> CallToolResult:
     """The document of a tool. Beside it stand what was damaged on the way, and a line on unread mail: clients that
     have no hooks are told of it by nothing else.
     """
-    whole = dict(document) if isinstance(document, dict) else {"result": document}
-    if tool == "brief" and whole.get("next"):
-        whole["next"] = in_tools(whole["next"])
+    whole = dict(document)
+    _word(whole)
     if call.problems:
         whole["problems"] = [problem.message for problem in call.problems]
-    count = 0 if tool in QUIET else mail.unread(call)
+    count = 0 if tool.command.quiet else mail.unread(call)
     if count:
         whole["unread"] = f"{count} unread message{'s' * (count > 1)}: call read_messages"
-    return _result(whole)
+    return _result(whole, has_data=tool.has_data)
+
+
+def _word(document: dict[str, Any]) -> None:
+    """Say what is next in terms of tools, also of each thing in the lists of the document."""
+    if isinstance(document.get("next"), str):
+        document["next"] = in_tools(document["next"])
+    for each in [each for part in document.values() if isinstance(part, list) for each in part]:
+        if isinstance(each, dict) and isinstance(each.get("next"), str):
+            each["next"] = in_tools(each["next"])
 
 
 def refused(error: TeamsError, code: str = "") -> CallToolResult:
@@ -45,11 +51,12 @@ def refused(error: TeamsError, code: str = "") -> CallToolResult:
     return _result({"error": said}, is_error=True)
 
 
-def _result(document: dict[str, Any], is_error: bool = False) -> CallToolResult:
-    text = json.dumps(document, ensure_ascii=False)
+def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:
+    text = text_of(document)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a character, from a file that was edited by hand
         text = text.encode(errors="replace").decode()
         document = json.loads(text)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=document, is_error=is_error)
+    data = document if has_data else None
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=data, is_error=is_error)

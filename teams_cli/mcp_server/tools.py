@@ -7,92 +7,101 @@ from functools import cached_property
 from mcp_types import Tool as Listed
 from mcp_types import ToolAnnotations
 
-from teams_cli import roles
-from teams_cli.commands import requests
-from teams_cli.mcp_server import messaging, wording
+from teams_cli.commands.call import Call
+from teams_cli.commands.declaration import Command
+from teams_cli.mcp_server import bounds, messaging, wording
+from teams_cli.mcp_server.identity import Rights
+from teams_cli.records.annotations import Any, Mapping
+from teams_cli.serving import requests
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from teams_cli.commands.call import Call
-    from teams_cli.commands.declaration import Command
-    from teams_cli.mcp_server.identity import Standing
-
-DAILY = (
-    "list_agents",
-    "send_to_agent",
-    "broadcast",
-    "read_messages",
-    "ack",
-    "brief",
-    "get_tasks",
-    "show_task",
-    "claim_task",
-    "create_task",
-    "update_task",
-    "release_task",
-    "heartbeat",
-    "ask_others",
-    "answer",
-    "respond_to_broadcast",
-    "spawn",
-    "run_agent",
-    "stop_agent",
-    "recall",
-    "wait",
-    "propose_plan",
-    "get_plans",
-    "approve_plan",
-    "reject_plan",
-    "request_shutdown",
-    "approve_shutdown",
-    "reject_shutdown",
-)
-"""What agents need from day to day, of which each role has its part; the models read it with every request."""
-OUTSIDE = ("join_team", "spawn_team", "discover_teams", "whoami")
-"""What those need besides who are in no team yet."""
-_SELDOM = {"spawn": ("answer", "cwd", "type"), "run_agent": ("answer", "cwd", "type")}
-"""Parameters that are taken, but told of only where all is."""
-_REPEATABLE = {"claim-task", "ack", "heartbeat", "join-team", "announce", "read-messages", "set", "define-role"}
-_ADDING = {"send-message", "broadcast-message", "create-task", "reply", "ask-others", "answer", "propose-plan"} | {
-    "spawn",
-    "run-agent",
-    "spawn-team",
-    "attend",
-}
+_FULL = "full"
+_ALL = 1_000_000
 
 
 class Tool:
-    """A command as a tool; *operation* is what the roles know it by, None for what only reads."""
+    """A command as a tool; *operation* is what the roles know it by, None for what anybody may. One that *has_data*
+    answers with data beside the text.
+    """
+
+    has_data = True
 
     def __init__(self, command: Command) -> None:
         self.command = command
         self.name = wording.tool_name(command.name)
-        self.operation = command.name if command.name in roles.OPERATIONS else None
+        self.operation = command.operation
 
     @cached_property
     def listed(self) -> Listed:
         """The tool as models are told of it."""
-        schema = wording.schema(requests.schema(self.command.name, requests.snake_case))
-        description = wording.description(self.command.doc)
-        return Listed(name=self.name, description=description, input_schema=schema, annotations=self._annotations)
+        return Listed(
+            name=self.name,
+            title=self.name.replace("_", " ").capitalize(),
+            description=self.description,
+            input_schema=self.schema,
+            annotations=self._annotations,
+        )
+
+    @cached_property
+    def description(self) -> str:
+        """What it does."""
+        return wording.description(self.command.doc)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return wording.schema(requests.schema(self.command.name, requests.snake_case))
 
     @property
-    def _annotations(self) -> ToolAnnotations | None:
+    def _annotations(self) -> ToolAnnotations:
         if self.operation is None and not self.command.changes:
-            return ToolAnnotations(read_only_hint=True)
-        repeatable = self.command.name in _REPEATABLE
-        if not repeatable and self.command.name not in _ADDING:
-            return None
-        return ToolAnnotations(destructive_hint=False, idempotent_hint=repeatable or None)
+            return ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        return ToolAnnotations(
+            destructive_hint=not (self.command.repeatable or self.command.adding),
+            idempotent_hint=self.command.repeatable or None,
+            open_world_hint=False,
+        )
 
-    def is_for(self, standing: Standing) -> bool:
+    def is_daily(self, rights: Rights) -> bool:
+        """Whether the caller is told of it each day: under one name, though it may have two."""
+        wanted = self.command.daily or (self.command.outside and rights.role is None)
+        return wanted and self.name == wording.called(self.command.name)
+
+    def is_for(self, rights: Rights) -> bool:
         """Whether the caller may use it."""
         if self.operation is None:
-            return standing.has_identity or not self.command.changes
-        return standing.may(self.operation)
+            return rights.has_identity or not self.command.changes
+        return rights.may(self.operation.name)
+
+    def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the command answers, as far as a model can bear it; all of it with the argument `full`.
+
+        Raises:
+            TeamsError: It is refused.
+        """
+        given = {key: value for key, value in arguments.items() if key != _FULL}
+        whole = arguments.get(_FULL) is True
+        more = 0
+        if not whole and self._marks(given):
+            more, given = self._no_more_than_fits(call, given)
+        document = self.run(call, given)
+        more = more or getattr(document, "more", 0)
+        asked = whole or given.get("limit") is not None
+        if not isinstance(document, dict):
+            rows = len(document) if asked else bounds.ROWS
+            document = bounds.listed(document, () if whole else self.command.gist, rows)
+        document = document | ({"more": more} if more else {})
+        return document if asked and not more else bounds.within(document)
+
+    def _marks(self, given: Mapping[str, Any]) -> bool:
+        """Whether it marks what it shows, so that it may not take more than it shows."""
+        own = {parameter.key for parameter in self.command.own}
+        return {"peek", "limit"} <= own and not any(given.get(key) for key in ("peek", "all", "limit"))
+
+    def _no_more_than_fits(self, call: Call, given: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """How many rows are left for later, and the arguments with which it shows, and marks, the others."""
+        rows = self.run(call, {**given, "peek": True, "limit": _ALL})
+        fit = bounds.rows_that_fit(rows)
+        return len(rows) - fit, {**given, "limit": fit or None}
 
     def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         """What the command answers.
@@ -112,14 +121,14 @@ class Own(Tool):
         self.name = words.name
 
     @cached_property
-    def listed(self) -> Listed:
-        """The tool as models are told of it."""
-        return Listed(
-            name=self.name,
-            description=self.words.description,
-            input_schema=self.words.schema,
-            annotations=self._annotations,
-        )
+    def description(self) -> str:
+        """What it does."""
+        return self.words.description
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return self.words.schema
 
     def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         return self.words.run(call, arguments)
@@ -133,15 +142,26 @@ def every() -> dict[str, Tool]:
     return found
 
 
-def offered(known: Mapping[str, Tool], standing: Standing, everything: bool) -> list[Listed]:
+def offered(known: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Listed]:
     """The tools to list for the caller: those of every day, or all, and no other than it may use."""
+    usable = [tool for tool in known.values() if tool.is_for(rights)]
     if everything:
-        return [tool.listed for tool in known.values() if tool.is_for(standing)]
-    names = [*DAILY, *(OUTSIDE if standing.role is None else ())]
-    return [_shorter(known[name].listed) for name in names if name in known and known[name].is_for(standing)]
+        return [tool.listed for tool in usable]
+    return [_shorter(tool) for tool in usable if tool.is_daily(rights)]
 
 
-def _shorter(tool: Listed) -> Listed:
-    seldom = _SELDOM.get(tool.name, ())
-    properties = {key: value for key, value in tool.input_schema["properties"].items() if key not in seldom}
-    return tool.model_copy(update={"input_schema": {**tool.input_schema, "properties": properties}})
+def _shorter(tool: Tool) -> Listed:
+    """The tool in a sentence, without what is seldom given; the models read the list with every request."""
+    seldom = {parameter.key for parameter in tool.command.own if parameter.seldom}
+    properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in seldom}
+    sentence = wording.beginning(tool.description)
+    schema = {**tool.schema, "properties": properties}
+    annotations = (
+        tool.listed.annotations.model_copy(update={"open_world_hint": None}) if tool.listed.annotations else None
+    )
+    return tool.listed.model_copy(update={"description": sentence, "input_schema": schema, "annotations": annotations})
+
+
+def _terse(field: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an argument; what can be chosen from says it by itself."""
+    return {key: value for key, value in field.items() if not ("enum" in field and key in ("description", "default"))}

@@ -12,11 +12,11 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from teams_cli.errors import Busy
+from teams_cli.records.annotations import Any, Awaitable, Callable, Collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from teams_cli.store.contract import Store, Watch
 
@@ -66,7 +66,7 @@ class Stop:
 
 def stoppable(store: Store, stop: Stop) -> Store:
     """The store, but that waiting for changes in it ends with `Stopped` when *stop* is set."""
-    return _Stoppable(store, stop)
+    return _Stoppable(store, stop)  # type: ignore[return-value]  # stands in for it in all but its watches
 
 
 class _Stoppable:
@@ -77,8 +77,8 @@ class _Stoppable:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def watch(self, team: str) -> Watch:
-        return _Watch(self._store.watch(team), self._stop)
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        return _Watch(self._store.watch(team, topics), self._stop)
 
 
 class _Watch:
@@ -87,6 +87,12 @@ class _Watch:
         self._stop = stop
         self.fileno = watch.fileno
         self.close = watch.close
+        self.slow = watch.slow
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """As of every watch."""
+        return self._watch.heard
 
     def wait(self, timeout: float) -> bool:
         """As of every watch.
@@ -108,8 +114,8 @@ class _Watch:
             left = max(0.0, give_up - time.monotonic())
             if changes is not None:
                 ready = select.select([changes, self._stop.fileno()], [], [], left)[0]
-                if changes in ready:
-                    return self._watch.wait(0)
+                if changes in ready and self._watch.wait(0):
+                    return True
             elif self._watch.wait(min(left, _PAUSE)):
                 return True
             if not left:

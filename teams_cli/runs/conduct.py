@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import secrets
 
-from teams_cli import harness, leases, membership, roles, teams
-from teams_cli.caller import Caller
+from teams_cli import closing
 from teams_cli.errors import AlreadyExists
-from teams_cli.runs import crews, orders, records, steps
-from teams_cli.runs.leaders import Leader
-from teams_cli.runs.records import RUN, Run
+from teams_cli.membership import founding
+from teams_cli.records.annotations import Mapping, Permissions
+from teams_cli.runs import clients, orders, runs, steps, worker_crew
+from teams_cli.runs.leader import Ended, Leader
+from teams_cli.runs.runs import RUN, Run
+from teams_cli.store.contract import Store
+from teams_cli.tasks import leases
+from teams_cli.teams import permission, settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from teams_cli.config import Config
-    from teams_cli.runs.leaders import Ended, Progress
+    from teams_cli.runs.leader import Progress
     from teams_cli.runs.surroundings import Surroundings
-    from teams_cli.store.contract import Store
-    from teams_cli.workflows.model import Workflow
+    from teams_cli.teams.config import Config
 
 LEADER_NAME = "leader"
 
@@ -36,7 +38,9 @@ class Order:
         agents: int | None = None,
         team: str = "",
         report: str = "",
-        harness: str = "shell",
+        harness: str = runs.SHELL,
+        model: str | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         self.workflow = workflow
         self.file = file
@@ -45,35 +49,46 @@ class Order:
         self.team = team
         self.report = report
         self.harness = harness
+        self.model = model
+        self.permissions = permissions
 
 
 def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings, progress: Progress) -> Ended:
     """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
 
     Raises:
-        InvalidValue: A variable is unknown, missing or wrong, or the agents are too few; nothing was changed.
+        InvalidValue: A variable is unknown, missing or wrong, the agents are too few, or a client is not there or
+            can't start; nothing was changed.
         AlreadyExists: There is a team of the name that was asked for.
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
-    harness.find(order.harness, caller.config)
     users = dict(caller.config.agent) if caller.config else {}
     values = orders.variables(order.workflow, order.given, surroundings)
     assigned = orders.staff(order.workflow, order.agents, caller.name, users)
-    items = orders.items(order.workflow, values, surroundings, progress.say)
-    team = _spawn(store, caller, order)
     draft = Run(
         workflow=order.workflow.name,
         file=order.file,
         definition=order.workflow.to_json(),
         variables=values,
-        items=items,
         agents=assigned,
         leader=caller.name,
         harness=order.harness,
+        model=order.model,
+        permissions=order.permissions,
         mark=secrets.token_hex(8),
-        report=order.report or os.path.join(store.root, "runs", team, "report.md"),
-        started_at=teams.now(store),
+        report=order.report,
+        started_at="",
     )
+    clients.refuse_missing(draft, caller.config, surroundings)
+    if not draft.thinks:
+        orders.refuse_impossible(order.workflow, values, surroundings, progress.say)
+    chosen = orders.settings(order.workflow)
+    items = orders.items(order.workflow, values, surroundings, progress.say)
+    team = _spawn(store, caller, order)
+    for key, value in chosen.items():
+        settings.change(store, team, caller, key, value)
+    report = order.report or os.path.join(store.root, "runs", team, "report.md")
+    draft = draft.having(items=items, report=report, started_at=teams.now(store))
     run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
     return Leader(store, team, run, caller, surroundings, progress).lead()
 
@@ -82,7 +97,7 @@ def _spawn(store: Store, caller: Caller, order: Order) -> str:
     """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
     description = " ".join(order.workflow.description.split())
     if order.team:
-        membership.spawn_team(store, order.team, caller, description)
+        founding.spawn_team(store, order.team, caller, description)
         return order.team
     stem, number = order.workflow.name[:56], 1
     while True:
@@ -90,7 +105,7 @@ def _spawn(store: Store, caller: Caller, order: Order) -> str:
         number += 1
         if name.lower() not in {known.lower() for known in store.teams()}:
             try:
-                membership.spawn_team(store, name, caller, description)
+                founding.spawn_team(store, name, caller, description)
                 return name
             except AlreadyExists:  # another run was first
                 continue
@@ -114,11 +129,14 @@ def resume(
         NotAllowed: The caller is neither its leader nor a task-manager nor the human.
         WrongState: The run is going on.
     """
-    run = records.of_team(store, team)
+    run = runs.of_team(store, team)
     leader = Caller(run.leader, config=config)
-    roles.require(store, team, caller or leader, "create-task", "run --resume")
-    run = records.take(store, team, run)
-    crews.reap(run)
+    if teams.load(store, team).state == "closed":
+        closing.restore(store, team, caller or leader)
+    permission.require(store, team, caller or leader, "create-task", "run --resume")
+    clients.refuse_missing(run, config, surroundings)
+    run = runs.take(store, team, run)
+    worker_crew.reap(run)
     leases.release_all(store, teams.load(store, team))
     if reopened := steps.reopen_failed(store, team):
         progress.say(f"tried again: {', '.join(reopened)}")

@@ -13,13 +13,9 @@ import os
 import shutil
 
 from teams_cli.errors import StorageFailed
-from teams_cli.runs.steps import ITEM, key_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from teams_cli.tasks import Task
+from teams_cli.records.annotations import Iterable
+from teams_cli.runs.steps import key_of
+from teams_cli.tasks.tasks import Task
 
 
 def directory(root: str, team: str, *parts: str) -> str:
@@ -62,7 +58,7 @@ def _row(task: Task) -> dict[str, str]:
         "title": task.title,
         "status": task.status,
         "owner": task.owner or "",
-        "item": str(task.extra.get(ITEM, "")),
+        "item": task.item or "",
         "file": f"{key_of(task)}.txt",
     }
 

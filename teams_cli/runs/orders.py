@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from teams_cli.errors import InvalidValue, TaskFailed
 from teams_cli.names import is_name
+from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.runs import repositories, shell
-from teams_cli.runs.records import Assigned
-from teams_cli.teams import MANAGER, MEMBER
+from teams_cli.runs.runs import Assigned
+from teams_cli.teams import settings as team_settings
+from teams_cli.teams.teams import MANAGER, MEMBER
 from teams_cli.workflows import checks, templates
 from teams_cli.workflows.model import (
     GIT_CHECKOUT,
@@ -20,8 +22,6 @@ from teams_cli.workflows.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from teams_cli.runs.surroundings import Surroundings
     from teams_cli.workflows.checks import Roles
 
@@ -51,6 +51,24 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
     if GIT_CHECKOUT in workflow.needs:
         values[REPO] = repositories.checkout(values[REPO], surroundings.environ)
     return values
+
+
+def refuse_impossible(
+    workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
+) -> None:
+    """Have the workflow's own check see whether workers can do what is asked for.
+
+    Raises:
+        InvalidValue: They can't; why is what the check says.
+    """
+    if workflow.check:
+        environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
+        done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
+        if done.status:
+            said = (done.errors or done.output or done.reason).strip()
+            raise InvalidValue(said, "Nothing was changed. Agents with a model may do it: --harness claude")
+        for line in done.errors.splitlines():
+            say(line)
 
 
 def items(
@@ -88,6 +106,17 @@ def _items(
     return found
 
 
+def settings(workflow: Workflow) -> dict[str, str]:
+    """The settings that the workflow gives its team.
+
+    Raises:
+        InvalidValue: There is no such setting, or no such value of it.
+    """
+    for key, word in workflow.settings.items():
+        team_settings.known(key).parse(key, word)
+    return dict(workflow.settings)
+
+
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
     """The workers: as many as the workflow says, or *count*, going through its kinds of agents in turn.
 
@@ -112,7 +141,7 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 
 def _as_many(kinds: list[AgentTemplate], workflow: Workflow, count: int) -> list[AgentTemplate]:
     if not 1 <= count <= MAX_AGENTS:
-        raise InvalidValue(f"{count} is no number of agents", f"Give a number from 1 to {MAX_AGENTS}.")
+        raise InvalidValue(f"{count} is not a valid number of agents", f"Give a number from 1 to {MAX_AGENTS}.")
     more = [workflow.agents[index % len(workflow.agents)] for index in range(count - len(kinds))]
     return [*kinds, *more][:count]
 
@@ -127,7 +156,19 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
             number += 1
             name = f"{stem}-{number}"
         taken.add(name.lower())
-        found.append(Assigned(name=name, role=kind.role, type=kind.type))
+        found.append(
+            Assigned(
+                name=name,
+                role=kind.role,
+                type=kind.type,
+                harness=kind.harness,
+                model=kind.model,
+                permissions=kind.permissions,
+                cwd=kind.cwd,
+                worktree=kind.worktree or None,
+                answer=kind.answer,
+            )
+        )
     return found
 
 

@@ -6,39 +6,56 @@ import os
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StorageFailed
-from teams_cli.runs import records, steps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from teams_cli.runs.records import Run
-    from teams_cli.tasks import Task
+from teams_cli.records.annotations import Any
+from teams_cli.runs import runs, steps
+from teams_cli.runs.runs import Assigned, Run
+from teams_cli.store.contract import Store
+from teams_cli.tasks import dependencies, tasks
+from teams_cli.tasks.dependencies import Blocker
+from teams_cli.tasks.tasks import Task
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""
+_LONGEST = 1 << 20
 _STATUS = {"completed": "completed", "failed": "FAILED", "pending": "not run", "in_progress": "not finished"}
 _HEADLINES = {
-    records.COMPLETED: "All tasks are completed.",
-    records.FAILED: "Something failed, and what waits for it was not run.",
-    records.INCOMPLETE: "Tasks are left that no worker was there to do.",
+    runs.COMPLETED: "All tasks are completed.",
+    runs.FAILED: "Something failed, and what waits for it was not run.",
+    runs.INCOMPLETE: "Tasks are left that no worker was there to do.",
 }
 
 
-def markdown(run: Run, team: str, tasks: list[Task], synthesis: str | None, troubles: list[str]) -> str:
-    """The whole report. *synthesis* is the leader's, or None for a section with the result of each task."""
-    parts = [_head(run, team), _troubles(troubles)]
-    parts.append(synthesis if synthesis is not None else _results(tasks))
-    parts += [_failures(tasks, team), _again(run, team), _table(tasks)]
+def markdown(
+    run: Run, team: str, found: list[Task], synthesis: str | None, troubles: list[str], left: list[str]
+) -> str:
+    """The whole report: first what came out, then how. *synthesis* is the leader's, or None for a section with the
+    result of each task; *left* is what agents left in worktrees of their own.
+    """
+    headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
+    parts = [f"# Report: {run.workflow}\n\n{headline}", _troubles(troubles)]
+    parts.append(synthesis if synthesis is not None else _results(found))
+    parts += [_failures(found, team), _again(run, team), _worktrees(left), _run(run, team), _table(found)]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
-def _head(run: Run, team: str) -> str:
+def _run(run: Run, team: str) -> str:
     repo = run.variables.get("repo", "")
     chosen = "".join(f"* {name}: {code(value)}\n" for name, value in run.variables.items() if name != "repo" and value)
     return (
-        f"# Report: {run.workflow}\n\n{_HEADLINES[run.status]}\n\n"
-        f"* team: {team}, led by {run.leader}; agents: {', '.join(agent.name for agent in run.agents)}\n"
+        f"## The run\n\n* team: {team}, led by {run.leader}; agents: {', '.join(_agent(run, a) for a in run.agents)}\n"
         f"* repository: {code(repo)}\n* started: {run.started_at}\n{chosen}"
     )
+
+
+def _agent(run: Run, agent: Assigned) -> str:
+    """The agent, with what it is started with where that is not a worker."""
+    harness = run.harness_of(agent)
+    model = agent.model or run.model
+    return agent.name if harness == runs.SHELL else f"{agent.name} ({harness}{f', {model}' if model else ''})"
+
+
+def _worktrees(left: list[str]) -> str:
+    return "## Worktrees\n\n" + "".join(f"* {line}\n" for line in left) if left else ""
 
 
 def _troubles(troubles: list[str]) -> str:
@@ -52,7 +69,7 @@ def _results(tasks: list[Task]) -> str:
 
 def _again(run: Run, team: str) -> str:
     """How to go on: with the same run, which is kept as it was begun, or with a new one."""
-    if run.status == records.COMPLETED:
+    if run.status == runs.COMPLETED:
         return ""
     return (
         f"To try again what failed, as it stands here: `teams run --resume --team {team}`. To change it, run it anew.\n"
@@ -80,9 +97,14 @@ def _reason(task: Task) -> str:
     return note.reason if note and note.reason else "no reason was given"
 
 
+def _said(blocker: Blocker, known: dict[str, Task]) -> str:
+    name = steps.key_of(known[blocker.id]) if blocker.id in known else blocker.id
+    return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
+
+
 def _not_run(task: Task, known: dict[str, Task]) -> str:
-    open_ones = [known[key] for key in task.blocked_by if key in known and known[key].status != "completed"]
-    waits = ", ".join(f"{steps.key_of(blocker)} ({_STATUS[blocker.status]})" for blocker in open_ones if blocker)
+    blockers = dependencies.open_blockers(task, dependencies.among(known.values()))
+    waits = ", ".join(_said(blocker, known) for blocker in blockers)
     why = f"waits for {waits}" if waits else "no worker was left to do it"
     return f"* {escaped(task.title)}: {why}\n"
 
@@ -135,6 +157,32 @@ def printable(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+
+
+def of_team(store: Store, team: str) -> dict[str, Any]:
+    """The run that made the team, and its report as it was written, or while there is none as it would be without words
+    of its leader; nothing of a run that is going on.
+
+    Raises:
+        NotFound: No run made the team.
+    """
+    run = runs.of_team(store, team)
+    text = _written(run.report)
+    if text is None and run.status in _HEADLINES:
+        text = markdown(run, team, list(tasks.everything(store, team, [])), None, [], [])
+    shown = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
+    document = run.to_json()
+    return {key: document.get(key) for key in shown} | {"markdown": text}
+
+
+def _written(path: str) -> str | None:
+    """What the file says; None if it is not there, or is no text of a size to be shown."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_LONGEST + 1)
+    except (OSError, ValueError):
+        return None
+    return text if len(text) <= _LONGEST else None
 
 
 def write(path: str, text: str) -> None:

@@ -6,10 +6,7 @@ import os
 import subprocess
 
 from teams_cli.errors import InvalidValue
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from teams_cli.records.annotations import Mapping
 
 _HINT = "Say which directory: --var repo=PATH"
 

@@ -10,11 +10,7 @@ import tempfile
 import time
 
 from teams_cli.errors import TaskFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import IO
+from teams_cli.records.annotations import IO, Mapping
 
 KEPT = 1024 * 1024 - 200
 """Bytes of output that become a result; with the line that says how much is missing they fit in one."""

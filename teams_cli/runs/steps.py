@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import task_changes, tasks
-from teams_cli.caller import Caller
 from teams_cli.names import HUMAN
-from teams_cli.tasks import Task
+from teams_cli.records.annotations import Mapping
+from teams_cli.store.contract import Store
+from teams_cli.tasks import changes, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
 from teams_cli.workflows import templates
 from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from teams_cli.store.contract import Store
     from teams_cli.workflows.model import TaskTemplate, Workflow
 
-STEP = "step"
 ITEM = "item"
 _MAX_TITLE = 500
 
@@ -33,7 +31,7 @@ class Step:
     def draft(self, team: str, blockers: list[str]) -> Task:
         """The task; its key and item are kept in it."""
         template = self.template
-        task = Task(
+        return Task(
             team_name=team,
             title=one_line(templates.fill(template.title, self.values)),
             description=template.description and templates.fill(template.description, self.values),
@@ -43,9 +41,10 @@ class Step:
             require=[templates.fill(skill, self.values) for skill in template.require],
             run=template.run,
             prompt=template.prompt and templates.fill(template.prompt, self.values),
+            plan_required=template.plan_required or None,
+            step=self.key,
+            item=self.item,
         )
-        task.extra = {STEP: self.key} if self.item is None else {STEP: self.key, ITEM: self.item}
-        return task
 
 
 def one_line(text: str) -> str:
@@ -66,15 +65,30 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
     return steps
 
 
-def create_missing(store: Store, team: str, leader: Caller, steps: list[Step]) -> None:
-    """Create the tasks that are not there yet: all, or after a crash the rest."""
+def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], thinking: bool = False) -> None:
+    """Create the tasks that are not there yet: all, or after a crash the rest.
+
+    Agents that are *thinking* look up the results of earlier tasks: their texts say where these are.
+    """
     ids = {key: task.id for key, task in by_key(store, team).items()}
     of_template: dict[str, list[str]] = {}
     for step in steps:
         blockers = [task_id for key in step.template.blocked_by for task_id in of_template.get(key, [])]
         if step.key not in ids:
-            ids[step.key] = tasks.create(store, team, leader, step.draft(team, blockers)).id
+            draft = step.draft(team, blockers)
+            if thinking:
+                draft = _with_places(draft, {f"{RESULT}{key}": found for key, found in of_template.items()})
+            ids[step.key] = tasks.create(store, team, leader, draft).id
         of_template.setdefault(step.template.id, []).append(ids[step.key])
+
+
+def _with_places(draft: Task, results: dict[str, list[str]]) -> Task:
+    """The task with the commands that show the results of earlier tasks in the places of these."""
+    places = {key: "\n".join(f"teams show-task {task_id}" for task_id in found) for key, found in results.items()}
+    return draft.having(
+        prompt=draft.prompt and templates.fill(draft.prompt, places),
+        description=draft.description and templates.fill(draft.description, places),
+    )
 
 
 def by_key(store: Store, team: str) -> dict[str, Task]:
@@ -84,15 +98,15 @@ def by_key(store: Store, team: str) -> dict[str, Task]:
 
 def key_of(task: Task) -> str:
     """The key of the step that the task is of; its id when it is of none."""
-    return str(task.extra.get(STEP, task.id))
+    return task.step or task.id
 
 
 def reopen_failed(store: Store, team: str) -> list[str]:
     """Open all failed tasks again, for another try; their ids. Only the human and task-managers may."""
     failed = [task for task in tasks.everything(store, team, []) if task.status == "failed"]
-    again = task_changes.Changes(status="pending", reason="the run is resumed")
+    again = changes.Changes(status="pending", reason="the run is resumed")
     for task in failed:
-        task_changes.change_task(store, team, Caller(HUMAN), task.id, again)
+        changes.change_task(store, team, Caller(HUMAN), task.id, again)
     return [task.id for task in failed]
 
 

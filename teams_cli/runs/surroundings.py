@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from fnmatch import fnmatchcase
+
+from teams_cli.clients import environments
+from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from teams_cli.store.contract import Store
-
-_STRIPPED = ("TEAMS_*", "OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT")
-_KEPT = ("*_API_KEY", "*_BASE_URL")
-_OF_A_REPOSITORY = frozenset(
-    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"}
-    | {"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"}
-    | {"GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_REPLACE_REF_BASE"}
-)
-"""What git tells its hooks about its own repository (`git rev-parse --local-env-vars`); a run has another."""
 
 
 class Surroundings:
-    """The environment, directory and Python of whoever starts a run."""
+    """The environment, directory and Python of whoever starts a run. Shell commands get *environ*, without identities;
+    agents, of what is *inherited*, what their clients' profiles keep.
+    """
 
     def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
-        self.environ = clean(environ)
+        self.inherited = environ
+        self.environ = environments.clean(environ)
         self.directory = directory
         self.python = python
 
@@ -52,15 +46,3 @@ class Surroundings:
             "OPENCODE_AGENT_TYPE": type,
             "PYTHON": self.python,
         }
-
-
-def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without identities, tokens, sessions of agent clients, and another repository's place."""
-    return {name: value for name, value in environ.items() if not _is_identity(name)}
-
-
-def _is_identity(name: str) -> bool:
-    if name in _OF_A_REPOSITORY:
-        return True
-    ours = any(fnmatchcase(name, pattern) for pattern in _STRIPPED)
-    return ours and not any(fnmatchcase(name, pattern) for pattern in _KEPT)

@@ -13,20 +13,25 @@ import sys
 import time
 from contextlib import suppress
 
-from teams_cli import agents, claims, conditions, config, membership, messages, processes, task_changes, tasks, teams
-from teams_cli.caller import Caller
+from teams_cli import processes
 from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
-from teams_cli.runs import hand_offs, records, shell, steps
-from teams_cli.runs.pace import insist, paced
-from teams_cli.store import opening
+from teams_cli.membership import joining, leaving
+from teams_cli.messages import messages
+from teams_cli.records.annotations import Mapping
+from teams_cli.runs import hand_offs, runs, shell, steps
+from teams_cli.runs.runs import Run
+from teams_cli.store import opening, pace
+from teams_cli.store.pace import insist, paced
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import config, presence, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.views import conditions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import FrameType
-
-    from teams_cli.runs.records import Run
-    from teams_cli.tasks import Task
 
 _PARENT_DEATH_SIGNAL = 1
 _SEEN_EVERY = 20.0
@@ -44,7 +49,7 @@ class Worker:
         self.environ = environ
         self.store = opening.from_environment(environ)
         self.team = environ["TEAMS_TEAM"]
-        self.run: Run = self.store.get(self.team, records.RUN, run)[0]
+        self.run: Run = self.store.get(self.team, runs.RUN, run)[0]
         self.parent = parent
         self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root))
 
@@ -53,7 +58,7 @@ class Worker:
         self._join()
         while task := self._next():
             self._do(task)
-        membership.leave(self.store, self.team, self.caller)
+        leaving.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
         """Give the tasks back, and leave; the running command has ended by now."""
@@ -61,14 +66,14 @@ class Worker:
         with suppress(TeamsError):
             team = teams.load(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
-            membership.leave(self.store, self.team, self.caller)
+            leaving.leave(self.store, self.team, self.caller)
 
     def _join(self) -> None:
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
-        insist(lambda: membership.join(self.store, self.team, self.caller, own.role, own.type))
+        insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
         team = teams.load(self.store, self.team)
         claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
-        agents.register_process(self.store, self.team, own.name, os.getpid())
+        presence.register_process(self.store, self.team, own.name, os.getpid())
 
     def _next(self) -> Task | None:
         """The next task, once one is ready; None when nothing is left to wait for."""
@@ -77,18 +82,22 @@ class Worker:
         def ready() -> bool:
             self._refuse_orphan()
             try:
-                found[:] = [insist(lambda: claims.claim_next(self.store, self.team, self.caller))]
+                found[:] = [insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=self._wanted))]
             except NothingReady:
-                agents.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
-                return conditions.all_settled(self.store, self.team)() is not None
+                presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+                return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
             return True
 
-        conditions.sleep_until(self.store, self.team, paced(ready), None)
+        pace.sleep_until(self.store, self.team, paced(ready), None)
         return found[0] if found else None
+
+    def _wanted(self, task: Task) -> bool:
+        """Whether it is for a worker: beside agents with a model, what has no command is for these."""
+        return bool(task.run) or not self.run.thinks
 
     def _do(self, task: Task) -> None:
         with suppress(TeamsError):  # what others see of the work is not the work
-            agents.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
+            presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
             finished = self._run(task)
         except StaleClaim as problem:  # it is another's by now
@@ -130,7 +139,7 @@ class Worker:
     def _end_earlier(self, task: Task) -> None:
         """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
         for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
-            if agents.is_gone(agents.load(self.store, self.team, name)):
+            if presence.is_gone(presence.load(self.store, self.team, name)):
                 processes.end_marked(self.run.mark_of(name), _KILL)
 
     def _prepare(self, task: Task) -> str:
@@ -144,7 +153,7 @@ class Worker:
         return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
 
     def _environment(self, task: Task, given: str) -> dict[str, str]:
-        item = {steps.ITEM: str(task.extra[steps.ITEM])} if steps.ITEM in task.extra else {}
+        item = {} if task.item is None else {steps.ITEM: task.item}
         work = hand_offs.directory(self.store.root, self.team, "work")
         ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         return {**self.environ, **self.run.variables, **item, **ours}

@@ -3,8 +3,11 @@
 Terms. A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*. A *revision* is
 opaque: it can be compared for equality and nothing else. *Numbered* kinds get their keys from the store: `task-1`,
 `task-2`, … counting up in each team and never used again. The *log* holds messages: only appended to, numbered in the
-order of commitment. A *label* is a word computed from a record (`in_progress`) by which its key can be found without
-reading all records. *Durable* means: still there after the power failed.
+order of commitment. A *topic* is what a change is about: of a record its kind, `task`, and `task/task-7`, and
+`task:pending-high` with the label that it has now, `task:` if none; of a message `message`, and `message/bob` of each
+recipient; `history`; or `*`, which is every topic. A *label* is a word computed from a record (`in_progress`) by which
+its key can be found without reading all records. *Durable* means: still there after the power failed. A team is
+*closed* when its own record says so, in the way that its kind names.
 
 What an engine promises:
 
@@ -17,6 +20,8 @@ What an engine promises:
    many are read, is reported beside the others. It is never overwritten.
 6. Reading takes no lock and changes nothing, not even where nothing is there yet.
 7. A change that can't have its turn within the time allowed raises `Busy`.
+8. In a closed team nothing is changed but what is `also_closed`: when the change that closes the team returns, none
+   that looked at the team before can follow it, however long it stood still in between.
 """
 
 from __future__ import annotations
@@ -24,13 +29,13 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed
+from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed, WrongState
 from teams_cli.names import is_number
-from teams_cli.records import Record
+from teams_cli.records.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any, Generic, Protocol, TypeVar
 
@@ -43,142 +48,21 @@ if TYPE_CHECKING:
     class Watch(Protocol):
         """A look-out for changes in one team, from the moment it is made."""
 
+        slow: str
+        """Why changes are seen late; empty where they wake at once."""
+
+        @property
+        def heard(self) -> frozenset[str]:
+            """The topics of the changes that ended the last wait."""
+
         def wait(self, timeout: float) -> bool:
-            """Block until anything in the team may have changed since the last call; False when time ran out."""
+            """Block until anything on a topic may have changed since the last call; False when time ran out."""
 
         def fileno(self) -> int | None:
             """What `select` wakes on when something changed; None where there is no such thing."""
 
         def close(self) -> None:
             """Stop looking out."""
-
-    class Store(Protocol):
-        """The records and the message log of all teams."""
-
-        place: str
-        """Where the records are, for people."""
-
-        root: str
-        """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
-
-        variables: dict[str, str]
-        """The environment by which another process of this machine finds the same store and root."""
-
-        host: str
-        """What this machine is called where others use the store too; empty where none can."""
-
-        def teams(self) -> list[str]:
-            """The names of all teams, sorted; empty when there is none."""
-
-        def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, Revision]:
-            """Store a record under a new key, or under the next number of its kind when *key* is None.
-
-            Returns the record as stored, with its number in it.
-
-            Raises:
-                AlreadyExists: The key is taken, also by one that differs only in case; what took it is durable.
-                Busy, OutcomeUnknown, StorageFailed: See the promises.
-            """
-
-        def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, Revision]:
-            """The record and its revision.
-
-            Raises:
-                NotFound: There is none under that key, or no such team.
-                DamagedRecord: It has the wrong shape.
-            """
-
-        def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, Revision]]:
-            """All records of a kind, by number or name; damaged ones are added to *problems* instead."""
-
-        def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-            """The keys of records with that label, lowest number first.
-
-            A hint: a key may belong to a record that lost the label meanwhile, and a record that was edited by hand
-            may be missing. Whoever uses it looks at each record, and reads all before saying that there is none.
-            """
-
-        def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: Revision) -> Revision:
-            """Store the record in place of the one that has that revision.
-
-            Raises:
-                StaleRevision: It has another one by now.
-                NotFound: There is none.
-                Busy, OutcomeUnknown, StorageFailed: See the promises.
-            """
-
-        def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-            """Make durable what `get` showed (of the log, all up to that message), before it is answered for."""
-
-        def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-            """Append a message to the log, for the agents in *to*: all of them or none.
-
-            Returns the message as stored, with its number, and whether it is new: a *uid* that was used before in
-            the team gives the message of that time and adds nothing. With None the store makes a uid that is new.
-            A uid is made of names with `~` between them.
-
-            Raises:
-                InvalidValue: A recipient or the uid is of another form.
-                Busy, OutcomeUnknown, StorageFailed: See the promises.
-            """
-
-        def read(
-            self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
-        ) -> list[R]:
-            """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
-
-        def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
-            """The messages with these numbers, in order; numbers that there are not are passed over."""
-
-        def last(self, team: str, kind: Kind[R]) -> int:
-            """The number of the newest message; 0 when there is none."""
-
-        def journal(self, team: str, entry: dict[str, Any]) -> None:
-            """Note a change in the team's history. The history is derived: losing an entry to a crash is allowed."""
-
-        def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-            """The noted changes from position *after* on, each with the position behind it."""
-
-        def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-            """All records of a kind as they are kept, to the byte, by number or name, each with its key.
-
-            That of a message is `<number>.<recipient>.<uid>`, with `@` in the place of several recipients.
-
-            Raises:
-                DamagedRecord: One has the wrong shape, so that another store could not keep it.
-            """
-
-        def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-            """Keep what `pack` gave: in the place of a record of that key; of a message, unless it is there.
-
-            For a team that nobody works in. Numbers go on behind the highest that was put.
-
-            Raises:
-                DamagedRecord: It has the wrong shape.
-            """
-
-        def watch(self, team: str) -> Watch:
-            """Look out for changes in the team."""
-
-        def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
-            """Give each agent of a team a login of its own, True for one that leads; the addresses of the new ones.
-
-            Raises:
-                InvalidValue: The engine knows no logins.
-                NotAllowed: We may not make them.
-            """
-
-        def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
-            """What is wrong with the engine's own things; with *fix*, mend what loses nothing."""
-
-        def now(self) -> datetime:
-            """The time by the store's clock, aware, UTC."""
-
-        def steady(self) -> tuple[str, float]:
-            """The store's steady clock: an epoch, and the seconds in it. Times of another epoch are past."""
-
-        def close(self) -> None:
-            """Give back what the engine holds."""
 
 else:
     R = None
@@ -188,6 +72,200 @@ else:
 
         def __class_getitem__(cls, _parameter):
             return cls
+
+
+class Store:
+    """The records and the message log of all teams."""
+
+    place: str
+    """Where the records are, for people."""
+
+    root: str
+    """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
+
+    variables: dict[str, str]
+    """The environment by which another process of this machine finds the same store and root."""
+
+    host: str
+    """What this machine is called where others use the store too; empty where none can."""
+
+    on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
+    """Called with the team, the recipients, the message and who caused it once a message was appended."""
+
+    def teams(self) -> list[str]:
+        """The names of all teams, sorted; empty when there is none."""
+        raise NotImplementedError
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, Revision]:
+        """Store a record under a new key, or under the next number of its kind when *key* is None.
+
+        Returns the record as stored, with its number in it.
+
+        Raises:
+            AlreadyExists: The key is taken, also by one that differs only in case; what took it is durable.
+            WrongState: The team is closed.
+            Busy, OutcomeUnknown, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, Revision]:
+        """The record and its revision.
+
+        Raises:
+            NotFound: There is none under that key, or no such team.
+            DamagedRecord: It has the wrong shape.
+        """
+        raise NotImplementedError
+
+    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, Revision]]:
+        """All records of a kind, by number or name; damaged ones are added to *problems* instead."""
+        raise NotImplementedError
+
+    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+        """The keys of records with that label, lowest number first.
+
+        A hint: a key may belong to a record that lost the label meanwhile, and a record that was edited by hand
+        may be missing. Whoever uses it looks at each record, and reads all before saying that there is none.
+        """
+        raise NotImplementedError
+
+    def owing(self, team: str) -> list[tuple[str, str]]:
+        """The kind and key of each record that owes a notice: its `owed` is not empty.
+
+        A hint, as for `labelled`: a record may be named that owes nothing any more, but none that owes is left out.
+        """
+        raise NotImplementedError
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: Revision) -> Revision:
+        """Store the record in place of the one that has that revision.
+
+        Raises:
+            StaleRevision: It has another one by now.
+            NotFound: There is none.
+            WrongState: The team is closed.
+            Busy, OutcomeUnknown, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        """Make durable what `get` showed (of the log, all up to that message), before it is answered for."""
+        raise NotImplementedError
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        """Append a message to the log, for the agents in *to*: all of them or none.
+
+        Returns the message as stored, with its number, and whether it is new: a *uid* that was used before in
+        the team gives the message of that time and adds nothing. With None the store makes a uid that is new.
+        A uid is made of names with `~` between them.
+
+        Raises:
+            InvalidValue: A recipient or the uid is of another form.
+            WrongState: The team is closed.
+            Busy, OutcomeUnknown, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+    ) -> list[R]:
+        """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
+        raise NotImplementedError
+
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        """The messages with these numbers, in order; numbers that there are not are passed over."""
+        raise NotImplementedError
+
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+        """The records or messages that may be meant by the words, those with the highest numbers first.
+
+        A word is of letters and digits, in the form that `str.lower` gives. Each record is among these that has
+        for every word a string in which a word begins so; others may be, so whoever asks looks at each.
+        """
+        raise NotImplementedError
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        """The highest number that was given in a numbered kind or the log; 0 when none was."""
+        raise NotImplementedError
+
+    def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        """Give only numbers above that one from now on.
+
+        Raises:
+            Busy, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        """Note a change in the team's history. The history is derived: losing an entry to a crash is allowed."""
+        raise NotImplementedError
+
+    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The noted changes from position *after* on, each with the position behind it."""
+        raise NotImplementedError
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        """All records of a kind as they are kept, to the byte, by number or name, each with its key.
+
+        That of a message is `<number>.<recipient>.<uid>`, with `@` in the place of several recipients.
+
+        Raises:
+            DamagedRecord: One has the wrong shape, so that another store could not keep it.
+        """
+        raise NotImplementedError
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        """Keep what `pack` gave: in the place of a record of that key; of a message, unless it is there.
+
+        For a team that nobody works in, closed or not. Numbers go on behind the highest that was put.
+
+        Raises:
+            DamagedRecord: It has the wrong shape.
+        """
+        raise NotImplementedError
+
+    def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
+        """Remove a closed team, the record of which is of that kind, with all that it has: for ever.
+
+        Raises:
+            StaleRevision: The team was changed since that revision; all of it is there.
+            NotFound: There is no such team.
+        """
+        raise NotImplementedError
+
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        """Look out for changes in the team, or only for those on one of the *topics*.
+
+        Some on other topics may wake too, and none on these is slept through.
+        """
+        raise NotImplementedError
+
+    def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
+        """Give each agent of a team a login of its own; the addresses of the new ones.
+
+        An agent is one that `leads` the team, that `manages` its tasks, or another. Of the *kinds* they may change what
+        each declares, and nothing of any other.
+
+        Raises:
+            InvalidValue: The engine knows no logins.
+            NotAllowed: We may not make them.
+        """
+        raise NotImplementedError
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+        """What is wrong with the engine's own things; with *fix*, mend what loses nothing."""
+        raise NotImplementedError
+
+    def now(self) -> datetime:
+        """The time by the store's clock, aware, UTC."""
+        raise NotImplementedError
+
+    def steady(self) -> tuple[str, float]:
+        """The store's steady clock: an epoch, and the seconds in it. Times of another epoch are past."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+        raise NotImplementedError
 
 
 class Kind(Generic[R]):
@@ -202,16 +280,41 @@ class Kind(Generic[R]):
         prefix: str = "",
         numbered: bool = False,
         label: Callable[[R], str | None] | None = None,
+        closes: Callable[[R], bool] | None = None,
+        while_closed: bool = False,
+        logins: str = "",
     ) -> None:
         self.name = name
         self.record = record
         self.key = key
         """The attribute that holds the key."""
+        self.closes = closes
+        """Tells of a team's own record whether the team is closed."""
+        self.while_closed = while_closed
+        """Whether what is done with it may be done in a closed team."""
+        self.logins = logins
+        """What logins of agents may do with it, where there are such: `own`, if its key is the agent's name, or a rule
+        that the engine knows. Nothing unless it is said."""
         self.prefix = prefix or name
         """What the number follows in the id of a numbered record."""
         self.numbered = numbered
         self.label = label
         """What finds a record without reading all; None for one that nobody looks for."""
+
+    @property
+    def also_closed(self) -> Kind[R]:
+        """The kind for a change that may be made in a closed team: it brings what was begun there to its end."""
+        return Kind(
+            self.name,
+            self.record,
+            key=self.key,
+            prefix=self.prefix,
+            numbered=self.numbered,
+            label=self.label,
+            closes=self.closes,
+            while_closed=True,
+            logins=self.logins,
+        )
 
     def numbering(self, record: R, number: int) -> R:
         """The record with its number in it.
@@ -220,16 +323,33 @@ class Kind(Generic[R]):
             StorageFailed: The number is too high to be read again.
         """
         if not is_number(str(number)):
-            raise StorageFailed(f"there can't be a {self.prefix}-{number}", "Look for the one before: it is foreign.")
+            raise StorageFailed(
+                f"there can't be a {self.prefix}-{number}",
+                "Look at the highest number that is there: `teams` did not give it.",
+            )
         numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}
         if "number" in self.record.fields:
             numbers["number"] = number
-        return record.having(**numbers)
+        return record.numbered(**numbers)
 
     def number_in(self, key: str) -> int:
         """The number in the id of a numbered record; 0 if it is no such id."""
         digits = key.removeprefix(f"{self.prefix}-")
         return int(digits) if digits != key and is_number(digits) else 0
+
+
+EVERY_TOPIC = frozenset("*")
+
+
+def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
+    """The topics of a change of that record, which has this label now."""
+    labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
+    return frozenset({kind.name, f"{kind.name}/{key}", *labels})
+
+
+def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
+    """Whether a change on the topics that were *heard* is one that was asked for (None: all are)."""
+    return topics is None or "*" in heard or not heard.isdisjoint(topics)
 
 
 def update(
@@ -275,6 +395,11 @@ def upsert(
         return fresh, changed
     except AlreadyExists:  # another process was first
         return update(store, team, kind, key, change, patience)
+
+
+def team_closed(team: str) -> WrongState:
+    """The refusal of a change in a closed team."""
+    return WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")
 
 
 def jitter(seconds: float) -> float:

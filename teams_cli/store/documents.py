@@ -6,16 +6,20 @@ import json
 from zlib import crc32
 
 from teams_cli.errors import DamagedRecord, InvalidValue
+from teams_cli.records.annotations import Any
+from teams_cli.records.shapes import fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
-    from teams_cli.records import Record
+    from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
 
     R = TypeVar("R", bound=Record)
 
+MAX_RECORD = 16 * 1024 * 1024
+"""The bytes of the largest record that is read, and so of the largest that is written."""
 _MARK = b',\n  "checksum": "'
 _END = b'"\n}\n'
 
@@ -24,29 +28,43 @@ def encode(record: Record) -> bytes:
     """The file of a record: its keys in order, two spaces, a newline at the end, the checksum last.
 
     Raises:
-        InvalidValue: A text in it is not Unicode, or it is nested too deeply.
+        InvalidValue: A text in it is not Unicode, or it is nested too deeply, or it would be too large to be read.
     """
     try:
         body = json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False).encode()[:-2]
     except UnicodeEncodeError:
         raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
     except (ValueError, RecursionError):
-        raise InvalidValue("the record is nested too deeply, or has a number that JSON has not", "") from None
-    return b"%s%s%08x%s" % (body, _MARK, crc32(body), _END)
+        raise InvalidValue("the record is nested too deeply, or has a number that JSON does not allow", "") from None
+    data = b"%s%s%08x%s" % (body, _MARK, crc32(body), _END)
+    if len(data) > MAX_RECORD:
+        raise InvalidValue(
+            f"the record would have {len(data)} bytes, more than the {MAX_RECORD} that are read again",
+            "Hand in less, or put it in a file and give its path.",
+        )
+    return data
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     """The record in a file; checked field by field unless the checksum shows that this tool wrote it.
 
     Raises:
-        DamagedRecord: It is no JSON object of that kind, or belongs under another key.
+        DamagedRecord: It is not a JSON object of that kind, or belongs under another key.
     """
+    try:
+        return _checked(data, kind, key, path)
+    except DamagedRecord as damage:
+        damage.number = kind.number_in(key)
+        raise
+
+
+def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     record = _own(data, kind.record)
     if record is None:
         document = strict_json(data, path)
         if isinstance(document, dict):
             document.pop("checksum", None)
-        from teams_cli.validation import check_record
+        from teams_cli.records.validation import check_record
 
         check_record(kind.record, document, path)
         record = kind.record.from_json(document)
@@ -63,9 +81,23 @@ def _own(data: bytes, kind: type[R]) -> R | None:
     try:
         document = json.loads(data)
         del document["checksum"]
-        return kind.from_json(document)
+        return kind.from_json(document) if fits(kind, document) else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None  # written by a version with other fields, or made up: to be checked like any other
+
+
+def says_closed(data: bytes, path: str) -> bool:
+    """Whether the record of a team says that it is closed; of one that `encode` made, without reading all of it.
+
+    Raises:
+        DamagedRecord: It is not a JSON object.
+    """
+    if data.startswith(b'{\n  "'):  # then what stands at two spaces is the team's own
+        for state in (b"active", b"closed"):
+            if b'\n  "state": "%s"' % state in data:
+                return state == b"closed"
+    document = strict_json(data, path)
+    return isinstance(document, dict) and document.get("state") == "closed"
 
 
 def strict_json(data: bytes, path: str) -> Any:

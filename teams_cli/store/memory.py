@@ -7,24 +7,24 @@ import os
 from threading import Condition, RLock
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
+from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
+from teams_cli.records.annotations import Any, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, concerns, team_closed, topics_of
 from teams_cli.store.documents import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.errors import TeamsError
-    from teams_cli.records import Record
-    from teams_cli.store.contract import Finding, Kind, Watch
+    from teams_cli.store.contract import Finding, Watch
 
     R = TypeVar("R", bound=Record)
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Records in the memory of this process, safe for its threads."""
 
     host = ""
@@ -35,10 +35,12 @@ class MemoryStore:
         self.clock = clock or SystemClock()
         self._lock = RLock()
         self._changed = Condition(self._lock)
-        self._changes = 0
+        self._changes: list[frozenset[str]] = []
         self._records: dict[tuple[str, str], dict[str, tuple[bytes, int]]] = {}
-        self._logs: dict[str, list[tuple[str, bytes]]] = {}
+        self._logs: dict[str, dict[int, tuple[str, bytes]]] = {}
         self._histories: dict[str, list[str]] = {}
+        self._given: dict[tuple[str, str], int] = {}
+        self._closed: set[str] = set()
 
     def teams(self) -> list[str]:
         with self._lock:
@@ -47,30 +49,43 @@ class MemoryStore:
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, int]:
         with self._lock:
             taken = self._of(team, kind)
+            self._refuse_closed(team, kind)
             if key is None:
-                record = kind.numbering(record, len(taken) + 1)
+                record = kind.numbering(record, self.last(team, kind) + 1)
                 key = getattr(record, kind.key)
             elif kind.name == "team" and any(name.lower() == team.lower() for name in self.teams()):
                 raise AlreadyExists(f"there is a team {team} already", "Choose another name, or join it.")
             elif any(name.lower() == key.lower() for name in taken):
                 raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
-            return record, self._put(taken, key, record)
+            return record, self._put(team, kind, key, record)
 
-    def _put(self, records: dict[str, tuple[bytes, int]], key: str, record: R) -> int:
+    def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
+        if team in self._closed and not kind.while_closed:
+            raise team_closed(team)
+
+    def _put(self, team: str, kind: Kind[R], key: str, record: R) -> int:
         data = encode(record)
-        self._changes += 1
-        records[key] = (data, self._changes)
+        label = kind.label(record) if kind.label else None
+        self._of(team, kind)[key] = (data, self._note(topics_of(kind, key, label)))
+        if kind.numbered:
+            self.reserve(team, kind, kind.number_in(key))
+        if kind.closes:
+            (self._closed.add if kind.closes(record) else self._closed.discard)(team)
+        return len(self._changes)
+
+    def _note(self, topics: frozenset[str]) -> int:
+        """Wake who waits for changes on these topics; how many changes there were."""
+        self._changes.append(topics)
         self._changed.notify_all()
-        return self._changes
+        return len(self._changes)
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, int]:
         with self._lock:
             if kind.name == "message":
                 number = kind.number_in(key)
-                log = self._logs.get(team, [])
-                if not 1 <= number <= len(log):
+                if number not in (log := self._logs.get(team, {})):
                     raise NotFound(f"there is no {kind.name} {key}")
-                return _decode(kind, log[number - 1][1]), 0
+                return _decode(kind, log[number][1]), 0
             if key not in (found := self._of(team, kind)):
                 raise NotFound(f"there is no {kind.name} {key}")
             data, revision = found[key]
@@ -86,34 +101,44 @@ class MemoryStore:
         of = kind.label or (lambda record: None)
         return [getattr(record, kind.key) for record, _ in self.scan(team, kind, []) if of(record) == label]
 
+    def owing(self, team: str) -> list[tuple[str, str]]:
+        with self._lock:
+            of_team = [(kind, found) for (name, kind), found in self._records.items() if name == team]
+        return [
+            (kind, key) for kind, found in of_team for key, (data, _) in found.items() if json.loads(data).get("owed")
+        ]
+
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: int) -> int:
         with self._lock:
             if key not in (found := self._of(team, kind)):
                 raise NotFound(f"there is no {kind.name} {key}")
             if found[key][1] != revision:
                 raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
-            return self._put(found, key, record)
+            self._refuse_closed(team, kind)
+            return self._put(team, kind, key, record)
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         return None
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         with self._lock:
-            log = self._logs.setdefault(team, [])
-            for used, data in log:
+            log = self._logs.setdefault(team, {})
+            for used, data in log.values():
                 if uid is not None and used == uid:
                     return _decode(kind, data), False
-            record = kind.numbering(record, len(log) + 1)
-            log.append((uid or os.urandom(8).hex(), encode(record)))
-            self._changes += 1
-            self._changed.notify_all()
+            self._refuse_closed(team, kind)
+            number = self.last(team, kind) + 1
+            record = kind.numbering(record, number)
+            log[number] = (uid or os.urandom(8).hex(), encode(record))
+            self.reserve(team, kind, number)
+            self._note(frozenset({"message", *(f"message/{name}" for name in to)}))
         return record, True
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
     ) -> list[R]:
         with self._lock:
-            later = [data for _, data in self._logs.get(team, [])[after:]]
+            later = [data for number, (_, data) in sorted(self._logs.get(team, {}).items()) if number > after]
         found = []
         for message in (_decode(kind, data) for data in later):
             if agent is None or message.to == agent or agent in (message.recipients or ()):  # type: ignore[attr-defined]
@@ -123,13 +148,22 @@ class MemoryStore:
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         return [message for message in self.read(team, kind, None, 0, problems) if message.number in numbers]  # type: ignore[attr-defined]
 
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+        if kind.name == "message":
+            return reversed(self.read(team, kind, None, 0, problems))
+        return reversed([record for record, _ in self.scan(team, kind, problems)])
+
     def last(self, team: str, kind: Kind[R]) -> int:
         with self._lock:
-            return len(self._logs.get(team, []))
+            return self._given.get((team, kind.name), 0)
+
+    def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        with self._lock:
+            self._given[team, kind.name] = max(number, self.last(team, kind))
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name == "message":
-            for number, (uid, data) in enumerate(self._logs.get(team, []), start=1):
+            for number, (uid, data) in sorted(self._logs.get(team, {}).items()):
                 message = json.loads(data)
                 yield f"{number}.{'@' if message.get('recipients') else message['to']}.{uid}", data
             return
@@ -139,25 +173,41 @@ class MemoryStore:
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         with self._lock:
             if kind.name != "message":
-                self._put(self._of(team, kind), key, _decode(kind, data))
-            elif int(key.partition(".")[0]) > len(log := self._logs.setdefault(team, [])):
-                log.append((key.split(".")[2], data))
+                self._put(team, kind, key, _decode(kind, data))
+                return
+            number = int(key.partition(".")[0])
+            self._logs.setdefault(team, {}).setdefault(number, (key.split(".")[2], data))
+            self.reserve(team, kind, number)
+
+    def drop(self, team: str, kind: Kind[R], revision: int) -> None:
+        with self._lock:
+            found = self._of(team, kind)
+            if team not in found:
+                raise NotFound(f"there is no {kind.name} {team}")
+            if found[team][1] != revision or team not in self._closed:
+                raise StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+            for place in (self._records, self._given):
+                for key in [key for key in place if key[0] == team]:
+                    del place[key]
+            self._logs.pop(team, None)
+            self._histories.pop(team, None)
+            self._closed.discard(team)
+            self._note(frozenset())
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         with self._lock:
             self._histories.setdefault(team, []).append(json.dumps(entry))
-            self._changes += 1
-            self._changed.notify_all()
+            self._note(frozenset({"history"}))
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         with self._lock:
             noted = self._histories.get(team, [])[after:]
         return iter([(position, json.loads(entry)) for position, entry in enumerate(noted, start=after + 1)])
 
-    def watch(self, team: str) -> Watch:
-        return MemoryWatch(self)
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        return MemoryWatch(self, topics)
 
-    def admit(self, team: str, agents: Mapping[str, bool]) -> dict[str, str]:
+    def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
@@ -174,29 +224,40 @@ class MemoryStore:
 
     def changes(self) -> int:
         """How many changes there were so far."""
-        return self._changes
+        return len(self._changes)
 
-    def wait_for_more(self, seen: int, timeout: float) -> bool:
-        """Block until there were more than *seen* changes; False when *timeout* seconds ran out."""
+    def wait_for_more(self, seen: int, topics: Collection[str] | None, timeout: float) -> frozenset[str]:
+        """Block until there were changes on these topics after the first *seen*; what they were on, nothing when
+        *timeout* seconds ran out.
+        """
+
+        def heard() -> frozenset[str]:
+            later = self._changes[seen:]
+            return frozenset().union(*later) if any(concerns(topics, each) for each in later) else frozenset()
+
         with self._lock:
-            return self._changed.wait_for(lambda: self._changes > seen, timeout)
+            return self._changed.wait_for(heard, timeout) or frozenset()
 
     def _of(self, team: str, kind: Kind[R]) -> dict[str, tuple[bytes, int]]:
         return self._records.setdefault((team, kind.name), {})
 
 
 class MemoryWatch:
-    """Wakes at every change in the store."""
+    """Wakes at every change in the store that is on one of the topics."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    slow = ""
+    heard: frozenset[str] = frozenset()
+
+    def __init__(self, store: MemoryStore, topics: Collection[str] | None) -> None:
         self._store = store
+        self._topics = topics
         self._seen = store.changes()
 
     def wait(self, timeout: float) -> bool:
         """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
-        woken = self._store.wait_for_more(self._seen, timeout)
+        self.heard = self._store.wait_for_more(self._seen, self._topics, timeout)
         self._seen = self._store.changes()
-        return woken
+        return bool(self.heard)
 
     def fileno(self) -> None:
         return None

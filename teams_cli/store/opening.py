@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from teams_cli.errors import InvalidValue, StorageFailed
-from teams_cli.store.files import FILES, FileStore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from teams_cli.store.contract import Store
+from teams_cli.records.annotations import Mapping
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FILES, FileStore
 
 PATIENT = 24 * 3600.0
 """Seconds for which those that work on their own wait for a server to come back."""
@@ -29,7 +25,7 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0, host: st
         return FileStore(root)
     check_address(address)
     try:
-        from teams_cli.store.postgres import PostgresStore
+        from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
         raise StorageFailed(
             "a store in PostgreSQL needs its client", "Install it, in a clone of teams: pip install '.[postgres]'"
@@ -59,7 +55,7 @@ def check_address(address: str) -> str:
     """
     if address != FILES and not address.startswith(_SCHEMES):
         raise InvalidValue(
-            f"{without_secrets(address)!r} is no address of a store",
+            f"{without_secrets(address)!r} is not a valid store address",
             f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",
         )
     return address

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from teams_cli.names import HUMAN, RESERVED
-from teams_cli.roles import ALIASES, BUILT_IN, OPERATIONS
-from teams_cli.teams import LEADER, MANAGER, MEMBER
+from teams_cli.records.annotations import Iterable, Iterator, RoleDefinition
+from teams_cli.teams import operations
+from teams_cli.teams.roles import ALIASES, BUILT_IN
+from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.workflows import templates
-from teams_cli.workflows.model import REPO
+from teams_cli.workflows.model import REPO, AgentTemplate, TaskTemplate, Workflow
 from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from teams_cli.shapes import RoleDefinition
-    from teams_cli.workflows.model import AgentTemplate, TaskTemplate, Workflow
-
     Place = tuple[str | int, ...]
     Problem = tuple[Place, str]
     Roles = dict[str, RoleDefinition]
@@ -78,9 +75,9 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name), "is a word of its own; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
-        for key, operations in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
-            for index, operation in enumerate(operations):
-                if operation not in OPERATIONS:
+        for key, said in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
+            for index, operation in enumerate(said):
+                if operation not in operations.names():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
 
@@ -148,6 +145,8 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
             yield ("tasks", index, "run"), task.run
         if task.each and task.each.run:
             yield ("tasks", index, "each", "run"), task.each.run
+    if workflow.check:
+        yield ("check",), workflow.check
     if workflow.synthesize.run:
         yield ("synthesize", "run"), workflow.synthesize.run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import sysconfig
 from typing import Any
@@ -12,19 +13,23 @@ from pydantic import ValidationError
 
 from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
 from teams_cli.names import is_name
+from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from teams_cli.workflows.checks import Place, Problem, Roles
 
 MAX_FILE = 1024 * 1024
+MAX_NODES = 100_000
 LOCAL = "workflows"
 _FENCE = "---"
-_SAID = {"extra_forbidden": "is no key of this", "missing": "is missing"}
+_SAID = {"extra_forbidden": "is not a key here", "missing": "is missing"}
+
+
+class TooManyValues(yaml.YAMLError):
+    """The document is larger than any workflow, however short it is written."""
 
 
 def shipped_directory() -> str:
@@ -84,7 +89,7 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     Raises:
         InvalidValue: Something is wrong with it; the message names everything, each with its line and field.
     """
-    text, first_line = _front_matter(_content(path), path)
+    text, first_line = _front_matter(content_of(path), path)
     document, lines, found = _parse(text, path, first_line)
     workflow, wrong = _validate(document, roles or {})
     if found := [*found, *wrong]:
@@ -99,9 +104,16 @@ def _refusal(path: str, found: list[tuple[int, str]]) -> InvalidValue:
     return InvalidValue("\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE")
 
 
-def _content(path: str) -> str:
+def content_of(path: str) -> str:
+    """What is in a file, as text.
+
+    Raises:
+        InvalidValue: It can't be read, is too long, or no UTF-8.
+    """
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe would keep us waiting, a device feed us
+                raise InvalidValue(f"{path} is not a regular file", "Give a workflow file.")
             data = file.read(MAX_FILE + 1)
         if len(data) > MAX_FILE:
             raise InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
@@ -129,18 +141,40 @@ def _parse(text: str, path: str, first_line: int) -> tuple[Any, dict[Place, int]
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
+        if node:
+            _size(node, {})
         document = loader.construct_document(node) if node else None
         lines: dict[Place, int] = {}
         twice = list(_walk(node, (), lines, first_line)) if node else []
         return document, lines, twice
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + first_line if error.problem_mark else first_line
-        problem = f"{path}:{line}: is no YAML: {error.problem or error.context}"
+        problem = f"{path}:{line}: is not valid YAML: {error.problem or error.context}"
+    except TooManyValues:
+        problem = f"{path}: stands for more than {MAX_NODES} values, with all that its aliases repeat"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problem = f"{path}: is no YAML: {type(error).__name__}"
+        problem = f"{path}: is not valid YAML: {type(error).__name__}"
     finally:
         loader.dispose()
     raise InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values the node stands for, aliases by all that they repeat: a short file may mean millions.
+
+    Raises:
+        TooManyValues: They are too many, or it is a part of itself.
+    """
+    size = known.get(id(node))
+    if size is None:
+        known[id(node)] = MAX_NODES  # found again on the way down, it holds itself
+        children = node.value if isinstance(node, yaml.SequenceNode) else []
+        if isinstance(node, yaml.MappingNode):
+            children = [part for pair in node.value for part in pair]
+        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    if size >= MAX_NODES:
+        raise TooManyValues
+    return size
 
 
 def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], first_line: int) -> Iterator[Problem]:

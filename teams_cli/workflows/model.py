@@ -4,21 +4,27 @@ name, description, pattern     pattern: leader, swarm, pipeline or council
 needs                          [git-checkout] when the variable `repo` must be one
 variables                      name: default, or name: {default, description}; without a default it must be given
 roles                          name: {extends, skill, description, allow, deny}, defined in the team
-agents                         a number, or a list of {name, role, type, count}
+settings                       name: value, as `teams set` takes them
+check                          a command that sees whether workers can do it, before anything is made
+attempts                       how often a task that is given back or lapses is tried before it has failed; 3
+agents                         a number, or a list of {name, role, type, count, harness, model, permissions,
+                               cwd, worktree, answer}
 broadcast                      what the leader tells all workers once they have joined
-tasks                          a list of {id, title, description, blockedBy, require, priority, run, prompt, each}
-synthesize                     {run, prompt}: done by the leader, with all results
+tasks                          a list of {id, title, description, blockedBy, require, priority, run, prompt, each,
+                               planRequired, attempts}
+synthesize                     {run, prompt, verdict}: done by the leader, with all results
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from teams_cli.names import is_name
-from teams_cli.shapes import Name, Priority, RoleDefinition, Text
-from teams_cli.teams import MEMBER
+from teams_cli.records.types import Name, Permissions, Priority, RoleDefinition, Text
+from teams_cli.teams.teams import MEMBER
 
 MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
@@ -52,7 +58,7 @@ def checked_value(text: str) -> str:
 def _variable_name(text: str) -> str:
     # Lower case, so that no variable is taken for PATH, IFS, PYTHON or a name of ours.
     if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
-        raise ValueError("is no name of a variable: use a-z, 0-9 and _, the first a letter")
+        raise ValueError("is not a valid variable name: use a-z, 0-9 and _, the first a letter")
     if text in RESERVED:
         raise ValueError("is a word of its own; choose another name")
     return text
@@ -76,6 +82,25 @@ def _as_variable(value: object) -> object:
 
 def _as_each(value: object) -> object:
     return {"items": value} if isinstance(value, list) else value
+
+
+def _as_verdict(value: object) -> object:
+    return {"pattern": value} if isinstance(value, str) else value
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is not a valid regular expression: {error}") from None
+    return text
+
+
+def _setting(value: object) -> object:
+    """What `teams set` would be given: YAML reads `false` and `3` as other things than text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _as_agents(value: object) -> object:
@@ -128,23 +153,38 @@ class TaskTemplate(Form):
     priority: Priority = "normal"
     run: Script | None = None
     prompt: Prose | None = None
+    plan_required: bool = Field(default=False, alias="planRequired")
+    attempts: Annotated[int, Field(ge=1, le=100)] | None = None
     each: Annotated[Each, BeforeValidator(_as_each)] | None = None
 
 
 class AgentTemplate(Form):
-    """One kind of worker, and how many of it."""
+    """One kind of worker, and how many of it. What it is started with is that of the run, unless said here."""
 
     name: Name | None = None
     role: Name = MEMBER
     type: Title | None = None
     count: Annotated[int, Field(ge=1, le=MAX_AGENTS)] = 1
+    harness: Name | None = None
+    model: Title | None = None
+    permissions: Permissions | None = None
+    cwd: Prose | None = None
+    worktree: bool = False
+    answer: Prose | None = None
+
+
+class Verdict(Form):
+    """Where the verdict is in the leader's answer: the first group of the pattern, or all that it matches."""
+
+    pattern: Annotated[Prose, AfterValidator(_pattern)]
 
 
 class Synthesis(Form):
-    """How the leader makes one answer of all results."""
+    """How the leader makes one answer of all results: by a script, or with a model by a prompt."""
 
     run: Script | None = None
     prompt: Prose | None = None
+    verdict: Annotated[Verdict, BeforeValidator(_as_verdict)] | None = None
 
 
 class Workflow(Form):
@@ -158,6 +198,9 @@ class Workflow(Form):
         Annotated[str, AfterValidator(_variable_name)], Annotated[Variable, BeforeValidator(_as_variable)]
     ] = {}
     roles: dict[Name, RoleDefinition] = {}
+    check: Script | None = None
+    settings: dict[str, Annotated[Prose, BeforeValidator(_setting)]] = {}
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
     agents: Annotated[list[AgentTemplate], BeforeValidator(_as_agents), Field(min_length=1)] = [AgentTemplate()]
     broadcast: Prose | None = None
     tasks: Annotated[list[TaskTemplate], Field(min_length=1)]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents import end_all, team_of_agents
 from tests.board.serving import Serving
-from tests.cli import Cli
+from tests.support.agents import end_all, team_of_agents
+from tests.support.cli import Cli
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

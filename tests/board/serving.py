@@ -6,7 +6,7 @@ import json
 import subprocess
 from typing import Any
 
-from tests.cli import TIMEOUT, Cli
+from tests.support.cli import TIMEOUT, Cli
 
 
 class Serving:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.agents import ended, marked, outputs_to, place, session, until
-from tests.cli import ALPHA, TIMEOUT, add_tasks
+from tests.support.agents import ended, marked, outputs_to, place, session, until
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks
 
 if TYPE_CHECKING:
     from tests.board.page import Page
     from tests.board.serving import Serving
-    from tests.cli import Cli
+    from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
 INJECTION = "<script>window.ran = true</script><img src=x onerror='window.ran = true'><b>bold</b>"

@@ -128,9 +128,12 @@ def test_an_agent_inherits_nobody_elses_identity(office: Office) -> None:
         "[ann]", Run("teams whoami && env"), Run("teams spawn '[ben] look' --agent-id ben"), Say("done")
     )
     office.model.script("[ben]", Run("teams whoami && env"), Say("seen"))
-    office.home.joinpath(".claude").mkdir()
-    allow = {"permissions": {"allow": ["Bash(env)"]}}
-    office.home.joinpath(".claude/settings.json").write_text(json.dumps(allow))
+    if office.client == "claude":  # as root it does not let everything be done
+        office.home.joinpath(".claude").mkdir()
+        allow = {"permissions": {"allow": ["Bash(env)"]}}
+        office.home.joinpath(".claude/settings.json").write_text(json.dumps(allow))
+    else:
+        office.say("set", "permissions", "all")
     office.run("[ann] look", **foreign)
     for word, name in (("[ann]", "ann"), ("[ben]", "ben")):
         shown = office.model.requests[word][1].text

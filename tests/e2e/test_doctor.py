@@ -6,9 +6,9 @@ import json
 import subprocess
 from typing import Any
 
-from tests.cli import COMMAND
 from tests.e2e.conftest import BINARIES, Office
 from tests.e2e.model import Say
+from tests.support.cli import COMMAND
 
 
 def test_doctor_sees_whether_hooks_fire(office: Office) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 
-from tests.cli import ALPHA
 from tests.e2e.conftest import Office, every_client
 from tests.e2e.model import Run, Say
+from tests.support.cli import ALPHA
 
 
 @every_client

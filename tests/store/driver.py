@@ -13,9 +13,9 @@ import os
 import sys
 
 from teams_cli.errors import AlreadyExists, OutcomeUnknown, TeamsError
-from teams_cli.store import journal
 from teams_cli.store.contract import update
-from teams_cli.store.files import FileStore
+from teams_cli.store.files import journal
+from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from tests.store.kinds import MESSAGE, TASK, Task, make_team, seen, send
 

@@ -33,7 +33,18 @@ class Fault:
             self.nth -= 1
             if self.nth == 0:
                 self.happened = name
-                raise OSError(self.number, os.strerror(self.number))
+                self.strike()
             return self._real[name](*arguments, **options)
 
         return call
+
+    def strike(self) -> None:
+        """What happens at that call."""
+        raise OSError(self.number, os.strerror(self.number))
+
+
+class Signal(Fault):
+    """Within `with`, the process is sent a signal in front of the call number *nth*: it stops there, or ends."""
+
+    def strike(self) -> None:
+        os.kill(os.getpid(), self.number)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teams_cli.errors import AlreadyExists
-from teams_cli.store.files import FileStore
+from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from tests.store.kinds import TASK, Task, make_team, seen, send
 

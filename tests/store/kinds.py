@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from teams_cli.records import Record, field
-from teams_cli.store.contract import Kind
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, update
 
 if TYPE_CHECKING:
-    from teams_cli.shapes import Count, MessageId, Name, Number, Object, Seconds, TaskId, TaskStatus, Text
+    from teams_cli.records.types import (
+        Count,
+        MessageId,
+        Name,
+        Number,
+        Object,
+        Seconds,
+        TaskId,
+        TaskStatus,
+        TeamState,
+        Text,
+    )
     from teams_cli.store.contract import Store
 
 
@@ -23,6 +34,7 @@ class Team(Record):
     name: Name
     leader: Name
     members: list[Member] = field(default_factory=list)
+    state: TeamState = "active"
 
 
 class Task(Record):
@@ -54,7 +66,7 @@ def _label(task: Task) -> str | None:
     return task.status if task.status in ("pending", "in_progress") else None
 
 
-TEAM: Kind[Team] = Kind("team", Team, key="name")
+TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state == "closed")
 TASK: Kind[Task] = Kind("task", Task, numbered=True, label=_label)
 INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent")
 MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True)
@@ -62,6 +74,11 @@ MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True)
 
 def make_team(store: Store, name: str = "alpha") -> None:
     store.create(name, TEAM, name, Team(name=name, leader="ann"))
+
+
+def close_team(store: Store, state: str = "closed") -> None:
+    """Close the team alpha, or give it another state."""
+    update(store, "alpha", TEAM.also_closed, "alpha", lambda team: team.having(state=state))
 
 
 def send(store: Store, to: str, text: str, uid: str | None = None, team: str = "alpha") -> Message:

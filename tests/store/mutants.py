@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parents[2]
-RACES, CRASH, DAMAGE, FILES = (f"tests/store/test_{name}.py" for name in ("races", "crash", "damage", "files"))
+RACES, CRASH, DAMAGE, FILES, CONTRACT, LOCKS, NUMBERS, SERVER = (
+    f"tests/store/test_{name}.py"
+    for name in ("races", "crash", "damage", "files", "contract", "locks", "numbers", "postgres")
+)
+LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
 class Mutant(NamedTuple):
-    """A safeguard taken out: in *module* the text *old*, which must be there once, becomes *new*."""
+    """A safeguard taken out: in *module* the text *old*, which must be there once, becomes *new*. A module is below
+    `teams_cli/store`, or where its path says.
+    """
 
     name: str
     module: str
@@ -39,74 +45,127 @@ IN_PLACE = """\
         os.unlink(temp)
 """
 MUTANTS = [
-    Mutant("no lock", "locks", "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", RACES),
-    Mutant("no compare-and-swap", "files", "if current != revision:", "if False:", RACES),
+    Mutant("no lock", "files/locks", "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", RACES),
+    Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
     Mutant(
         "compare before the lock only",
-        "files",
-        """            with self._lock(directory):
+        "files/engine",
+        """            with self._lock_for(team, kind, record, directory):
                 self._refuse_stale(path, f"{kind.name} {key}", revision)
 """,
-        "            with self._lock(directory):\n",
+        "            with self._lock_for(team, kind, record, directory):\n",
         RACES,
     ),
     Mutant(
         "in-place write",
-        "disk",
+        "files/disk",
         "        os.rename(temp, path)\n",
         IN_PLACE,
         CRASH,
     ),
     Mutant(
         "in-place write, seen by readers",
-        "disk",
+        "files/disk",
         "        os.rename(temp, path)\n",
         IN_PLACE,
         f"{RACES}::test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order",
     ),
     Mutant(
         "no file sync",
-        "disk",
+        "files/disk",
         "            _write_all(descriptor, data)\n            os.fsync(descriptor)\n",
         "            _write_all(descriptor, data)\n",
         CRASH,
     ),
     Mutant(
         "no directory sync after a rename",
-        "disk",
+        "files/disk",
         "    confirm(os.path.dirname(path), path)\n",
         "",
         CRASH,
     ),
     Mutant(
         "no parent sync",
-        "disk",
+        "files/disk",
         '        sync_directory(parent or ".")\n',
         "        pass\n",
         CRASH,
     ),
     Mutant(
         "directories that are there taken for durable",
-        "disk",
+        "files/disk",
         'if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):',
         "if os.path.isdir(path):",
         CRASH,
     ),
     Mutant(
         "a repeated uid not synced",
-        "message_log",
+        "files/message_log",
         "                disk.confirm(os.path.dirname(earlier), earlier)\n",
         "",
         CRASH,
     ),
     Mutant(
         "an unknown outcome told as a failure",
-        "disk",
+        "files/disk",
         "        raise OutcomeUnknown(\n",
         "        raise StorageFailed(\n",
         FILES,
     ),
-    Mutant("links followed", "disk", '| getattr(os, "O_NOFOLLOW", 0) | getattr(', "| getattr(", DAMAGE),
+    Mutant("links followed", "files/disk", '| getattr(os, "O_NOFOLLOW", 0) | getattr(', "| getattr(", DAMAGE),
+    Mutant(
+        "an earlier look taken for the change",
+        "postgres/connections",
+        'return found != [("",)]',
+        "return bool(found) and not connection.look('SELECT 1 WHERE false')",
+        f"{SERVER}::TestBrokenConnections",
+    ),
+    Mutant("a broken look taken for nothing done", "postgres/connections", "if doubts:\n", "if False:\n", SERVER),
+    Mutant(
+        "numbers by the files alone", "files/engine", "number = max(before, newest) + 1", "number = newest + 1", NUMBERS
+    ),
+    Mutant(
+        "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
+    ),
+    Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
+    Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
+    Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
+    Mutant("no lock where there is no flock", "files/locks", "lock.acquire()", "lock.is_locked", LOCKS),
+    Mutant(
+        "kinds open to logins",
+        "postgres/schema.sql",
+        "            ELSE false\n        END\n",
+        "            ELSE true\n        END\n",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "sessions changed by logins",
+        "postgres/schema.sql",
+        "RETURN 'what an agent is run with is not its to change'",
+        "RETURN ''",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "answers changed by logins",
+        "postgres/schema.sql",
+        "RETURN 'an answer that was given stands'",
+        "RETURN ''",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "what can't be read again not recorded",
+        "../messages/inboxes",
+        "for number in sorted(numbers - seen)]",
+        "for number in ()]",
+        f"tests/{INBOXES}.py",
+    ),
+    Mutant(
+        "aliases without bound",
+        "../workflows/files",
+        "            _size(node, {})\n",
+        "            pass\n",
+        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
+    ),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]
 
@@ -142,7 +201,7 @@ def copied(place: Path) -> Path:
 
 
 def apply(mutant: Mutant, copy: Path) -> None:
-    path = copy / f"teams_cli/store/{mutant.module}.py"
+    path = copy / "teams_cli/store" / (mutant.module if "." in mutant.module[2:] else f"{mutant.module}.py")
     text = path.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.name}: the text to replace is {text.count(mutant.old)} times there"
     path.write_text(text.replace(mutant.old, mutant.new))
@@ -161,15 +220,14 @@ def failing_test(copy: Path, tests: list[str]) -> str:
             "--tb=no",
             "-p",
             "no:cacheprovider",
-            "-k",
-            "not postgres",
+            *(["-k", "not postgres"] if not any(name in " ".join(tests) for name in ("postgres", LOGINS)) else []),
             *tests,
         ],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     if run.returncode not in (0, 1):
         raise SystemExit(f"the tests could not run:\n{run.stdout}{run.stderr}")

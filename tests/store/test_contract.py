@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, Busy, InvalidValue, NotFound, StaleRevision
-from teams_cli.store.contract import update, upsert
+from teams_cli.errors import AlreadyExists, Busy, InvalidValue, NotFound, StaleRevision, WrongState
+from teams_cli.store.contract import concerns, update, upsert
 from tests.store.kinds import (
     INBOX,
     MESSAGE,
@@ -22,7 +22,9 @@ from tests.store.kinds import (
     Task,
     Team,
     broadcast,
+    close_team,
     make_team,
+    seen,
     send,
     texts,
     titles,
@@ -100,6 +102,19 @@ class TestCreate:
         with pytest.raises(InvalidValue):
             store.create("alpha", TASK, None, Task(title="\ud800"))
         assert titles(store) == {}
+
+    def test_what_is_too_large_to_be_read_again_is_refused_and_changes_nothing(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        large = task.having(notes={"list": ["a"] * 2_000_000})
+        with pytest.raises(InvalidValue, match="bytes"):
+            store.create("alpha", TASK, None, large)
+        with pytest.raises(InvalidValue, match="bytes"):
+            store.replace("alpha", TASK, task.id, large, revision)
+        with pytest.raises(InvalidValue, match="bytes"):
+            send(store, "bob", "x" * (16 << 20))
+        assert titles(store) == {"task-1": "t"}
+        assert texts(store, "bob") == []
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-2"
 
     def test_a_refused_number_is_not_used_up(self, store):
         with pytest.raises(InvalidValue):
@@ -269,6 +284,100 @@ class TestRecordsAreValues:
         assert [noted for _, noted in store.history("alpha")] == [{"what": "made", "list": [1]}]
 
 
+class TestClosedTeams:
+    """What the record of the team says is looked at with the change itself, not before it."""
+
+    CHANGES = (
+        lambda store: store.create("alpha", TASK, None, Task(title="late")),
+        lambda store: store.create("alpha", INBOX, "cid", Inbox(agent="cid")),
+        lambda store: send(store, "bob", "late"),
+        lambda store: broadcast(store, ["bob", "cid"], "late", uid="late"),
+        lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(owner="bob")),
+        lambda store: upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1)),
+        lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+    )
+
+    @pytest.fixture(autouse=True)
+    def records(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        send(store, "bob", "hello", uid="early")
+
+    @pytest.mark.parametrize("nth", range(len(CHANGES)))
+    def test_nothing_is_changed(self, store, nth):
+        close_team(store)
+        before = seen(store)
+        with pytest.raises(WrongState, match="alpha is closed"):
+            self.CHANGES[nth](store)
+        assert seen(store) == before
+        assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (1, 1)
+
+    @pytest.mark.parametrize("nth", range(len(CHANGES)))
+    def test_once_it_is_open_again_everything_is(self, store, nth):
+        close_team(store)
+        close_team(store, "active")
+        before = seen(store)
+        self.CHANGES[nth](store)
+        assert seen(store) != before
+
+    def test_what_was_begun_comes_to_its_end(self, store):
+        close_team(store)
+        update(store, "alpha", TASK.also_closed, "task-1", lambda task: task.having(status="completed"))
+        upsert(store, "alpha", INBOX.also_closed, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1))
+        draft = Message(from_="ann", to="bob", message="done")
+        assert store.append("alpha", MESSAGE.also_closed, ["bob"], draft, None)[1]
+        assert texts(store, "bob") == ["hello", "done"]
+        assert store.get("alpha", TASK, "task-1")[0].status == "completed"
+
+    def test_a_message_that_was_sent_before_is_given_back(self, store):
+        close_team(store)
+        assert send(store, "bob", "hello", uid="early").number == 1
+
+    def test_other_teams_are_not_concerned(self, store):
+        make_team(store, "beta")
+        close_team(store)
+        store.create("beta", TASK, None, Task(title="t"))
+
+    def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
+        """`update` looks, then another closes the team, then it writes."""
+
+        def change(task: Task) -> Task:
+            close_team(store)
+            return task.having(owner="bob")
+
+        with pytest.raises(WrongState):
+            update(store, "alpha", TASK, "task-1", change)
+        assert store.get("alpha", TASK, "task-1")[0].owner is None
+
+
+class TestNumbers:
+    def test_the_highest_that_was_given_is_known(self, store):
+        assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (0, 0)
+        for n in range(1, 4):
+            store.create("alpha", TASK, None, Task(title="t"))
+            send(store, "bob", "hello")
+            assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (n, n)
+
+    def test_reserved_ones_are_not_given(self, store):
+        store.reserve("alpha", TASK, 7)
+        store.reserve("alpha", MESSAGE, 1500)
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-8"
+        assert send(store, "bob", "hello", uid="u").number == 1501
+        assert texts(store, "bob", after=1500) == ["hello"]
+        assert send(store, "bob", "hello", uid="u").number == 1501
+        assert store.get("alpha", MESSAGE, "msg-1501")[0].message == "hello"
+
+    def test_those_below_the_highest_change_nothing(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        store.reserve("alpha", TASK, 1)
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-2"
+
+    def test_each_kind_and_team_has_its_own(self, store):
+        make_team(store, "beta")
+        store.reserve("alpha", TASK, 7)
+        assert store.create("beta", TASK, None, Task(title="t"))[0].id == "task-1"
+        assert send(store, "bob", "hello").number == 1
+
+
 class TestConfirm:
     def test_changes_nothing(self, store):
         _, revision = store.create("alpha", TASK, None, Task(title="t"))
@@ -376,6 +485,71 @@ class TestRead:
     def test_the_last_number(self, store):
         assert store.last("alpha", MESSAGE) == 7
         assert store.last("nobody", MESSAGE) == 0
+
+
+class TestSearch:
+    def found(self, store, *words, kind=MESSAGE, team="alpha"):
+        """What has the words, the newest first; engines may give more, which is left out here."""
+        problems = []
+        records = list(store.search(team, kind, [word.lower() for word in words], problems))
+        numbers = [kind.number_in(record.id) for record in records]
+        assert numbers == sorted(numbers, reverse=True) and problems == []
+        said = [" ".join(str(value) for value in record.to_json().values()).lower() for record in records]
+        return [key for key, text in zip(numbers, said, strict=True) if all(w.lower() in text for w in words)]
+
+    def test_messages_with_all_words_the_newest_first(self, store):
+        for text in ("the cat sat", "the dog ran", "a cat ran", "nothing"):
+            send(store, "bob", text)
+        assert self.found(store, "cat") == [3, 1]
+        assert self.found(store, "cat", "ran") == [3]
+        assert self.found(store, "cow") == []
+
+    @pytest.mark.parametrize(
+        ("text", "word"),
+        [
+            ("Capitals", "capitals"),
+            ("the beginning", "begin"),
+            ("src/teams/locks.py:17", "locks"),
+            ("snake_case and kebab-case", "case"),
+            ("a\nline\tand\r\nanother", "another"),
+            ('said "quoted"', "quoted"),
+            ("C:\\temp\\new", "new"),
+            ("Öl für ÄRGER", "öl"),
+            ("Öl für ÄRGER", "ärger"),
+            ("STRASSE an der Straße", "straße"),
+            ("поиск слов", "СЛОВ"),
+            ("日本語 テキスト", "テキスト"),
+            ("number 1e5x and v2beta", "v2"),
+            ("user@example.org and https://example.org/a?b=c", "example"),
+            ("x" * 3000 + " behind", "behind"),
+            (" ".join(f"w{n}" for n in range(60_000)) + " last", "last"),
+            ("control \x01 character", "character"),
+        ],
+    )
+    def test_words_are_found_in_every_text(self, store, text, word):
+        send(store, "bob", "before")
+        send(store, "bob", text)
+        send(store, "bob", "after")
+        for kind in (MESSAGE, TASK):
+            if kind is TASK:
+                store.create("alpha", TASK, None, Task(title="t", notes={"deep": [{"er": text}]}))
+            numbers = [kind.number_in(r.id) for r in store.search("alpha", kind, [word.lower()], [])]
+            assert (2 if kind is MESSAGE else 1) in numbers
+
+    def test_what_was_changed_is_found_as_it_is_now(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="the old words"))
+        store.replace("alpha", TASK, task.id, task.having(title="the new words"), revision)
+        assert (self.found(store, "old", kind=TASK), self.found(store, "new", kind=TASK)) == ([], [1])
+
+    def test_across_thousands(self, store):
+        for number in range(1, 1003):
+            send(store, "bob", "needle" if number in (1, 998, 1001) else "hay")
+        for _ in range(2):
+            assert self.found(store, "needle") == [1001, 998, 1]
+
+    def test_nothing_in_a_missing_team(self, store):
+        for kind in (MESSAGE, TASK):
+            assert list(store.search("nix", kind, ["word"], [])) == []
 
 
 class TestPack:
@@ -490,6 +664,71 @@ class TestWatch:
         assert not watch.wait(0)
         watch.close()
 
+    @pytest.mark.parametrize(
+        ("topics", "change"),
+        [
+            (["message/bob"], lambda store: send(store, "bob", "hello")),
+            (["message/bob"], lambda store: broadcast(store, ["ann", "bob"], "hello")),
+            (["message"], lambda store: send(store, "ann", "hello")),
+            (["task:pending"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
+            (["task/task-1"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
+            (["task"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
+            (["inbox/bob"], lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob"))),
+            (["team"], lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob"))),
+            (["history"], lambda store: store.journal("alpha", {"what": "said"})),
+            (["message/ann", "task"], lambda store: store.create("alpha", TASK, None, Task(title="t"))),
+        ],
+    )
+    def test_a_change_on_a_topic_wakes_who_asked_for_it(self, store, topics, change):
+        """Also what goes into a directory that is not there yet."""
+        watch = store.watch("alpha", topics)
+        settle(watch)
+        threading.Timer(0.05, change, [store]).start()
+        assert watch.wait(5)
+        assert concerns(topics, watch.heard)
+        watch.close()
+
+    def test_changes_on_other_topics_wake_nobody(self, store):
+        for _ in range(2):  # directories that are new are looked into
+            send(store, "bob", "hello")
+            store.create("alpha", TASK, None, Task(title="t"))
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        store.journal("alpha", {"what": "said"})
+        watch = store.watch("alpha", ["message/ann", "task:in_progress", "task/task-9", "plan"])
+        settle(watch)
+        send(store, "bob", "hello")
+        store.create("alpha", TASK, None, Task(title="t"))
+        update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=1))
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
+        store.journal("alpha", {"what": "said"})
+        assert not watch.wait(0.1)
+        watch.close()
+
+    def test_a_record_that_gets_another_label_wakes_by_that(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        store.create("alpha", TASK, None, Task(title="u"))
+        update(store, "alpha", TASK, "task-2", lambda task: task.having(status="in_progress"))
+        now, before = store.watch("alpha", ["task:in_progress"]), store.watch("alpha", ["task:pending"])
+        settle(now)
+        settle(before)
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
+        assert now.wait(5)
+        assert not before.wait(0.05)
+        none = store.watch("alpha", ["task:"])
+        settle(none)
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(status="completed"))
+        assert none.wait(5)
+        for watch in (now, before, none):
+            watch.close()
+
+    def test_what_came_while_it_was_looked_at_ends_the_next_wait(self, store):
+        watch = store.watch("alpha", ["message/bob"])
+        settle(watch)
+        send(store, "bob", "hello")
+        texts(store, "bob")
+        assert watch.wait(5)
+        watch.close()
+
     def test_reading_wakes_nobody(self, store):
         send(store, "bob", "hello")
         watch = store.watch("alpha")
@@ -587,6 +826,26 @@ def test_a_closed_store_keeps_its_records(store):
     store.create("alpha", TASK, None, Task(title="t"))
     store.close()
     assert titles(store) == {"task-1": "t"}
+
+
+def test_a_closed_team_is_dropped_with_all_it_has(store):
+    """What is not closed, or was changed meanwhile, stays; the name is free then, and numbers begin anew."""
+    make_team(store, "beta")
+    store.create("alpha", TASK, None, Task(title="t"))
+    revision = store.get("alpha", TEAM, "alpha")[1]
+    with pytest.raises(StaleRevision):
+        store.drop("alpha", TEAM, revision)
+    close_team(store)
+    closed = store.get("alpha", TEAM, "alpha")[1]
+    with pytest.raises(StaleRevision):
+        store.drop("alpha", TEAM, revision)
+    assert titles(store) == {"task-1": "t"}
+    store.drop("alpha", TEAM, closed)
+    assert store.teams() == ["beta"]
+    with pytest.raises(NotFound):
+        store.drop("alpha", TEAM, closed)
+    make_team(store, "alpha")
+    assert titles(store) == {} and store.last("alpha", TASK) == 0
 
 
 def test_a_team_record_is_like_any_other(store):

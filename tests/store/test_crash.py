@@ -11,7 +11,7 @@ import pytest
 
 from teams_cli.errors import AlreadyExists
 from teams_cli.store.contract import update
-from teams_cli.store.files import FileStore
+from teams_cli.store.files.engine import FileStore
 from tests.store.crashsim import Disk, Killed, Recorder, put, taken
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, make_team, seen, send
@@ -109,7 +109,10 @@ def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
             store = FileStore(str(place / "root"))
             numbers = [message.number for message in store.read("alpha", MESSAGE, None, 998, [])]
             assert numbers in ([999, 1000, 1001][: done + 1], [999, 1000, 1001][: done + 2])
-            assert send(store, "bob", "next").number == numbers[-1] + 1
+            assert send(store, "bob", "next").number in (
+                numbers[-1] + 1,
+                numbers[-1] + 2,
+            )  # a lost one's is not given again
 
 
 def test_after_a_kill_at_any_step_and_then_a_power_cut(places):

@@ -16,7 +16,8 @@ import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store.contract import update
-from teams_cli.store.watches import polling_watch
+from teams_cli.store.files.watches import InotifyWatch, polling_watch
+from teams_cli.store.pace import Alarm, sleep_until
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import (
     INBOX,
@@ -26,6 +27,7 @@ from tests.store.kinds import (
     Inbox,
     Task,
     broadcast,
+    close_team,
     make_team,
     seen,
     send,
@@ -69,6 +71,8 @@ def test_the_layout_is_the_documented_one(store, root):
         "teams/alpha/messages/0/2.@.two.json",
         "tasks/alpha/task-1.json",
         "tasks/alpha/index/pending/task-1",
+        "teams/alpha/messages/.last.2",
+        "tasks/alpha/.last.1",
     }
 
 
@@ -167,6 +171,20 @@ def test_a_lock_that_is_held_means_busy_and_no_change(store, root, directory):
     CHANGES[directory](store)
 
 
+@pytest.mark.parametrize("directory", ["tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"])
+def test_a_team_is_closed_when_nobody_changes_anything_in_it(store, root, directory):
+    """Who has a lock has looked at the team, and may be about to write."""
+    for change in CHANGES.values():
+        change(store)
+    store.lock_timeout = 0.05
+    with held(root / directory / ".lock"):
+        with pytest.raises(Busy, match=directory):
+            close_team(store)
+        assert store.get("alpha", TEAM, "alpha")[0].state == "active"
+    close_team(store)
+    assert store.get("alpha", TEAM, "alpha")[0].state == "closed"
+
+
 def test_messages_do_not_wait_for_tasks(store, root):
     store.lock_timeout = 0.05
     with held(root / "tasks/alpha/.lock"):
@@ -225,3 +243,46 @@ def test_without_inotify_the_watch_looks_again_and_again(store, root):
         CHANGES[change](store)
         assert watch.wait(2), change
     watch.close()
+
+
+class _NoMoreWatches:
+    """What the C library says when the user has as many watches as the system allows."""
+
+    def inotify_add_watch(self, descriptor: int, path: bytes, mask: int) -> int:
+        return -1
+
+
+def test_without_a_watch_left_it_looks_again_and_says_so(store, root):
+    descriptor, other_end = os.pipe2(os.O_NONBLOCK)
+    places = str(root / "teams/alpha"), str(root / "tasks/alpha")
+    watch = InotifyWatch(*places, ["message/bob"], _NoMoreWatches(), descriptor)
+    send(store, "bob", "hello")
+    while not watch.slow:
+        watch.wait(0)
+    assert "max_user_watches" in watch.slow
+    assert watch.wait(5)  # it can't tell, so that whoever waits looks
+    assert "*" in watch.heard
+    watch.close()
+    os.close(other_end)
+
+
+class _Slow:
+    """A store on a system that has no more watches."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def watch(self, team, topics=None):
+        return polling_watch(f"{self._store.root}/teams/{team}", f"{self._store.root}/tasks/{team}", "changes are late")
+
+
+def test_who_waits_is_told_once_that_changes_are_seen_late(store):
+    said: list[str] = []
+    looks: list[int] = []
+
+    def ready() -> bool:
+        looks.append(send(store, "bob", "hello").number)
+        return len(looks) == 3
+
+    assert sleep_until(_Slow(store), "alpha", ready, 60, ["message/bob"], Alarm(), said.append)
+    assert said == ["teams: changes are late"]

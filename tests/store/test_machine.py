@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from teams_cli.errors import Conflict, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store import opening
-from teams_cli.store.files import FileStore
+from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from tests.conftest import new_address
 from tests.store.faults import ERRORS, Fault

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import Busy, DamagedRecord, InvalidValue, NotAllowed, OutcomeUnknown, StorageFailed
-from teams_cli.store import opening, schema
+from teams_cli.store import opening
+from teams_cli.store.documents import encode
 from teams_cli.store.polling import PollingWatch
-from teams_cli.store.postgres import PostgresStore
-from teams_cli.store.postgres_watches import ListeningWatch
+from teams_cli.store.postgres import schema
+from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.store.postgres.watches import ListeningWatch
 from tests.conftest import new_address, server
-from tests.postgres import Postgres
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, make_team, send, texts, titles
-from tests.wire import Wire
+from tests.support.postgres import Postgres
+from tests.support.wire import Wire
 
 
 @pytest.fixture
@@ -83,6 +85,44 @@ class TestBrokenConnections:
         assert grown == (what != "replace")
         if what == "replace":
             assert store.get("alpha", TEAM, "alpha")[0].leader == "bob"
+
+    @pytest.mark.parametrize("looks", [1, 2])
+    @pytest.mark.parametrize("what", CHANGES)
+    def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(
+        self, what, looks, wire, store, address, tmp_path
+    ):
+        """The change never arrives; the look whether it did is made, and its answer cut off; then it is made anew."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        assert mine.teams() == ["alpha"]
+        change, at = CHANGES[what]
+        before = counts(store)
+        wire.cut(at, after=False)
+        for _ in range(looks):
+            wire.cut(b"ON CONFLICT DO NOTHING", after=True)
+        change(mine)
+        assert wire.cuts == 1 + looks
+        assert sum(counts(store)) - sum(before) == (what != "replace")
+        assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
+
+    def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address, tmp_path):
+        """That nothing was changed would be a guess."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        wire.cut(b"; COMMIT", after=True)
+        table = f'"{schema_of(address)}".changes'
+        assert server().psql(f"ALTER TABLE {table} ADD CHECK (team <> '') NOT VALID").returncode == 0
+        with pytest.raises(OutcomeUnknown):
+            send(mine, "bob", "hello")
+        assert texts(store, "bob") == ["hello"]
+
+    def test_logins_whose_answer_is_lost_are_given_with_their_passwords(self, wire, store, address, tmp_path):
+        """They are shown this once."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        wire.cut(b"; COMMIT", after=True)
+        assert list(mine.admit("alpha", {"bob": ""}, [])) == ["bob"]
+        assert wire.cuts == 1
 
     def test_the_revision_of_such_a_change_can_be_replaced_by(self, wire, store, address, tmp_path):
         make_team(store)
@@ -186,14 +226,14 @@ class TestTables:
         assert len(made) == 6
         assert stores[0].teams() == [f"t{n}" for n in range(6)]
 
-    def test_older_ones_are_brought_up_to_date(self, store, address, tmp_path):
-        """Those of version 1, with what is in them."""
-        make_team(store)
-        name = schema_of(address)
-        for number in sorted(schema.parts(), reverse=True):
-            if number > 1:
-                undo(address, number)
-        server().psql(f'UPDATE "{name}".format SET version = 1')
+    @pytest.mark.parametrize("version", range(1, schema.VERSION))
+    def test_older_ones_are_brought_up_to_date(self, version, address, tmp_path):
+        """Those of each version, with what is in them."""
+        make_tables(address, version)
+        body = encode(Team(name="alpha", leader="ann")).decode()
+        sql = f"""INSERT INTO "{schema_of(address)}".records (team, kind, key, body)
+            VALUES ('alpha', 'team', 'alpha', $${body}$$)"""
+        assert server().psql(sql).returncode == 0
         later = PostgresStore(address, str(tmp_path / "later"))
         assert later.teams() == ["alpha"]
         send(later, "bob", "hello")
@@ -221,21 +261,14 @@ class TestTables:
         assert refused.value.status == 13
 
 
-def undo(address: str, number: int) -> None:
-    """Take back what made the tables of that version out of those before it."""
+def make_tables(address: str, version: int) -> None:
+    """Make the tables as a program of that version did."""
     name = schema_of(address)
-    if number == 3:
-        for what in ("TRIGGER next_number ON", "POLICY proposed ON", "POLICY decided ON"):
-            table = "counters" if "number" in what else "records"
-            assert server().psql(f'DROP {what} "{name}".{table}').returncode == 0
-        assert server().psql(f'DROP FUNCTION "{name}".next_number').returncode == 0
-    if number == 2:
-        policies = f"SELECT policyname, tablename FROM pg_policies WHERE schemaname = '{name}'"
-        for line in server().psql(policies).stdout.splitlines():
-            policy, table = line.split("|")
-            assert server().psql(f'DROP POLICY {policy} ON "{name}".{table}').returncode == 0
-        for what in ("FUNCTION may_change", "FUNCTION leads", "FUNCTION me", "TABLE logins"):
-            assert server().psql(f"DROP {what.replace(' ', f' {chr(34)}{name}{chr(34)}.')}").returncode == 0
+    parts = [part for number, part in schema.parts().items() if number <= version]
+    kept = ["CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"]
+    kept += [f"INSERT INTO format VALUES ({version}, 'x')"]
+    made = server().psql("; ".join([f'CREATE SCHEMA "{name}"; SET search_path TO "{name}"', *kept, *parts]))
+    assert made.returncode == 0, made
 
 
 class TestPeople:
@@ -343,9 +376,9 @@ def test_the_time_is_the_servers(store):
 
 def test_the_text_is_kept_to_the_byte(store):
     make_team(store)
-    store.create("alpha", TASK, None, Task(title="t", weight=1e300, notes={"b": 1.50, "a": [0.1, 10**20]}))
+    store.create("alpha", TASK, None, Task(title="t", weight=1e11, notes={"b": 1.50, "a": [0.1, 10**20]}))
     ((_, data),) = store.pack("alpha", TASK)
-    store.create("beta", TASK, None, Task(title="t", weight=1e300, notes={"b": 1.50, "a": [0.1, 10**20]}))
+    store.create("beta", TASK, None, Task(title="t", weight=1e11, notes={"b": 1.50, "a": [0.1, 10**20]}))
     assert ((_, data),) == tuple(store.pack("beta", TASK))
     assert list(json.loads(data)["notes"]) == ["b", "a"]
 

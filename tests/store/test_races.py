@@ -18,6 +18,8 @@ import pytest
 from teams_cli.errors import AlreadyExists
 from teams_cli.store import opening
 from teams_cli.store.contract import update
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.files.locks import PortableLock
 from tests.conftest import new_address
 from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Message, Task, make_team, send
 
@@ -60,22 +62,27 @@ def together():
         pool.join()
 
 
-@pytest.fixture(params=["files", "postgres"])
+@pytest.fixture(params=["files", "filelock", "both", "postgres"])
 def place(request, tmp_path):
-    """The root and the address of an empty store, of every engine that processes can share."""
-    return str(tmp_path / "root"), new_address() if request.param == "postgres" else "files"
+    """The root and the address of an empty store, of every engine that processes can share, and how it locks: as this
+    platform does, as others do, or each process in another way.
+    """
+    return str(tmp_path / "root"), new_address() if request.param == "postgres" else "files", request.param
 
 
 @pytest.fixture
 def store(place):
-    made = opening.open_store(*place)
+    made = opening.open_store(*place[:2])
     make_team(made)
     yield made
     made.close()
 
 
 def opened(place):
-    store = opening.open_store(*place, patience=60)
+    root, address, way = place
+    store = opening.open_store(root, address, patience=60)
+    if way == "filelock" or (way == "both" and os.getpid() % 2):
+        store = FileStore(root, lock=PortableLock)
     _together.wait(60)
     return store
 
@@ -160,7 +167,7 @@ def test_of_several_that_make_one_team_in_a_new_root_one_wins(together, place):
     names = [f"team{n}" for n in range(8)]
     won = together(make_teams, place, names)
     assert sorted(name for mine in won for name in mine) == sorted(names)
-    assert len(opening.open_store(*place).teams()) == len(names)
+    assert len(opening.open_store(*place[:2]).teams()) == len(names)
 
 
 def append_messages(place, number, times):

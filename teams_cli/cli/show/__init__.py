@@ -1,20 +1,18 @@
-"""Answers in words: for each command how its document is told to a person; one module for each of `commands`."""
+"""Answers in words: how the document of each command is told to a person; the declarations say by which function."""
 
 from __future__ import annotations
 
-from teams_cli import commands
+from teams_cli.commands.declaration import Command, named
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.cli.output import Table
+    from teams_cli.cli.tables import Table
 
 
-def parts(name: str, document: Any) -> list[str | Table]:
-    """The lines and tables that tell the answer of the command *name*."""
-    module = __import__(f"teams_cli.cli.show.{commands.INDEX[name]}", fromlist=["SHOW"])
-    shown: list[str | Table] = module.SHOW[name](document)
+def parts(command: Command, document: Any, words: str = "") -> list[str | Table]:
+    """The lines and tables that tell the answer of the command; by other *words* than usual, if given."""
+    shown: list[str | Table] = named(f"cli.show.{words or command.words}")(document)
     return shown
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from teams_cli.cli.show import present
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.cli.output import Table
+    from teams_cli.cli.tables import Table
 
     Parts = list[str | Table]
 
 
-def _run(done: dict[str, Any]) -> Parts:
+def run(done: dict[str, Any]) -> Parts:
     if "state" in done:
         return _started(done)
     lines = ended(done)
@@ -40,14 +39,14 @@ def _summary(agent: dict[str, Any]) -> Parts:
     return [head, *(f"  → {status}" for status in agent["statusHistory"])]
 
 
-def _resting(done: dict[str, Any]) -> Parts:
+def resting(done: dict[str, Any]) -> Parts:
     how = f"goes on ({done['state']})"
     if done["paused"]:
         how = "paused" if done["state"] == "paused" else "will pause when its turn is over"
     return [f"{done['agent']}: {how}"]
 
 
-def _recalled(found: dict[str, Any]) -> Parts:
+def recalled(found: dict[str, Any]) -> Parts:
     lines: Parts = []
     for agent in found["agents"]:
         lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
@@ -56,13 +55,13 @@ def _recalled(found: dict[str, Any]) -> Parts:
     return lines or ["no agents"]
 
 
-SHOW = {
-    "run-agent": _run,
-    "spawn": _run,
-    "interject": lambda message: [f"{message['id']}: interjected to {message['to']}"],
-    "pause-agent": _resting,
-    "resume-agent": _resting,
-    "stop-agent": ended,
-    "recall": _recalled,
-    "before-complete": lambda done: [f"{done['agent']}: may finish"],
-}
+def printed(said: dict[str, Any]) -> Parts:
+    return list(said["lines"])
+
+
+def interjected(message: dict[str, Any]) -> Parts:
+    return [f"{message['id']}: interjected to {message['to']}"]
+
+
+def may_finish(done: dict[str, Any]) -> Parts:
+    return [f"{done['agent']}: may finish"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from teams_cli.records.annotations import Any
 
 
-def _change(done: dict[str, Any]) -> list[str]:
+def change(done: dict[str, Any]) -> list[str]:
     if not done["diff"]:
         return [f"{file['path']}: nothing to change" for file in done["files"]]
     return [line for file in done["files"] for line in _file(file)]
@@ -20,8 +18,9 @@ def _file(file: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _serving(server: dict[str, Any]) -> list[str]:
+def serving(server: dict[str, Any]) -> list[str]:
     return [f"{server['url']}/#token={server['token']}"]
 
 
-SHOW = {"serve": _serving, "hook": lambda said: [str(said)], "install": _change, "uninstall": _change}
+def hooked(said: Any) -> list[str]:
+    return [str(said)]

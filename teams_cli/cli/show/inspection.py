@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli import history
-from teams_cli.cli.output import Table
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
+from teams_cli.teams import history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
@@ -16,11 +15,22 @@ def _entry(entry: dict[str, Any]) -> str:
     return f"{entry.get('at')}  {history.line(entry)}"
 
 
-def _history(found: Any) -> Parts:
+def changes(found: Any) -> Parts:
     return [_entry(found)] if isinstance(found, dict) else [_entry(entry) for entry in found]
 
 
-def _doctor(found: dict[str, Any]) -> Parts:
+def hits(found: list[dict[str, Any]]) -> Parts:
+    """Each hit with where it is; of a task also what it is called."""
+    rows = [[hit["in"], hit["id"], hit["from"] or "-", hit["at"] or "-", _told(hit)] for hit in found]
+    return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
+
+
+def _told(hit: dict[str, Any]) -> str:
+    title = hit.get("title")
+    return hit["text"] if hit["in"] == "tasks" or not title else f"{hit['text']} ({title})"
+
+
+def doctor(found: dict[str, Any]) -> Parts:
     if not found["findings"]:
         return [f"{found['root']}: healthy"]
     lines = []
@@ -31,16 +41,15 @@ def _doctor(found: dict[str, Any]) -> Parts:
     return [*lines]
 
 
-def _settings(found: dict[str, Any]) -> Parts:
+def settings(found: dict[str, Any]) -> Parts:
     call = [[what, str(said["value"] or "-"), said["source"], ""] for what, said in found["call"].items()]
     rows = [[row["key"], str(row["value"]), row["source"], row["help"]] for row in found["settings"]]
     return [Table(["setting", "value", "from", "what it is"], call + rows)]
 
 
-SHOW = {
-    "history": _history,
-    "doctor": _doctor,
-    "set": lambda done: [f"{done['key']}: {done['value']} ({done['source']})"],
-    "settings": _settings,
-    "version": lambda found: [f"teams {found['version']} on Python {found['python']}"],
-}
+def set_to(done: dict[str, Any]) -> Parts:
+    return [f"{done['key']}: {done['value']} ({done['source']})"]
+
+
+def version(found: dict[str, Any]) -> Parts:
+    return [f"teams {found['version']} on Python {found['python']}"]

@@ -2,56 +2,81 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.output import Table
-from teams_cli.messages import Message, quote
+from teams_cli.cli.show import present
+from teams_cli.cli.show.ages import ago
+from teams_cli.cli.tables import Table
+from teams_cli.messages.messages import Message, quote
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
+_SHORT = 72
 
-def _sent(message: dict[str, Any]) -> Parts:
+
+def sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
-    return [f"{message['id']}: sent to {to}"]
+    unread = ", ".join(message.get("notReadBy", ()))
+    return present(
+        f"{message['id']}: sent to {to}",
+        f"{unread}: stopped, and will not read it; others: teams list-agents" if unread else None,
+    )
 
 
-def _read(messages: list[dict[str, Any]]) -> Parts:
-    if not messages:
-        return ["no messages"]
-    return [_message(message) for message in messages]
+def read(messages: list[dict[str, Any]]) -> Parts:
+    """What is new in full; of what was read before and is still open a line each."""
+    new = [_message(message) for message in messages if not message.get("readBefore")]
+    before = [_line(message) for message in messages if message.get("readBefore")]
+    if before:
+        before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: read-messages --all):")
+    return [*(new or ["no new messages" if before else "no messages"]), *before]
 
 
 def _message(document: dict[str, Any]) -> str:
     about = f", answers {document['replyTo']}" if "replyTo" in document else ""
-    done = ", handled" if "handledAt" in document else ""
-    head = f"{document['id']} {document['timestamp']}{about}{done}"
+    done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
+    head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}"
     return f"{head}\n{quote(Message.from_json(document))}"
 
 
-def _replied(answer: dict[str, Any]) -> Parts:
+def _line(document: dict[str, Any]) -> str:
+    words = " ".join(document["message"].split())
+    short = words if len(words) <= _SHORT else words[: _SHORT - 1] + "…"
+    return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
+
+
+def reached(document: dict[str, Any]) -> Parts:
+    rows = [[to["name"], to["state"], to.get("readAt", "-"), to.get("handledAt", "-")] for to in document["reach"]]
+    return [_message(document), Table(["to", "state", "read", "handled"], rows, "nobody")]
+
+
+def replied(answer: dict[str, Any]) -> Parts:
     original = answer["repliedTo"]
-    quoted = "\n".join(f"> {line}" for line in original["message"].splitlines())
-    return [f"{answer['id']}: replied to {original['id']} from {original['from']}:", quoted]
+    if "question" in answer:
+        return [f"{answer['question']}: answered to {answer['to']}; {original['id']} is handled"]
+    return [f"{answer['id']}: sent to {answer['to']}; {original['id']} is handled"]
 
 
-def _agents(found: dict[str, Any]) -> Parts:
+def agents(found: dict[str, Any]) -> Parts:
     rows = [
         [
             agent["name"] + (" (you)" if agent["name"] == found["self"] else ""),
             agent["role"],
             agent["state"],
             str(agent["queueDepth"]),
-            agent["lastSeen"] or "-",
+            ago(agent["lastSeen"]),
+            ",".join(agent.get("tasks", ())) or "-",
             agent["status"] or "-",
         ]
         for agent in found["agents"]
     ]
+    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in found["agents"]]
     trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in found["agents"]]
     return [
-        Table(["agent", "role", "state", "unread", "last seen", "status"], rows, "no agents"),
+        Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
         *(f"{name} works in {tree}" for name, tree in trees if tree),
+        *(f"{name} asks its person to permit: {wish}" for name, wish in waits if wish),
     ]
 
 
@@ -59,7 +84,7 @@ def _tree(agent: dict[str, Any]) -> str:
     return f" (in {agent['worktree']})" if "worktree" in agent else ""
 
 
-def _attention(payload: dict[str, Any]) -> Parts:
+def attention(payload: dict[str, Any]) -> Parts:
     state = payload["state"]
     output = state["output"]
     lines: Parts = [state["title"]]
@@ -72,13 +97,9 @@ def _attention(payload: dict[str, Any]) -> Parts:
     return lines
 
 
-SHOW = {
-    "send-message": _sent,
-    "broadcast-message": _sent,
-    "announce": lambda agent: [f"{agent['name']}: {agent['status']}"],
-    "read-messages": _read,
-    "reply": _replied,
-    "ack": lambda done: [f"handled: {', '.join(done['handled'])}"],
-    "list-agents": _agents,
-    "attend": _attention,
-}
+def announced(agent: dict[str, Any]) -> Parts:
+    return [f"{agent['name']}: {agent['status']}"]
+
+
+def handled(done: dict[str, Any]) -> Parts:
+    return [f"handled: {', '.join(done['handled']) or 'nothing was open'}"]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.cli.output import Table
+    from teams_cli.cli.tables import Table
 
     Parts = list[str | Table]
 
 
-def _who(found: dict[str, Any]) -> Parts:
+def who(found: dict[str, Any]) -> Parts:
     if found["agentId"] is None:
         return ["nobody: say who you are with --as AGENT or TEAMS_AGENT_ID"]
     role = found["role"] or ("no member" if found["team"] else "in no team")
@@ -21,24 +19,90 @@ def _who(found: dict[str, Any]) -> Parts:
     return [f"{found['agentId']}: {role}{team}", f"root: {found['root']} ({found['sources']['root']})"]
 
 
-def _brief(found: dict[str, Any]) -> Parts:
-    counts = ", ".join(f"{count} {status}" for status, count in found["tasks"].items()) or "none"
-    mine = [f"  {task['id']}: {task['title']}" for task in found["myTasks"]]
-    return present(
+def brief(found: dict[str, Any]) -> Parts:
+    """In at most 1,500 characters: what is least needed gives way."""
+    if "members" not in found:
+        return [*_outside(found), f"next: {found['next']}"]
+    lines = [*_mine(found), *_waiting(found), *_others(found)]
+    last = f"next: {found['next']}"
+    head = (
         f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
-        f" (leader {found['leader']}, {found['members']} members)",
-        f"tasks: {counts}; ready: {found['ready']}",
-        "yours:" if mine else None,
-        *mine,
-        f"unread messages: {found['unread']}" if found["unread"] else None,
+        f" (leader {found['leader']}, {found['members']} members)"
+    )
+    while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
+        lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
+    return [head, *(line for line, _ in lines), last]
+
+
+_MOST = 1500
+_NEEDED, _USEFUL, _EXTRA = range(3)
+if TYPE_CHECKING:
+    Lines = list[tuple[str, int]]
+
+
+def _outside(found: dict[str, Any]) -> list[str]:
+    if found["team"]:
+        return [f"{found['agent']}: there is no team {found['team']} yet"]
+    known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
+    return [f"{found['agent']}: in no team{known}"]
+
+
+def _mine(found: dict[str, Any]) -> Lines:
+    lines: Lines = []
+    if "closed" in found:
+        by = f" by {found['closedBy']}" if found.get("closedBy") else ""
+        lines.append((f"the team was closed{by} at {found['closed']['at']}", _NEEDED))
+    lines += [(f"| {line}", _NEEDED) for line in found.get("rules", "").splitlines()]
+    for task in found["myTasks"]:
+        lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
+        lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
+    if found["myTaskCount"] > len(found["myTasks"]):
+        lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
+    return lines + [(line, _USEFUL) for line in found["news"]]
+
+
+def _state(task: dict[str, Any]) -> str:
+    """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
+    said = [f"lease ends in {task['leaseSeconds']} s"] if task["leaseSeconds"] is not None else []
+    if task["waitsFor"]:
+        said.append(f"waits for {', '.join(task['waitsFor'])}")
+    if task["plan"]:
+        said.append(f"plan {task['plan']}" if task["planId"] is None else f"{task['planId']} {task['plan']}")
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _waiting(found: dict[str, Any]) -> Lines:
+    lines: list[str | None] = [
+        f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
+        f"unread: {found['unread']} ({', '.join(found['unreadFrom'])})" if found["unread"] else None,
         f"read, not answered: {', '.join(found['unhandled'])}" if found["unhandled"] else None,
         f"questions to you: {', '.join(found['questions'])}" if found["questions"] else None,
         f"plans waiting for you: {', '.join(found['plans'])}" if found["plans"] else None,
-        f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
-        "since you last looked:" if found["changes"] else None,
-        *(f"  {line}" for line in found["changes"]),
-        f"next: {found['next']}",
-    )
+        *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in found["proposed"]),
+    ]
+    return [(line, _NEEDED) for line in lines if line]
 
 
-SHOW = {"whoami": _who, "brief": _brief}
+def _others(found: dict[str, Any]) -> Lines:
+    lines: Lines = []
+    for status in ("completed", "failed"):
+        ended = [f"{each['id']} ({each['by']})" for each in found["finished"] if each["status"] == status]
+        if ended:
+            lines.append((f"{status}: {_named(ended)}", _NEEDED))
+    if found["stuck"]:
+        lines.append((f"stuck behind what failed: {', '.join(found['stuck'][:5])}", _USEFUL))
+    if found["moreChanges"]:
+        lines.append((f"other changes: {found['moreChanges']}: teams history --since {found['since']}", _EXTRA))
+    counts = ", ".join(f"{count} {status}" for status, count in found["tasks"].items()) or "none"
+    return [*lines, (f"tasks: {counts}; ready: {found['ready']}", _USEFUL)]
+
+
+def _named(ended: list[str]) -> str:
+    """All of them; where they are many, by their numbers alone, or how many."""
+    if len(whole := ", ".join(ended)) <= _SHORT:
+        return whole
+    numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)
+    return numbers if len(numbers) <= 2 * _SHORT else f"{len(ended)} tasks: teams get-tasks"
+
+
+_SHORT = 300

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.output import Table
 from teams_cli.cli.show import present
+from teams_cli.cli.show.ages import ago
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
-def _plan(plan: dict[str, Any]) -> Parts:
+def decided(plan: dict[str, Any]) -> Parts:
     task = f" for {plan['task']}" if "task" in plan else ""
     by = f" by {plan['decidedBy']}" if "decidedBy" in plan else ""
     return [f"{plan['id']}: {plan['status']}{by}, from {plan['from']}{task}"]
 
 
-def _plans(plans: list[dict[str, Any]]) -> Parts:
-    if not plans:
-        return ["no plans"]
-    told: Parts = []
-    for plan in plans:
-        told += [*_plan(plan), *(f"  {line}" for line in plan["plan"].splitlines())]
-        told += present(f"  note: {plan['note']}" if plan.get("note") else None)
-        told += present(f"  feedback: {plan['feedback']}" if plan.get("feedback") else None)
-    return told
+def plans(plans: list[dict[str, Any]]) -> Parts:
+    """A line each: `show-plan` has the words."""
+    rows = [
+        [plan["id"], plan["status"], plan["from"], plan.get("task", "-"), _age(plan), _begin(plan)] for plan in plans
+    ]
+    return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
 
 
-def _shutdown(asked: dict[str, Any]) -> Parts:
+def _age(plan: dict[str, Any]) -> str:
+    return ago(plan["createdAt"]).removesuffix(" ago")
+
+
+def _begin(plan: dict[str, Any]) -> str:
+    words = " ".join(plan["plan"].split())
+    return words if len(words) <= _SHORT else words[: _SHORT - 1] + "…"
+
+
+_SHORT = 60
+
+
+def whole(plan: dict[str, Any]) -> Parts:
+    said = [("note", plan.get("note")), ("feedback", plan.get("feedback")), ("revises", plan.get("revises"))]
+    return [
+        *decided(plan),
+        *(f"  {line}" for line in plan["plan"].splitlines()),
+        *(f"{name}: {value}" for name, value in said if value),
+    ]
+
+
+def shutdown(asked: dict[str, Any]) -> Parts:
     freed = asked.get("releasedTasks")
     return present(
         f"{asked['id']}: {asked['status']}, for {asked['agent']}, asked by {asked['requestedBy']}",
@@ -37,14 +55,3 @@ def _shutdown(asked: dict[str, Any]) -> Parts:
         f"answer: {asked['answer']}" if "answer" in asked else None,
         f"free again: {', '.join(freed)}" if freed else None,
     )
-
-
-SHOW = {
-    "propose-plan": _plan,
-    "get-plans": _plans,
-    "approve-plan": _plan,
-    "reject-plan": _plan,
-    "request-shutdown": _shutdown,
-    "approve-shutdown": _shutdown,
-    "reject-shutdown": _shutdown,
-}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from teams_cli.records.annotations import Any
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from teams_cli.cli.output import Table
+    from teams_cli.cli.tables import Table
 
     Parts = list[str | Table]
 
 
-def _result(found: dict[str, Any]) -> Parts:
+def result(found: dict[str, Any]) -> Parts:
     lines: Parts = [f"{found['requestId']}: {found['status']}"]
     lines += [found["note"]] if "note" in found else []
     for said in found["responses"]:
@@ -24,30 +24,27 @@ def _result(found: dict[str, Any]) -> Parts:
     return lines
 
 
-def _question(question: dict[str, Any]) -> Parts:
+def asked(question: dict[str, Any]) -> Parts:
     waits = f", waits for {', '.join(question['waitingFor'])}" if question["waitingFor"] else ""
     return [f"{question['id']}: {question['status']}, from {question['from']}{waits}: {question['question']}"]
 
 
-def _whole(question: dict[str, Any]) -> Parts:
+def whole(question: dict[str, Any]) -> Parts:
     said = [f"{answer['responder']}: {answer['content']}{_late(answer)}" for answer in question["answers"]]
-    return [*_question(question), *said]
+    return [*asked(question), *said]
 
 
 def _late(answer: dict[str, Any]) -> str:
     return " (late)" if answer.get("late") else ""
 
 
-def _questions(found: list[dict[str, Any]]) -> Parts:
-    return [line for question in found for line in _question(question)] or ["no questions"]
+def questions(found: list[dict[str, Any]]) -> Parts:
+    return [line for question in found for line in asked(question)] or ["no questions"]
 
 
-SHOW = {
-    "ask-others": _result,
-    "answer": _question,
-    "skip-question": _question,
-    "show-question": _whole,
-    "get-questions": _questions,
-    "human": lambda done: [f"{done['id']}: {done['status']}"],
-    "respond-to-broadcast": lambda info: [info["message"]],
-}
+def settled(done: dict[str, Any]) -> Parts:
+    return [f"{done['id']}: {done['status']}"]
+
+
+def information(info: dict[str, Any]) -> Parts:
+    return [info["message"]]

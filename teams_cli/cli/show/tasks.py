@@ -2,57 +2,115 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.output import Table
 from teams_cli.cli.show import present
+from teams_cli.cli.show.ages import ago, left
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
-def _rows(tasks: list[dict[str, Any]]) -> Parts:
-    rows = [[task["id"], _status(task), task["priority"], task.get("owner", "-"), task["title"]] for task in tasks]
-    return [Table(["task", "status", "priority", "owner", "title"], rows, "no tasks")]
+def rows(tasks: list[dict[str, Any]]) -> Parts:
+    columns = ["task", "status", "priority", "owner", "waits for", "lease", "age", "title"]
+    return [Table(columns, [_row(task) for task in tasks], "no tasks")]
+
+
+def _row(task: dict[str, Any]) -> list[str]:
+    return [
+        task["id"],
+        _status(task),
+        task["priority"],
+        _whose(task) or "-",
+        ",".join(task["openBlockers"]) or "-",
+        left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
+        ago(task["createdAt"]).removesuffix(" ago"),
+        task["title"],
+    ]
+
+
+def _whose(task: dict[str, Any]) -> str | None:
+    """Who has it, or for whom it is kept."""
+    return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
 
 def _status(task: dict[str, Any]) -> str:
     return "blocked" if task["status"] == "pending" and task["blocked"] else str(task["status"])
 
 
-def _line(task: dict[str, Any]) -> Parts:
-    by = f" by {task['owner']}" if "owner" in task else ""
+def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    return [part for one in (task if isinstance(task, list) else [task]) for part in line(one)]
+
+
+def line(task: dict[str, Any]) -> Parts:
+    by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
     waits = f", waits for {', '.join(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}: {task['title']}"]
 
 
-def _claimed(task: dict[str, Any]) -> Parts:
+def claimed(task: dict[str, Any]) -> Parts:
+    """With all that its owner has to know."""
+    return [*claimed_knowing(task), *_text(task)]
+
+
+def claimed_knowing(task: dict[str, Any]) -> Parts:
+    """For who has read what it says."""
+    done = [blocker for blocker in task.get("blockers", ()) if blocker.get("result")]
     return [
-        *_line(task),
-        *present(
-            *_indented(task.get("description")),
-            f"run: {task['run']}" if "run" in task else None,
-            f"claim {task['claim']}, lasts until {task['leaseExpiresAt']} or the next heartbeat",
+        *line(task),
+        f"claim {task['claim']}, {left(task['leaseExpiresAt'])}; whatever you do with teams, waiting too, renews it",
+        *_taken_over(task.get("takenOver")),
+        *(f"{blocker['id']} came to: {_clipped(blocker['result'])}" for blocker in done),
+        *(
+            ["it needs an approved plan: teams propose-plan TEXT --task " + task["id"]]
+            if task.get("planRequired")
+            else []
         ),
     ]
 
 
-def _whole(task: dict[str, Any]) -> Parts:
-    facts = [
-        ("status", _status(task)),
-        ("owner", task.get("owner")),
-        ("priority", task["priority"]),
-        ("waits for", ", ".join(task["openBlockers"])),
-        ("blocked by", ", ".join(task["blockedBy"])),
-        ("requires", ", ".join(task["require"])),
-        ("run", task.get("run")),
-        ("lease until", task.get("leaseExpiresAt")),
+def _taken_over(before: dict[str, Any] | None) -> Parts:
+    if before is None:
+        return []
+    heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
+    doing = f", doing: {before['status']}" if "status" in before else ""
+    why = f" ({before['reason']})" if "reason" in before else ""
+    return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
+
+
+def _clipped(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _CLIPPED else words[: _CLIPPED - 1] + "…"
+
+
+_CLIPPED = 200
+
+
+def standing(task: dict[str, Any]) -> Parts:
+    """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
+    lease = f", {left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
+    blockers = ", ".join(f"{one['id']} ({one['status']})" for one in task.get("blockers", ()))
+    return [
+        f"{task['id']}: {task['title']}",
+        *present(
+            f"status: {_status(task)}{lease}",
+            f"owner: {_whose(task)}" if _whose(task) else None,
+            f"blocked by: {blockers}" if blockers else None,
+        ),
+        *(["result:", *_indented(task["result"])] if task.get("result") else []),
     ]
-    notes = [f"{note['at']}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
-    result = ["result:", *_indented(task["result"])] if task.get("result") else []
-    said = [f"{name}: {value}" for name, value in facts if value]
-    return [f"{task['id']}: {task['title']}", *_indented(task.get("description")), *said, *result, *notes]
+
+
+def whole(task: dict[str, Any]) -> Parts:
+    notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
+    said = [("priority", task["priority"]), ("requires", ", ".join(task["require"]))]
+    facts = [f"{name}: {value}" for name, value in said if value]
+    return [*standing(task), *facts, *_text(task), *notes]
+
+
+def _text(task: dict[str, Any]) -> Parts:
+    return present(*_indented(task.get("description")), f"run: {task['run']}" if "run" in task else None)
 
 
 def _indented(text: str | None) -> list[str]:
@@ -61,20 +119,12 @@ def _indented(text: str | None) -> list[str]:
 
 
 def _because(note: dict[str, Any]) -> str:
-    return f": {note['reason']}" if note.get("reason") else ""
+    """What was edited, added or said of it."""
+    told = [", ".join(note.get("changed", ())), note.get("added"), note.get("reason")]
+    said = "; ".join(" ".join(part.split()) for part in told if part)
+    return f": {said}" if said else ""
 
 
-def _beat(done: dict[str, Any]) -> Parts:
+def beat(done: dict[str, Any]) -> Parts:
     kept = [f"{task['id']}: lasts until {task['leaseExpiresAt']}" for task in done["tasks"]]
     return [f"{done['agent']}: seen {done['lastSeen']}", *kept]
-
-
-SHOW = {
-    "create-task": _line,
-    "get-tasks": _rows,
-    "show-task": _whole,
-    "claim-task": _claimed,
-    "update-task": _line,
-    "release-task": _line,
-    "heartbeat": _beat,
-}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.output import Table
 from teams_cli.cli.show import present
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
-def _created(team: dict[str, Any]) -> Parts:
+def created(team: dict[str, Any]) -> Parts:
     return present(
         f"{team['name']}: created; its leader is {team['leader']}",
         f"token of {team['leader']}: {team['token']}" if "token" in team else None,
@@ -20,7 +19,7 @@ def _created(team: dict[str, Any]) -> Parts:
     )
 
 
-def _teams(rows: list[dict[str, Any]]) -> Parts:
+def teams(rows: list[dict[str, Any]]) -> Parts:
     table = [
         [
             row["name"],
@@ -39,7 +38,7 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no tasks"
 
 
-def _team(team: dict[str, Any]) -> Parts:
+def team(team: dict[str, Any]) -> Parts:
     rows = [
         [
             member["agentId"],
@@ -56,23 +55,25 @@ def _team(team: dict[str, Any]) -> Parts:
     return [*present(head, team.get("description")), members, *roles]
 
 
-def _joined(member: dict[str, Any]) -> Parts:
+def joined(member: dict[str, Any]) -> Parts:
     return present(
         f"{member['agentId']}: in team {member['team']} as {member['role']}",
         f"token: {member['token']}" if "token" in member else None,
+        "rules of the team:" if "rules" in member else None,
+        *(f"| {line}" for line in member.get("rules", "").splitlines()),
     )
 
 
-def _left(done: dict[str, Any]) -> Parts:
+def left(done: dict[str, Any]) -> Parts:
     freed = done["releasedTasks"]
     return present(f"{done['agentId']}: left team {done['team']}", f"free again: {', '.join(freed)}" if freed else None)
 
 
-def _role(role: dict[str, Any]) -> Parts:
+def role(role: dict[str, Any]) -> Parts:
     return [f"{role['name']}: extends {role['extends']}"]
 
 
-def _copied(done: dict[str, Any]) -> Parts:
+def copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
     return present(
         f"{done['team']}: copied to {done['to']} ({counts})",
@@ -80,16 +81,25 @@ def _copied(done: dict[str, Any]) -> Parts:
     )
 
 
-SHOW = {
-    "spawn-team": _created,
-    "discover-teams": _teams,
-    "show-team": _team,
-    "join-team": _joined,
-    "leave-team": _left,
-    "hand-over": lambda team: [f"{team['leader']} leads team {team['name']}"],
-    "close-team": lambda team: [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again"],
-    "restore-team": lambda team: [f"{team['name']}: open"],
-    "copy-team": _copied,
-    "define-role": _role,
-    "set-up-roles": lambda done: [f"{agent}: {address}" for agent, address in done["addresses"].items()],
-}
+def led(team: dict[str, Any]) -> Parts:
+    return [f"{team['leader']} leads team {team['name']}"]
+
+
+_END = {"work": "merge", "empty": "remove"}
+
+
+def closed(team: dict[str, Any]) -> Parts:
+    left = [f"{tree['agent']} left {tree['path']}: {_remedy(team, tree)}" for tree in team.get("worktrees", ())]
+    return [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again", *left]
+
+
+def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:
+    return f"teams worktree {_END[tree['state']]} {tree['agent']} --team {team['name']}"
+
+
+def restored(team: dict[str, Any]) -> Parts:
+    return [f"{team['name']}: open"]
+
+
+def addresses(done: dict[str, Any]) -> Parts:
+    return [f"{agent}: {address}" for agent, address in done["addresses"].items()]

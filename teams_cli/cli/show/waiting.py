@@ -2,28 +2,67 @@
 
 from __future__ import annotations
 
+from teams_cli.cli.show import present
 from teams_cli.cli.show.agents import ended
+from teams_cli.messages.messages import Message, quote
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from teams_cli.cli.tables import Table
 
-    from teams_cli.cli.output import Table
+    Parts = list[str | Table]
 
 
-def _waited(found: dict[str, Any]) -> list[str | Table]:
+def waited(found: dict[str, Any]) -> Parts:
+    if "happened" in found:
+        return _happened(found)
+    lines: Parts = []
     if "task" in found:
-        return [f"{found['task']['id']}: {found['task']['status']}"]
+        lines += _task(found["task"])
     if "plan" in found:
-        return [f"{found['plan']['id']}: {found['plan']['status']}"]
+        lines += _plan(found["plan"])
     if "unread" in found:
-        return [f"unread: {', '.join(found['unread'])}"]
+        lines.append(f"unread: {', '.join(found['unread'])}")
+    if "ready" in found:
+        lines.append(f"ready: {', '.join(found['ready'])}")
+    if "taskCounts" in found:
+        lines += _settled(found)
     if "outcome" in found:
-        return ended(found)
-    if "agent" in found:
-        return [f"{found['agent']}: nothing in progress"]
+        lines += ended(found)
+    elif "agent" in found:
+        lines.append(f"{found['agent']}: nothing in progress")
+    return lines
+
+
+def _happened(found: dict[str, Any]) -> Parts:
+    lines: Parts = []
+    for message in found.get("messages", ()):
+        lines += [_message(message), *present(_step(message["next"]))]
+    for each in found["happened"]:
+        lines += [each["text"], *present(_step(each["next"]))]
+    return lines
+
+
+def _message(document: dict[str, Any]) -> str:
+    about = f" answers {document['replyTo']}" if "replyTo" in document else ""
+    return f"{document['id']}{about}\n{quote(Message.from_json(document))}"
+
+
+def _step(command: str | None) -> str | None:
+    return f"  next: {command}" if command else None
+
+
+def _task(task: dict[str, Any]) -> Parts:
+    by = f" by {task['owner']}" if task.get("owner") else ""
+    return present(f"{task['id']}: {task['status']}{by}", task.get("result"))
+
+
+def _plan(plan: dict[str, Any]) -> Parts:
+    why = plan.get("feedback") or plan.get("note")
+    return [f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}"]
+
+
+def _settled(found: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
-    return [f"settled: {counts}", *([f"stuck: {', '.join(found['stuck'])}"] if found["stuck"] else [])]
-
-
-SHOW = {"wait": _waited}
+    return present(f"settled: {counts}", f"stuck: {', '.join(found['stuck'])}" if found["stuck"] else None)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli import history
-from teams_cli.cli.output import Table
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
+from teams_cli.teams import history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
@@ -18,6 +17,12 @@ def frame(found: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
     return [
         f"team {found['team']} (leader {found['leader']}{closed})",
+        _course(found["course"]),
+        *([f"waits for you: {len(found['waiting'])}"] if found["waiting"] else []),
+        Table(["what", "from", "text"], [_waiting(row) for row in found["waiting"]]),
+        *([f"failed: {len(found['failed'])}"] if found["failed"] else []),
+        Table(["task", "status", "holds up", "reason"], [_failed(row) for row in found["failed"]]),
+        f"agents: {len(found['agents'])}",
         Table(
             ["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "nobody is there"
         ),
@@ -28,10 +33,36 @@ def frame(found: dict[str, Any]) -> Parts:
     ]
 
 
+def _course(course: dict[str, Any]) -> str:
+    """How far the work is and when it may be done, in a line."""
+    counts = f"{course['done']} of {course['total']} done, {course['inProgress']} in work, {course['ready']} ready"
+    held = f" (holding up {course['heldUp']})" if course["heldUp"] else ""
+    estimate = course["estimate"]
+    left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
+    end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"
+    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
+
+
+def length(seconds: float) -> str:
+    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 129_600 else f"{seconds / 86400:.0f} days"
+
+
+def _waiting(row: dict[str, Any]) -> list[str]:
+    return [row["id"], row["from"], _short(row["text"])]
+
+
+def _failed(row: dict[str, Any]) -> list[str]:
+    return [row["id"], row["status"], str(row["waiting"] or "-"), _short(row["reason"])]
+
+
 def _agent(row: dict[str, Any]) -> list[str]:
-    state = row.get("session", {}).get("outcome") if row["state"] == "idle" else None
-    shown = state if state in ("failed", "lost") else row["state"]
-    return [row["name"], row["role"], shown, str(row["queueDepth"]), row["status"] or "-"]
+    said = row["why"] or row["status"] or "-"
+    return [row["name"], row["role"], row["trouble"] or row["state"], str(row["queueDepth"]), _short(said)]
 
 
 def _task(task: dict[str, Any]) -> list[str]:
@@ -40,16 +71,16 @@ def _task(task: dict[str, Any]) -> list[str]:
 
 
 def _message(message: dict[str, Any]) -> list[str]:
-    text = " ".join(message["message"].split())
-    short = text if len(text) <= 100 else text[:99] + "…"
-    return [message["id"], message["timestamp"][11:19], message["from"], message["to"], short]
+    return [message["id"], message["timestamp"][11:19], message["from"], message["to"], _short(message["message"])]
 
 
-def _watched(found: dict[str, Any]) -> Parts:
+def _short(said: str) -> str:
+    text = " ".join(said.split())
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+def watched(found: dict[str, Any]) -> Parts:
     """The first frame whole, then only what changed."""
     if "changes" in found:
         return [f"{entry.get('at')}  {history.line(entry)}" for entry in found["changes"]]
     return frame(found)
-
-
-SHOW = {"watch": _watched}

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.output import Table
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Parts = list[str | Table]
 
 
-def _run(done: dict[str, Any]) -> Parts:
+def run(done: dict[str, Any]) -> Parts:
     return [done["text"], f"status: {done['status']}; team: {done['team']}; report: {done['report']}"]
 
 
-def _workflows(rows: list[dict[str, Any]]) -> Parts:
+def workflows(rows: list[dict[str, Any]]) -> Parts:
     table = [[row["name"], row["pattern"], row["description"], row["path"]] for row in rows]
     return [Table(["workflow", "pattern", "description", "path"], table, "no workflows")]
 
 
-def _checked(found: dict[str, Any]) -> Parts:
+def checked(found: dict[str, Any]) -> Parts:
     return [
         f"{found['name']}: valid; {found['pattern']} pattern, {len(found['tasks'])} tasks, {found['agents']} agents",
         *(f"  --var {name}={'…' if default is None else default}" for name, default in found["variables"].items()),
     ]
-
-
-SHOW = {"run": _run, "list-workflows": _workflows, "check-workflow": _checked}

@@ -6,6 +6,7 @@ import { timeAgo } from './clock.js';
 import { button, el } from './dom.js';
 import { dialog } from './forms.js';
 import { attempt } from './notices.js';
+import { go } from './place.js';
 import { current, on } from './state.js';
 import { plain, visible } from './text.js';
 
@@ -20,7 +21,12 @@ export function openAgent(name) {
   const log = logOf(name);
   made.append(body, log);
   shown = Object.assign(made, { agent: name, body });
-  made.addEventListener('close', () => shown === made && (shown = null));
+  made.addEventListener('close', () => {
+    if (shown !== made) return;
+    shown = null;
+    go({ agent: '' });
+  });
+  go({ agent: name });
   made.showModal();
   fill();
 }
@@ -52,6 +58,7 @@ function facts(agent) {
   const rows = [
     ['State', el('span', { class: `state ${stateOf(agent)}` }, el('span', { class: 'dot' }), stateOf(agent))],
     ['Role', [agent.role, agent.agentType !== agent.role && agent.agentType].filter(Boolean).map(plain).join(', ')],
+    ['Trouble', agent.why && plain(agent.why)],
     ['Unread', String(agent.queueDepth)],
     ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
     ['Note', agent.note && plain(agent.note)],

@@ -12,6 +12,7 @@ import { on } from './state.js';
 import { firstLine, plain, visible } from './text.js';
 import { writeTo } from './composer.js';
 
+const TROUBLE = new Set(['failed', 'lost', 'silent']);
 const DOTS = 'M3 8h.01M8 8h.01M13 8h.01';
 
 export function startAgents() {
@@ -24,6 +25,9 @@ export function startAgents() {
     }));
     keepingFocus(() => keyed(byId('agent-list'), rows, { key: ({ name }) => name, create, fill }));
     setText(byId('count-agents'), String(rows.filter(({ state }) => state !== 'stopped').length));
+    const troubled = rows.filter(({ trouble }) => TROUBLE.has(trouble)).length;
+    setText(byId('agents-trouble'), troubled ? `${troubled} in trouble` : '');
+    byId('agents-none').hidden = rows.length > 0;
   });
 }
 
@@ -39,8 +43,8 @@ function create() {
 function fill(node, agent) {
   const had = node.contains(document.activeElement) && document.activeElement.className.split(' ')[0];
   const state = stateOf(agent);
-  node.className = `agent ${state}`;
-  node.replaceChildren(head(agent, state), status(agent), facts(agent));
+  node.className = ['agent', state, agent.trouble && `trouble trouble-${agent.trouble}`].filter(Boolean).join(' ');
+  node.replaceChildren(...[head(agent, state), trouble(agent), status(agent), facts(agent)].filter(Boolean));
   if (had) node.querySelector(`.${had}`)?.focus({ preventScroll: true });
 }
 
@@ -51,8 +55,14 @@ function head(agent, state) {
     'aria-haspopup': 'menu',
     'aria-label': `Actions for ${agent.name}`,
   });
-  const mark = el('span', { class: `state ${state}` }, el('span', { class: 'dot' }), state);
+  const mark = el('span', { class: `state ${agent.trouble ?? state}` }, el('span', { class: 'dot' }), agent.trouble ?? state);
   return el('div', { class: 'agent-head' }, el('h3', {}, name), el('span', { class: 'role' }, kind(agent)), mark, menu);
+}
+
+/** What is wrong with it, or what it waits for. */
+function trouble({ trouble, why }) {
+  if (!trouble || trouble === 'paused' && !why) return null;
+  return el('p', { class: 'agent-why', dir: 'auto' }, why ? firstLine(why, 160) : trouble);
 }
 
 function kind(agent) {

@@ -7,9 +7,16 @@ import { button, byId, el, setText } from './dom.js';
 import { ask, field } from './forms.js';
 import { startMessages } from './messages.js';
 import { say } from './notices.js';
+import { startCourse } from './course.js';
+import { fromAddress } from './filters.js';
+import { startKeys } from './keys.js';
+import { openPlace } from './open_place.js';
+import { onReturn, said } from './place.js';
 import { choose, connectionNow, current, hurry, on, refresh } from './state.js';
+import { startSearch } from './search.js';
 import { startTasks } from './tasks.js';
 import { firstLine } from './text.js';
+import { startViews } from './views.js';
 import { startWaiting } from './waiting.js';
 
 const LOOK_FOR_TEAMS = 3000;
@@ -17,7 +24,10 @@ let teams = [];
 
 function start() {
   findToken();
+  startCourse();
   startTasks();
+  startViews();
+  startKeys();
   startWaiting();
   startAgents();
   startComposer();
@@ -30,22 +40,44 @@ function start() {
   on('connection', showConnection);
   on('problem', showProblem);
   setInterval(() => connectionNow().state === 'waiting' && showConnection(), 1000);
-  addEventListener('popstate', () => show(wanted(), false));
+  onReturn(() => {
+    if (wanted() !== current()?.team.name) show(wanted(), false);
+    fromAddress();
+    openPlace();
+  });
+  if (said('team')) begin(said('team'));
   lookForTeams();
 }
 
 /** The team that the address names, else the first. */
 function wanted() {
-  return new URLSearchParams(location.search).get('team') ?? teams[0] ?? '';
+  return said('team') || teams.find(isAlive)?.name || teams[0]?.name || '';
+}
+
+/** Whether somebody may be at work in it: not a finished run, not closed. */
+function isAlive({ state, run }) {
+  return state === 'active' && (!run || run.status === 'running');
+}
+
+/** Show that team, and then what the address says is open in it. */
+function begin(name) {
+  choose(name);
+  const opened = () => {
+    if (opened.done || !current()) return;
+    opened.done = true;
+    openPlace();
+    startSearch();
+  };
+  on('snapshot', opened);
 }
 
 async function lookForTeams() {
   try {
-    teams = (await read('discover-teams')).map(({ name }) => name);
+    teams = await read('board/teams');
     const name = wanted();
     if (!name) return await none();
     offerTeams(name);
-    choose(name);
+    if (!said('team')) begin(name);
   } catch (refusal) {
     showProblem(refusal);
     setTimeout(lookForTeams, LOOK_FOR_TEAMS);
@@ -59,14 +91,19 @@ async function none() {
   setTimeout(lookForTeams, LOOK_FOR_TEAMS);
 }
 
+/** Offer the teams, those that are alive apart from runs that are over and teams that are closed. */
 function offerTeams(name) {
-  const names = teams.includes(name) ? teams : [name, ...teams];
-  byId('team').replaceChildren(...names.map((each) => el('option', { value: each }, each)));
+  const all = teams.some((team) => team.name === name) ? teams : [{ name, state: 'active' }, ...teams];
+  const groups = Map.groupBy(all, (team) => (isAlive(team) ? 'Alive' : team.run ? 'Finished runs' : 'Closed'));
+  const made = ['Alive', 'Finished runs', 'Closed'].filter((label) => groups.has(label));
+  const option = (team) => el('option', { value: team.name }, team.run && !isAlive(team) ? `${team.name} (${team.run.status})` : team.name);
+  byId('team').replaceChildren(...made.map((label) => el('optgroup', { label }, ...groups.get(label).map(option))));
   byId('team').value = name;
 }
 
 function show(name, remember = true) {
   if (remember) history.pushState(null, '', `?${new URLSearchParams({ team: name })}`);
+  fromAddress();
   byId('team').value = name;
   document.querySelectorAll('dialog').forEach((open) => open.close());
   choose(name);
@@ -74,7 +111,7 @@ function show(name, remember = true) {
 }
 
 async function refreshTeams() {
-  teams = (await read('discover-teams').catch(() => null))?.map(({ name }) => name) ?? teams;
+  teams = (await read('board/teams').catch(() => null)) ?? teams;
   offerTeams(byId('team').value);
 }
 

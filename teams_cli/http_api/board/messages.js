@@ -1,13 +1,15 @@
 // The stream of messages, with its threads.
 
 import { timeAgo } from './clock.js';
+import { read } from './api.js';
 import { answer, writeTo } from './composer.js';
 import { arriveAt, button, byId, el, keepingFocus, keyed, setText } from './dom.js';
-import { say } from './notices.js';
+import { attempt, say } from './notices.js';
+import { go as goTo, link } from './place.js';
 import { on } from './state.js';
 import { block, firstLine } from './text.js';
 
-const KEPT = 2000;
+const OLDER = 200;
 const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
 let team = '';
 let known = new Map();
@@ -17,6 +19,7 @@ export function startMessages() {
   byId('message-agent').addEventListener('change', render);
   byId('message-notices').addEventListener('change', render);
   byId('to-newest').addEventListener('click', toNewest);
+  byId('older').addEventListener('click', () => attempt(byId('older'), showOlder));
   byId('stream').addEventListener('scroll', () => atEnd() && (byId('to-newest').hidden = true));
   on('snapshot', take);
 }
@@ -29,10 +32,37 @@ function take(snapshot) {
   }
   const fresh = snapshot.messages.filter(({ number }) => !known.has(number));
   fresh.forEach((message) => known.set(message.number, message));
-  for (const number of [...known.keys()].slice(0, Math.max(0, known.size - KEPT))) known.delete(number);
   offer(snapshot.agents.map(({ name }) => name));
   if (fresh.length || first) show(fresh, first);
-  setText(byId('count-messages'), String(known.size));
+  setText(byId('count-messages'), String(lastNumber()));
+}
+
+function lastNumber() {
+  return Math.max(0, ...known.keys());
+}
+
+/** Fetch the messages before those that are here, and show them above. */
+async function showOlder() {
+  const first = Math.min(...known.keys());
+  const found = await read('board/messages', { before: first, limit: OLDER });
+  known = new Map([...found.map((message) => [message.number, message]), ...known]);
+  const stream = byId('stream');
+  const below = stream.scrollHeight - stream.scrollTop;
+  render();
+  stream.scrollTop = stream.scrollHeight - below;
+}
+
+/** Show the message of that id, which is fetched if it is an older one. */
+export async function showMessage(id) {
+  const number = Number(id.replace(/^msg-/, ''));
+  if (!known.has(number)) {
+    const found = await read('board/messages', { before: number + OLDER / 2, limit: OLDER }).catch(() => []);
+    known = new Map([...found.map((message) => [message.number, message]), ...known].sort(([a], [b]) => a - b));
+  }
+  byId('message-agent').value = '';
+  byId('message-notices').checked = true;
+  showThread(null);
+  go(id);
 }
 
 /** Show the new ones, and stay at the end if that was in sight. */
@@ -70,6 +100,7 @@ function render() {
   });
   const rows = shown.map((message) => ({ ...message, answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
   keepingFocus(() => keyed(byId('stream'), rows, { key: ({ number }) => number, create, fill }));
+  byId('older').hidden = Boolean(thread) || known.size === 0 || Math.min(...known.keys()) <= 1;
   threadBar(sizes.get(thread));
 }
 
@@ -86,9 +117,13 @@ function threadBar(size) {
   if (thread) bar.replaceChildren(el('span', {}, `Thread of ${thread}, ${size} messages`), button('Show all', () => showThread(null), { class: 'quiet' }));
 }
 
+/** Show the thread alone; what is written then answers the last that came to the person in it. */
 function showThread(root) {
   thread = root;
   render();
+  const roots = rootsOf(known);
+  const last = [...known.values()].findLast((message) => roots.get(message.id) === root && message.from !== 'human' && message.from !== 'system');
+  answer(root && last ? last : null, false);
   byId('stream').focus();
 }
 
@@ -99,7 +134,18 @@ function create(message) {
 function fill(node, message) {
   const mine = message.from === 'human';
   node.className = ['message', message.type, mine && 'mine', message.to === 'human' && 'to-me'].filter(Boolean).join(' ');
-  node.replaceChildren(...[head(message), quote(message), block(message.message), foot(message, mine)].filter(Boolean));
+  node.replaceChildren(...[head(message), quote(message), block(message.message), rest(message), foot(message, mine)].filter(Boolean));
+}
+
+/** Of a long one only the beginning came. */
+function rest({ id, length }) {
+  if (!length) return null;
+  const more = button(`Show all ${length.toLocaleString('en')} characters`, () => attempt(more, async () => {
+    const [found] = (await read('board/messages', { before: Number(id.slice(4)) + 1, limit: 1, whole: 1 }));
+    more.previousElementSibling.replaceWith(block(found.message));
+    more.remove();
+  }), { class: 'link' });
+  return more;
 }
 
 function head({ from, to, type, recipients, timestamp, id }) {
@@ -108,7 +154,7 @@ function head({ from, to, type, recipients, timestamp, id }) {
     el('b', {}, name(from)), el('span', { class: 'unseen' }, ' to '), el('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
     el('span', { class: 'whom', title: recipients?.join(', ') }, whom),
     type === 'plain' || type === 'reply' ? null : el('span', { class: `tag ${type}` }, type),
-    el('span', { class: 'id' }, id), timeAgo(timestamp));
+    el('a', { class: 'id', href: link({ message: id }), title: 'Link to this message' }, id), timeAgo(timestamp));
 }
 
 function name(agent) {
@@ -126,6 +172,7 @@ function go(id) {
   const node = byId(id);
   node?.scrollIntoView({ block: 'center' });
   if (node) arriveAt(node, node);
+  if (node) goTo({ message: id });
 }
 
 function foot(message, mine) {

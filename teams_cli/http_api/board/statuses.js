@@ -4,6 +4,7 @@ import { el } from './dom.js';
 import { ask, field } from './forms.js';
 import { firstLine } from './text.js';
 import { perform } from './actions.js';
+import { offerUndo } from './undo.js';
 
 export const STATUSES = ['pending', 'in_progress', 'completed', 'failed', 'cancelled'];
 export const WORDS = {
@@ -43,25 +44,41 @@ export function moveLabel(task, status) {
 /** Move the task there; what an agent is working on only after the person has confirmed it. */
 export async function move(task, status) {
   if (task.status === 'in_progress' && status === 'pending') return confirmRelease(task);
+  if (task.status === 'completed') return confirmAgain(task);
   await perform('update-task', { task: task.id, status });
+  if (status === 'cancelled') offerUndo(`${task.id} is cancelled.`, () => perform('update-task', { task: task.id, status: task.status }));
   return true;
+}
+
+/** Whether the person confirmed that what is done is to be done again. */
+function confirmAgain(task) {
+  const about = el('p', {}, 'It is completed. Opened again, somebody may claim it and do it once more; what waits for it waits again.');
+  return confirmed({ title: `Open ${task.id} again: ${firstLine(task.title, 60)}`, about, label: 'Open again', submit: () => perform('update-task', { task: task.id, status: 'pending' }) });
+}
+
+/** Ask; whether the person did what was offered. */
+function confirmed({ submit, ...question }) {
+  return new Promise((resolve) => {
+    const asked = ask({
+      ...question,
+      submit: async (values) => {
+        await submit(values);
+        resolve(true);
+      },
+    });
+    asked.addEventListener('close', () => resolve(false));
+  });
 }
 
 /** Whether the person confirmed, once that is settled. */
 function confirmRelease(task) {
   const about = el('p', {}, `${task.owner} is working on it. Its claim ends, and what it hands in later is refused.`);
-  return new Promise((resolve) => {
-    const asked = ask({
-      title: `Release ${task.id}: ${firstLine(task.title, 60)}`,
-      about,
-      inputs: [field({ name: 'reason', label: 'Reason (optional)' })],
-      label: 'Release',
-      danger: true,
-      submit: async ({ reason }) => {
-        await perform('release-task', { task: task.id, ...(reason && { reason }) });
-        resolve(true);
-      },
-    });
-    asked.addEventListener('close', () => resolve(false));
+  return confirmed({
+    title: `Release ${task.id}: ${firstLine(task.title, 60)}`,
+    about,
+    inputs: [field({ name: 'reason', label: 'Reason (optional)' })],
+    label: 'Release',
+    danger: true,
+    submit: ({ reason }) => perform('release-task', { task: task.id, ...(reason && { reason }) }),
   });
 }

@@ -14,16 +14,30 @@ export function createCard(task) {
 /** Fill the card anew; *does* has `open`, `menu` and `jump`. */
 export function fillCard(node, task, does) {
   const had = node.contains(document.activeElement) ? document.activeElement.className : '';
-  node.className = ['card', `priority-${task.priority}`, task.blocked && 'blocked'].filter(Boolean).join(' ');
+  const stuck = task.status === 'failed' || task.heldUp;
+  node.className = ['card', `priority-${task.priority}`, task.blocked && 'blocked', stuck && 'stuck'].filter(Boolean).join(' ');
   node.dataset.waitsFor = (task.openBlockers ?? []).join(' ');
   const tab = node.querySelector('.open')?.tabIndex ?? -1;
-  node.replaceChildren(...[head(task), title(task, does, tab), waits(task, does, tab), foot(task), menu(task, does, tab)].filter(Boolean));
+  node.replaceChildren(...[head(task), title(task, does, tab), why(task), waits(task, does, tab), foot(task), menu(task, does, tab)].filter(Boolean));
   if (had) node.querySelector(`.${had.split(' ')[0]}`)?.focus({ preventScroll: true });
 }
 
 function head(task) {
   const priority = task.priority !== 'normal' && el('span', { class: `tag ${task.priority}` }, task.priority);
   return el('div', { class: 'card-head' }, el('span', { class: 'id' }, task.id), priority || null);
+}
+
+/** Why it failed, and what that holds up. */
+function why(task) {
+  const parts = [];
+  if (task.reason) parts.push(el('p', { class: 'reason', dir: 'auto' }, ...visible(task.reason)));
+  if (task.waiting && ['failed', 'cancelled'].includes(task.status)) parts.push(el('p', { class: 'holds' }, holds(task)));
+  return parts.length ? el('div', { class: 'why' }, parts) : null;
+}
+
+/** `holds up 19 tasks`. */
+export function holds({ waiting }) {
+  return `holds up ${waiting} ${waiting === 1 ? 'task' : 'tasks'}`;
 }
 
 function menu(task, does, tab) {
@@ -45,19 +59,28 @@ function title(task, does, tab) {
 function spoken(task) {
   const said = [WORDS[task.status], task.priority !== 'normal' && `${task.priority} priority`];
   if (task.owner) said.push(`owner ${task.owner}`);
-  if (task.openBlockers?.length) said.push(`waits for ${task.openBlockers.join(', ')}`);
+  if (task.openBlockers?.length) said.push(`waits for ${task.openBlockers.map((id) => `${id}, which ${HOW[task.blockers[id]] ?? 'waits too'}`).join(', ')}`);
+  if (task.waiting) said.push(`${task.waiting} wait for it`);
   return `(${said.filter(Boolean).join('; ')})`;
 }
 
 function waits(task, does, tab) {
   if (!task.openBlockers?.length || FINISHED.has(task.status)) return null;
-  const chips = task.openBlockers.map((id) => el('li', {}, chip(id, does.jump, tab)));
+  const chips = task.openBlockers.map((id) => el('li', {}, chip(id, does.jump, tab, task.blockers[id])));
   return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'waits for'), el('ul', { class: 'chips' }, chips));
 }
 
-/** A button that goes to another task. */
-export function chip(id, jump, tab = 0) {
-  return button(id, () => jump(id), { class: 'chip', tabindex: tab, title: `Go to ${id}` });
+const HOW = { in_progress: 'is in work', failed: 'failed', cancelled: 'was cancelled', missing: 'is not there', completed: 'is done' };
+const SIGNS = { in_progress: '▸', failed: '✗', cancelled: '✗', missing: '?', completed: '✓' };
+
+/** A button that goes to another task, and says how that is where it is known. */
+export function chip(id, jump, tab = 0, status = '') {
+  const sign = SIGNS[status] && el('span', { 'aria-hidden': 'true' }, `${SIGNS[status]} `);
+  const said = HOW[status] && el('span', { class: 'unseen' }, ` ${HOW[status]}`);
+  const title = `Go to ${id}${HOW[status] ? `, which ${HOW[status]}` : ''}`;
+  const node = button('', () => jump(id), { class: `chip ${status}`.trim(), tabindex: tab, title });
+  node.append(...[sign, id, said].filter(Boolean));
+  return node;
 }
 
 function foot(task) {
@@ -66,8 +89,8 @@ function foot(task) {
   for (const skill of task.require ?? []) parts.push(el('span', { class: 'tag skill', title: 'Required skill' }, plain(skill)));
   if (task.planRequired) parts.push(el('span', { class: 'tag' }, 'needs a plan'));
   if (task.leaseExpiresAt && task.status === 'in_progress') {
-    parts.push(el('span', { class: 'lease', title: 'The claim lasts so long without a heartbeat' }, timeLeft(task.leaseExpiresAt)));
+    parts.push(el('span', { class: 'lease', title: 'The claim ends then unless the agent is heard of' }, el('span', {}, 'claim '), timeLeft(task.leaseExpiresAt)));
   } else if (FINISHED.has(task.status) && task.completedAt) parts.push(el('span', { class: 'muted' }, timeAgo(task.completedAt)));
-  if (task.result) parts.push(el('p', { class: 'result', dir: 'auto' }, firstLine(task.result)));
+  if (task.result && !task.reason) parts.push(el('p', { class: 'result', dir: 'auto' }, firstLine(task.result)));
   return parts.length ? el('div', { class: 'card-foot' }, parts) : null;
 }

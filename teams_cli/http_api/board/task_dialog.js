@@ -6,7 +6,8 @@ import { timeAgo, timeLeft } from './clock.js';
 import { button, el } from './dom.js';
 import { ask, dialog, field } from './forms.js';
 import { attempt, refuse } from './notices.js';
-import { current, on } from './state.js';
+import { go } from './place.js';
+import { current, on, taskOf } from './state.js';
 import { WORDS, move, moveLabel } from './statuses.js';
 import { chip } from './task_card.js';
 import { PRIORITIES, assign, wordsOf } from './task_forms.js';
@@ -22,7 +23,12 @@ export async function openTask(id) {
   const place = el('div', { class: 'refusal' });
   made.append(body, place);
   shown = Object.assign(made, { task: id, body, place });
-  made.addEventListener('close', () => shown === made && (shown = null));
+  made.addEventListener('close', () => {
+    if (shown !== made) return;
+    shown = null;
+    go({ task: '' });
+  });
+  go({ task: id });
   made.showModal();
   await update();
 }
@@ -32,15 +38,18 @@ on('snapshot', () => shown && update());
 async function update() {
   const made = shown;
   try {
-    const task = current().tasks.find(({ id }) => id === made.task) ?? (await read('show-task', { task: made.task }));
-    if (made === shown) fill(made, task);
+    const row = taskOf(made.task);
+    const said = JSON.stringify(row);
+    if (!made.whole || made.row !== said) made.whole = await read('show-task', { task: made.task });
+    made.row = said;
+    if (made === shown) fill(made, { ...made.whole, blockers: row?.blockers ?? {}, moves: row?.moves ?? [], behind: row?.waiting ?? 0 });
   } catch (refusal) {
     refuse(refusal, made.place);
   }
 }
 
 function fill(made, task) {
-  const moves = mayChange() ? (current().moves?.[task.id] ?? []) : [];
+  const moves = mayChange() ? task.moves : [];
   const waiting = current().tasks.filter((other) => other.blockedBy?.includes(task.id)).map(({ id }) => id);
   const said = JSON.stringify([task, moves, waiting, mayChange()]);
   if (made.filledWith === said) return;
@@ -57,8 +66,9 @@ function facts(task, waiting) {
     ['Priority', task.priority],
     ['Owner', task.owner],
     ['Claim', task.leaseExpiresAt && el('span', {}, `number ${task.claim}, lasts `, timeLeft(task.leaseExpiresAt))],
-    ['Waits for', chips(task.blockedBy, task.openBlockers)],
+    ['Waits for', chips(task.blockedBy, task.openBlockers, task.blockers)],
     ['Waited for by', chips(waiting)],
+    ['Holds up', task.behind > waiting.length && `${task.behind} tasks in all`],
     ['Skills', task.require?.map(plain).join(', ')],
     ['Plan', task.planRequired && 'must be approved first'],
     ['Created', el('span', {}, timeAgo(task.createdAt), task.createdBy ? ` by ${task.createdBy}` : '')],
@@ -68,9 +78,9 @@ function facts(task, waiting) {
   return el('dl', { class: 'facts' }, said.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
 }
 
-function chips(ids, open = ids) {
+function chips(ids, open = ids, states = {}) {
   if (!ids?.length) return null;
-  const made = (id) => el('li', { class: open.includes(id) ? '' : 'met' }, chip(id, openTask), open.includes(id) ? '' : ' ✓');
+  const made = (id) => el('li', { class: open.includes(id) ? '' : 'met' }, chip(id, openTask, 0, open.includes(id) ? states[id] : 'completed'));
   return el('ul', { class: 'chips' }, ids.map(made));
 }
 

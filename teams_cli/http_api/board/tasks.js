@@ -5,7 +5,9 @@ import { arriveAt, button, byId, el, forget, keepingFocus, keyed, setText } from
 import { dragCards } from './drag.js';
 import { openMenu } from './menu.js';
 import { attempt, say } from './notices.js';
-import { current, on } from './state.js';
+import { choices, choose as filter, clear, filters, isFiltered, matches, onFilter } from './filters.js';
+import { whole } from './place.js';
+import { current, hasAll, on, wantAll } from './state.js';
 import { FINISHED, STATUSES, WORDS, move, moveLabel, ordered } from './statuses.js';
 import { createCard, fillCard } from './task_card.js';
 import { openTask } from './task_dialog.js';
@@ -18,14 +20,16 @@ const limits = Object.fromEntries(STATUSES.map((status) => [status, PAGE]));
 const does = { open: (id) => openTask(id), menu: taskMenu, jump };
 let tasks = new Map();
 let chosen = null;
-let filter = '';
 let was = null;
 
 export function startTasks() {
   for (const status of STATUSES) byId('columns').append(column(status));
   byId('new-task').addEventListener('click', () => createTask());
-  byId('task-filter').addEventListener('input', (event) => {
-    filter = event.target.value.trim().toLowerCase();
+  byId('task-filter').addEventListener('input', (event) => filter({ words: event.target.value.trim() }));
+  for (const name of ['owner', 'priority', 'skill']) byId(`filter-${name}`).addEventListener('change', (event) => filter({ [name]: event.target.value }));
+  byId('filter-clear').addEventListener('click', clear);
+  onFilter(() => {
+    showFilters();
     render();
   });
   const board = byId('columns');
@@ -37,6 +41,7 @@ export function startTasks() {
   dragCards(board, { mayGo, drop: (id, status) => moveTask(id, status) });
   on('snapshot', (snapshot) => {
     tasks = new Map(snapshot.tasks.map((task) => [task.id, task]));
+    showFilters();
     render();
     tell();
   });
@@ -52,13 +57,29 @@ function column(status) {
   return made;
 }
 
-function showMore(status) {
+async function showMore(status) {
   limits[status] += 4 * PAGE;
+  if (FINISHED.has(status)) await wantAll();
   render();
 }
 
-function matches(task) {
-  return !filter || [task.id, task.title, task.owner, ...(task.require ?? [])].join(' ').toLowerCase().includes(filter);
+/** Say what is chosen, and offer what there is to choose from. */
+function showFilters() {
+  const { owners, skills } = choices([...tasks.values()]);
+  offer('owner', [['', 'Any owner'], ...owners.map((name) => [name, name === '-' ? 'Nobody' : name])]);
+  offer('skill', [['', 'Any skill'], ...skills.map((skill) => [skill, skill])]);
+  byId('filter-skill').closest('label').hidden = skills.length === 0;
+  byId('filter-priority').value = filters().priority;
+  if (document.activeElement !== byId('task-filter')) byId('task-filter').value = filters().words;
+  byId('filter-clear').hidden = !isFiltered();
+}
+
+function offer(name, options) {
+  const select = byId(`filter-${name}`);
+  const told = JSON.stringify(options);
+  if (select.told !== told) select.replaceChildren(...options.map(([value, label]) => el('option', { value }, label)));
+  select.told = told;
+  select.value = filters()[name];
 }
 
 function render() {
@@ -69,11 +90,31 @@ function render() {
   });
   if (!nodes.has(chosen)) choose(document.querySelector('.card'));
   setText(byId('count-tasks'), String([...tasks.values()].filter((task) => !FINISHED.has(task.status)).length));
+  showNothing();
 }
+
+/** Where there is no card, what to do instead. */
+function showNothing() {
+  const found = [...tasks.values()].some(matches);
+  const none = byId('no-tasks');
+  none.hidden = found || !current();
+  byId('columns').hidden = tasks.size === 0;
+  if (found || !current()) return;
+  const [title, ...rest] = tasks.size ? FILTERED : EMPTY;
+  none.replaceChildren(el('h3', {}, title), ...rest.map((part) => part()));
+}
+
+const FILTERED = ['No task here is what you look for', () => el('p', {}, hasAll() ? '' : 'Of the finished ones only the newest are here. '), () => button('Show all tasks', clear)];
+const EMPTY = [
+  'No task yet',
+  () => el('p', { 'data-change': true }, 'Begin with one: ', button('New task', () => createTask(), { class: 'primary' }), ' or press ', el('kbd', {}, 'n'), '.'),
+  () => el('p', {}, 'In a terminal: ', el('code', {}, 'teams create-task "Write the parser"'), ', or have a whole workflow done: ', el('code', {}, 'teams run WORKFLOW'), '.'),
+  () => el('p', {}, 'Agents join by ', el('code', {}, 'teams join-team NAME --as AGENT'), ' and take tasks by ', el('code', {}, 'teams claim-task --next'), '.'),
+];
 
 function fillColumn(status, found) {
   const { made, list, count, more } = columns.get(status);
-  const total = filter ? found.length : Math.max(found.length, current()?.taskCounts?.[status] ?? 0);
+  const total = isFiltered() ? found.length : Math.max(found.length, current()?.taskCounts?.[status] ?? 0);
   keyed(list, found.slice(0, limits[status]), {
     key: (task) => task.id,
     create: createCard,
@@ -82,8 +123,9 @@ function fillColumn(status, found) {
   });
   setText(count, String(total));
   made.classList.toggle('empty', found.length === 0);
-  more.hidden = found.length <= limits[status];
-  setText(more, `Show more (${(found.length - limits[status]).toLocaleString('en')} not shown)`);
+  const left = (FINISHED.has(status) && !hasAll() ? total : found.length) - Math.min(found.length, limits[status]);
+  more.hidden = left <= 0;
+  setText(more, `Show more (${left.toLocaleString('en')} not shown)`);
 }
 
 /** Tell a screen reader which tasks came and went. */
@@ -121,7 +163,8 @@ function highlight(id) {
 export function jump(id) {
   const task = tasks.get(id);
   if (task && !nodes.has(id)) {
-    filter = byId('task-filter').value = '';
+    clear();
+    byId('task-filter').value = '';
     limits[task.status] = Infinity;
     render();
   }
@@ -136,7 +179,7 @@ export function jump(id) {
 
 /** The statuses that the person may move the task to. */
 function mayGo(id) {
-  return mayChange() ? (current()?.moves?.[id] ?? []) : [];
+  return mayChange() ? (tasks.get(id)?.moves ?? []) : [];
 }
 
 async function moveTask(id, status) {
@@ -158,17 +201,31 @@ function taskMenu(id, opener) {
     entries.push({ label: moveLabel(task, status), does: () => moveTask(id, status), danger: status === 'cancelled' });
   }
   if (mayChange() && !FINISHED.has(task.status)) entries.push({ label: 'Give to an agent…', does: () => assign(task) });
+  entries.push({ label: 'Copy link', does: () => copyLink({ task: id }) });
   openMenu(opener, `Actions for ${id}`, entries);
+}
+
+/** Put the link of that place on the board into the clipboard. */
+export async function copyLink(place) {
+  await attempt(null, () => navigator.clipboard.writeText(whole(place)));
+  say('The link is copied');
+}
+
+/** Go to the next card, or the one before, in the order in which they are seen. */
+export function step(by) {
+  const cards = [...document.querySelectorAll('#columns .card')];
+  const here = cards.findIndex((card) => card.contains(document.activeElement));
+  focus(here < 0 ? cards[by > 0 ? 0 : cards.length - 1] : cards[here + by]);
 }
 
 const STEPS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function keyPressed(event) {
   const card = event.target.closest('.card');
-  const step = STEPS[event.key];
+  const way = STEPS[event.key];
   if (!card || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.shiftKey && step?.[0]) moveByKey(card.dataset.task, step[0]);
-  else if (step) go(card, ...step);
+  if (event.shiftKey && way?.[0]) moveByKey(card.dataset.task, way[0]);
+  else if (way) go(card, ...way);
   else if (event.key === 'Home' || event.key === 'End') end(card, event.key);
   else return;
   event.preventDefault();

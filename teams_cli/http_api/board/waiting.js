@@ -1,33 +1,81 @@
-// What waits for the person: questions, requests for permission, plans; and who is asked to shut down.
+// What waits for the person: questions, requests for permission, plans, letters, and work that failed; apart from it
+// what the agents wait for among themselves.
 
 import { perform } from './actions.js';
+import { change } from './api.js';
 import { timeAgo, timeLeft } from './clock.js';
 import { button, byId, el, keepingFocus, keyed, setText } from './dom.js';
 import { sendByKey } from './forms.js';
 import { attempt, say } from './notices.js';
-import { on } from './state.js';
-import { chip } from './task_card.js';
+import { choose } from './filters.js';
+import { current, on, refresh } from './state.js';
+import { chip, holds } from './task_card.js';
 import { jump } from './tasks.js';
 import { block, firstLine } from './text.js';
+import { doSoon, offerUndo } from './undo.js';
 
-const MAKE = { question: createQuestion, permission: createPermission, plan: createPlan, asked: createAsked, shutdown: createShutdown };
+const MAKE = {
+  question: createQuestion,
+  permission: createPermission,
+  plan: createPlan,
+  mail: createMail,
+  failed: createFailed,
+  asked: createAsked,
+  shutdown: createShutdown,
+};
+const FAILED = 6;
+const SEEN = 'teams.seen';
+const leaving = new Set();
 let seen = null;
 
 export function startWaiting() {
+  byId('more-failed').addEventListener('click', () => choose({ only: 'failed' }));
   on('snapshot', (snapshot) => {
     const open = snapshot.plans.filter(({ status }) => status === 'proposed');
     const rows = [
       ...snapshot.questions.map((question) => ({ ...question, kind: kindOf(question) })),
+      ...failures(snapshot),
+      ...snapshot.mail.map((letter) => ({ ...letter, kind: 'mail' })),
       ...open.map((plan) => ({ ...plan, kind: 'plan' })),
       ...snapshot.shutdowns.map((shutdown) => ({ ...shutdown, kind: 'shutdown' })),
-    ];
-    const mine = rows.filter(({ kind }) => kind !== 'asked' && kind !== 'shutdown');
-    const shown = [...mine, ...rows.filter((row) => !mine.includes(row))];
-    keepingFocus(() => keyed(byId('asks'), shown, { key: ({ teamName, id }) => `${teamName} ${id}`, create: (row) => MAKE[row.kind](row), fill }));
+    ].map((row) => ({ ...row, teamName: snapshot.team.name }));
+    const between = rows.filter(({ kind }) => kind === 'asked' || kind === 'shutdown');
+    const mine = rows.filter((row) => !between.includes(row) && !leaving.has(row.id));
+    keepingFocus(() => {
+      show('asks', mine);
+      show('between', between);
+    });
+    byId('between-frame').hidden = between.length === 0;
+    setText(byId('count-between'), String(between.length));
     showDecided(snapshot.plans.filter(({ status }) => status !== 'proposed'));
     count(snapshot.team.name, mine);
     byId('waiting').classList.toggle('nothing', mine.length === 0);
   });
+}
+
+function show(list, rows) {
+  keyed(byId(list), rows, { key: ({ teamName, id, kind }) => `${teamName} ${kind} ${id}`, create: (row) => MAKE[row.kind](row), fill });
+}
+
+/** The tasks that failed, or were cancelled and hold up others; those that the person has seen only if they hold up. */
+function failures({ tasks, team }) {
+  const seen = seenIn(team.name);
+  const found = tasks.filter((task) => (task.status === 'failed' && (task.waiting || seen[task.id] !== task.updatedAt)) || (task.status === 'cancelled' && task.waiting));
+  const by = (task) => [-(task.waiting ?? 0), task.updatedAt ?? ''];
+  found.sort((a, b) => by(a)[0] - by(b)[0] || by(b)[1].localeCompare(by(a)[1]));
+  const { length } = found;
+  setText(byId('more-failed'), length > FAILED ? `${length - FAILED} more that failed` : '');
+  byId('more-failed').hidden = length <= FAILED;
+  return found.slice(0, FAILED).map(({ id, title, status, reason, waiting, owner, updatedAt, moves }) =>
+    ({ kind: 'failed', id, title, status, reason, waiting, owner, updatedAt, moves }));
+}
+
+function seenIn(team) {
+  try {
+    return JSON.parse(localStorage.getItem(`${SEEN}.${team}`)) ?? {};
+  } catch {
+    return {};
+  }
 }
 
 function kindOf(question) {
@@ -45,19 +93,22 @@ function count(team, mine) {
   seen = { team, ids };
 }
 
-function spoken({ kind, from, question, operation, id }) {
+function spoken({ kind, from, question, operation, id, message, title }) {
+  if (kind === 'mail') return `${from} writes to you: ${firstLine(message)}`;
+  if (kind === 'failed') return `${id} failed: ${firstLine(title)}`;
   if (kind === 'plan') return `${from} proposes ${id}`;
   return kind === 'permission' ? `${from} asks leave to ${operation}` : `${from} asks: ${firstLine(question)}`;
 }
 
-/** What was asked does not change; who has not answered yet may. */
+/** What was asked does not change; who has not answered yet may, and what came of a task. */
 function fill(node, row) {
+  if (row.kind === 'failed') fillFailed(node, row);
   node.querySelector('.still')?.replaceChildren((row.waitingFor ?? []).join(', '));
 }
 
 function card(row, title, extra, ...children) {
   const heading = el('h3', { id: `${row.id}-title` }, title);
-  const head = el('header', {}, heading, el('span', { class: 'id' }, row.id), extra);
+  const head = el('header', {}, heading, row.kind === 'failed' ? null : el('span', { class: 'id' }, row.id), extra);
   return el('li', { class: `ask ${row.kind}`, 'data-ask': row.id }, el('article', { 'aria-labelledby': heading.id }, head, ...children, el('div', { class: 'refusal' })));
 }
 
@@ -74,7 +125,7 @@ function createQuestion(row) {
   const { id, from } = row;
   const area = el('textarea', { rows: 2, required: true, 'aria-label': `Answer to ${from}, ${id}`, placeholder: 'Your answer' });
   const send = el('button', { type: 'submit', class: 'primary' }, 'Answer');
-  const skip = button('Skip', () => act(skip, () => perform('skip-question', { question: id })), { class: 'quiet', title: 'Close it without an answer' });
+  const skip = button('Skip', () => skipSoon(row, skip), { class: 'quiet', title: 'Close it without an answer' });
   const form = el('form', { 'data-change': true }, area, el('div', { class: 'buttons' }, send, skip));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -82,6 +133,71 @@ function createQuestion(row) {
   });
   sendByKey(form);
   return card(row, `${from} asks`, due(row), block(row.question), form);
+}
+
+/** Close it without an answer, which can't be undone: so only after a while in which that can be taken back. */
+async function skipSoon({ id, from }, control) {
+  const shown = control.closest('.ask');
+  leaving.add(id);
+  shown.hidden = true;
+  const sure = await doSoon(`${from}'s ${id} is skipped in 6 s.`);
+  leaving.delete(id);
+  shown.hidden = false;
+  if (sure) await act(control, () => perform('skip-question', { question: id }));
+  else if (!shown.isConnected) refresh();
+}
+
+function createMail(row) {
+  const { id, from } = row;
+  const answerable = from !== 'system';
+  const area = el('textarea', { rows: 2, required: true, 'aria-label': `Reply to ${from}, ${id}`, placeholder: `Reply to ${from}` });
+  const send = el('button', { type: 'submit', class: 'primary' }, 'Reply');
+  const done = button('Done', () => act(done, () => perform('ack', { message: [id] })), { title: 'It needs no reply' });
+  const form = el('form', { 'data-change': true }, answerable ? area : null, el('div', { class: 'buttons' }, answerable ? send : null, done));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    act(send, () => perform('reply', { message: id, text: area.value }));
+  });
+  sendByKey(form);
+  return card(row, row.type === 'output' ? `${from} hands in` : `${from} writes to you`, timeAgo(row.timestamp), block(row.message), form);
+}
+
+/** A task that failed, filled anew when it changes. */
+function createFailed(row) {
+  return card(row, '', null, el('div', { class: 'failed-body' }));
+}
+
+function fillFailed(node, row) {
+  const { id, title, status, reason, waiting, owner } = row;
+  const what = status === 'failed' ? 'failed' : 'was cancelled';
+  node.querySelector('h3').replaceChildren(chip(id, jump), ` ${what}: `, firstLine(title, 70));
+  const about = [owner && `by ${owner}`, waiting && holds(row)].filter(Boolean).join(', ');
+  const buttons = el('div', { class: 'buttons', 'data-change': true });
+  const offer = (label, does, attributes = {}) => {
+    const made = button(label, () => act(made, does), attributes);
+    buttons.append(made);
+  };
+  if (row.moves?.includes('pending')) offer('Open again', () => perform('update-task', { task: id, status: 'pending' }), { class: 'primary' });
+  if (waiting) offer('Drop the blocker', () => dropBlocker(id), { title: `What waits for ${id} waits for it no longer` });
+  if (!waiting) offer('Seen', async () => noteSeen(row), { class: 'quiet', title: 'Not shown here any more' });
+  node.querySelector('.failed-body').replaceChildren(
+    ...[reason && block(reason, 'said reason'), about && el('p', { class: waiting ? 'holds' : 'muted' }, about), buttons].filter(Boolean));
+}
+
+/** Have what waits for the task wait for it no longer; that can be taken back. */
+async function dropBlocker(id) {
+  const waiting = current().tasks.filter(({ openBlockers }) => openBlockers?.includes(id)).map((task) => task.id);
+  for (const task of waiting) await change('update-task', { task, unblock: [id] });
+  await refresh();
+  offerUndo(`${waiting.join(', ')} ${waiting.length === 1 ? 'waits' : 'wait'} for ${id} no longer.`, async () => {
+    for (const task of waiting) await change('update-task', { task, blockedBy: [id] });
+    await refresh();
+  });
+}
+
+async function noteSeen({ id, updatedAt, teamName }) {
+  localStorage.setItem(`${SEEN}.${teamName}`, JSON.stringify({ ...seenIn(teamName), [id]: updatedAt }));
+  await refresh();
 }
 
 function createPermission(row) {

@@ -1,0 +1,65 @@
+"""What an agent has to know before its next model call: who is there, and what was written to it."""
+
+from __future__ import annotations
+
+from teams_cli.agents import sessions
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import Selection
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import tasks
+from teams_cli.teams import presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+MAX_NAMED = 20
+HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
+
+
+def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
+    """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+
+    It is made for the end of the context of the next model call. Messages come again at every call until they are
+    handled; being shown marks them as read. `hint` is there until you have announced yourself.
+    """
+    shown = inboxes.read(store, team_name, caller, Selection(), [])
+    there = others(store, team_name, caller.name)
+    output: dict[str, Any] = {}
+    if not caller.is_human and presence.load(store, team_name, caller.name).status is None:
+        output["hint"] = HINT
+    output["you_are"] = caller.name
+    output["agents"] = there
+    output["messages"] = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
+    state = {"status": "completed", "input": {"synthetic": True}, "output": output}
+    state["title"] = f"{len(there)} agent(s), {len(shown)} message(s)"
+    return {"tool": "broadcast", "state": state}
+
+
+def introduction(store: Store, team: str, name: str) -> str:
+    """Who the agent is and who else is there, in words, for the start of its session."""
+    found = others(store, team, name)
+    lines = [f"You are {name} in team {team}: do the `next:` of `teams brief`. The other agents:"]
+    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
+    if len(found) > MAX_NAMED:
+        lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
+    if presence.load(store, team, name).status is None:
+        lines.append(HINT)
+    return "\n".join(lines)
+
+
+def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
+    """The other members in the order of joining, idle ones too."""
+    team = teams.load(store, team_name)
+    working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
+    found = []
+    for other in team.active_names():
+        if other != name:
+            agent = presence.load(store, team_name, other)
+            session = sessions.find(store, team_name, other)
+            busy = other in working or (session is not None and not session.ended)
+            history = [entry.status for entry in agent.status_history]
+            row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
+            found.append({**row, "worktree": session.worktree} if session and session.worktree else row)
+    return found

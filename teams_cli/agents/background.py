@@ -1,0 +1,126 @@
+"""Wakers: of the process that resumes idle agents when mail comes, one for each team on each machine, never two."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+from teams_cli import processes
+from teams_cli.agents import ending, logs, sessions, started_here
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.terminals import bindings
+from teams_cli.clients import environments, permissions, profiles
+from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Mapping
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
+
+
+def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Start this machine's waker of the team, unless there is one. None is started inside a client's sandbox."""
+    if environ.get(environments.SANDBOX):
+        return
+    held = hold(store, team)
+    if held is None:
+        return
+    os.close(held)  # the one that is started takes it; of two, one ends
+    own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": team}
+    log = logs.path_of(store, team, ".waker")
+    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    processes.start_own("teams_cli.agents.waker", [], own, log)
+
+
+def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Start the waker where clients of the team sit in terminals of this machine; nothing of who starts it is left
+    to it that is a client's own.
+    """
+    if bindings.has_any(store.root, team) and not bindings.is_locked(f"{store.root}/wakers/{team}.lock"):
+        start(store, team, environments.clean(environ))
+
+
+def hold(store: Store, team: str) -> int | None:
+    """The lock that the waker has as long as it lives; None if another process has it."""
+    directory = f"{store.root}/wakers"
+    disk.make_directories(directory, store.root)
+    descriptor = os.open(f"{directory}/{team}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
+    """Start the keeper of a session; if that can't be, the session has failed and its caller is told.
+
+    Inside a client's sandbox it is left to the keeper of that client, which is outside.
+    """
+    if by := environ.get(environments.SANDBOX) and environ.get("TEAMS_AGENT_ID"):
+        return sessions.leave_to(store, team, session, by)  # what is started in here ends with the command
+    try:
+        started_here.check(store, team, session)
+        profile = profiles.find(session.harness, config)
+        log = log_path(store, team, session.agent)
+        os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+        own = profile.environment(environ, _identity(store, team, session))
+        own["PATH"] = _path(own.get("PATH", os.defpath))
+        pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
+    except (OSError, TeamsError) as error:
+        ending.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
+        return
+    sessions.hand_on(store, team, session, pid)
+    if store.host:
+        start(store, team, environ)
+
+
+def _path(path: str) -> str:
+    """The search path; where it does not lead to `teams`, which the agent is to call, with our directory at its end."""
+    from shutil import which
+
+    own = os.path.dirname(sys.executable)
+    return path if which("teams", path=path) else f"{path}{os.pathsep}{own}"
+
+
+def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
+    """The variables that say who the agent is, under our names and those of OpenCode Teams."""
+    member = teams.load(store, team).find(session.agent)
+    name = member.agent_name if member and member.agent_name else session.agent
+    type = (member.agent_type or member.role) if member else "team-member"
+    own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}
+    both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
+    ours = {**both, **store.variables, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    return {**(session.variables or {}), **ours}
+
+
+def log_path(store: Store, team: str, agent: str) -> str:
+    """Where the keeper of the agent writes what nobody else takes."""
+    return logs.path_of(store, team, agent)
+
+
+def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
+    """Start what the client of the agent started inside its sandbox, with no more permissions than it has itself."""
+    for session in sessions.left_to(store, team, agent):
+        taken = sessions.take_over(store, team, session)
+        if taken is None:
+            continue
+        try:
+            _refuse_more(store, team, agent, taken)
+        except TeamsError as error:
+            ending.finish(store, team, taken, "failed", error.message)
+        else:
+            start_keeper(store, team, taken, config, environ)
+
+
+def _refuse_more(store: Store, team: str, agent: str, session: Session) -> None:
+    """Raises NotAllowed: The session may do more than the agent that started it."""
+    own = sessions.get(store, team, agent).permissions
+    if session.caller == agent:
+        level = session.permissions or permissions.LEVELS[-1]
+        permissions.refuse_more({permissions.VARIABLE: own or ""}, level, f"start one that may do more ({level})")

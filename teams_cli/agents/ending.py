@@ -1,0 +1,175 @@
+"""How the session of an agent ends, and what is true of it now: done, failed, lost."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from teams_cli import processes
+from teams_cli.agents import logs, outputs
+from teams_cli.agents.outputs import pipe
+from teams_cli.agents.sessions import SESSION, Session, find
+from teams_cli.errors import TeamsError
+from teams_cli.messages import inboxes, messages
+from teams_cli.records.annotations import Iterable, Outcome
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import assigning
+from teams_cli.teams import history, presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.pace import Alarm
+
+_LINGER = 5.0
+"""Seconds to wait for a keeper that is about to end by itself."""
+
+
+def current(store: Store, team: str, agent: str) -> Session | None:
+    """As `find`, but a session whose keeper is gone is settled as lost first."""
+    session = find(store, team, agent)
+    return session if session is None else _settled(store, team, session)
+
+
+def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Session]:
+    """All sessions, lost ones settled."""
+    return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
+
+
+def children(store: Store, team: str, agent: str) -> list[Session]:
+    """The sessions that the agent started itself."""
+    found = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
+    return [_settled(store, team, session) for session in found]
+
+
+def of_run(store: Store, team: str, run: str) -> list[Session]:
+    """The sessions of one run, in the order of their start."""
+    return sorted((s for s in of_team(store, team, []) if s.run == run), key=lambda s: s.created_at)
+
+
+def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -> None:
+    """Have the alarm ring when one of these sessions may be lost: nobody says so."""
+    silence = float(teams.load(store, team).settings.get("staleAfterSeconds", 300))
+    for session in found:
+        if not session.ended:
+            alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
+            if session.host != store.host or session.keeper_pid is None:
+                alarm.ring_in(silence / 4)
+
+
+def is_lost(store: Store, team: str, session: Session) -> bool:
+    """Whether the session is going on by its record, and no process has it: its keeper is gone, or its machine silent.
+
+    A keeper on another machine can't be looked at; it says every now and then that its agent is alive.
+    """
+    if session.unstarted and not session.ended:
+        by = find(store, team, session.unstarted)
+        return by is None or by.ended or not by.keeper_lives
+    if session.ended or not session.keeper_lives or not store.host or session.keeper_pid is None:
+        return not session.ended and not session.keeper_lives
+    if processes.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
+        return False
+    return presence.is_silent(store, teams.load(store, team), session.agent, session.started_at)
+
+
+def frozen_keeper(session: Session) -> int | None:
+    """The id of the session's keeper, if that is a process of this machine which stands still, as after SIGSTOP."""
+    pid = session.keeper_pid
+    if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
+        return None
+    return pid if processes.is_stopped(pid) else None
+
+
+def _settled(store: Store, team: str, session: Session) -> Session:
+    """The session, settled if it is lost. On a disk that can't be written it stays until somebody can."""
+    if not is_lost(store, team, session):
+        return session
+    try:
+        return settle_lost(store, team, session.agent)
+    except TeamsError:
+        return session
+
+
+def settle_lost(store: Store, team: str, agent: str) -> Session:
+    """End a session whose keeper is gone: end what the client left, and tell the caller, once."""
+    session, _ = store.get(team, SESSION, agent)
+    if not is_lost(store, team, session):
+        return session
+    if session.keeper_lives:
+        return finish(store, team, session, "lost", f"its machine was not heard from, {session.host}")
+    processes.end_marked(session.mark, (("KILL", 2.0),))
+    said = logs.end_of_turn(store, team, agent, session.turns, logs.END)
+    return finish(store, team, session, "lost", f"its keeper was killed{': ' + said if said else ''}")
+
+
+def linger(found: list[Session]) -> None:
+    """Wait until the keepers of sessions that are done are gone: the last that they do is to resume others."""
+    give_up = time.monotonic() + _LINGER
+    while any(s.ended and s.keeper_lives for s in found) and time.monotonic() < give_up:
+        time.sleep(0.005)
+
+
+def finish(
+    store: Store,
+    team: str,
+    session: Session,
+    outcome: Outcome,
+    failure: str | None = None,
+    output: str | None = None,
+    exit_status: int | None = None,
+) -> Session:
+    """End this generation of the session: its output, or why there is none, goes to the caller, exactly once.
+
+    First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
+    the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
+    """
+
+    def settle(found: Session) -> Session:
+        if found.ended or found.generation != session.generation or found.outcome:
+            return found
+        return found.having(outcome=outcome, failure=failure, exit_status=exit_status)
+
+    def end(found: Session) -> Session:
+        if found.ended or found.generation != session.generation:
+            return found
+        return found.having(state="paused" if found.pause_asked else "done", ended_at=teams.now(store))
+
+    if output is not None:
+        outputs.keep(store, team, session.agent, session.generation, output)
+    settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
+    if settled.ended or settled.generation != session.generation:
+        return settled
+    sent = pipe(store, team, settled)
+    before, after = update(store, team, SESSION.also_closed, session.agent, end)
+    if before is not after:
+        history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
+        messages.wake_up(store, team, [after.caller], sent, after.agent)
+        _give_up_assigned(store, team, after)
+    return after
+
+
+def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
+    """What is kept for an agent that nothing resumes is anybody's."""
+    if ended.outcome in ("stopped", "lost"):
+        with suppress(TeamsError):
+            assigning.free_all(store, teams.load(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
+
+
+def lapse(store: Store, team: str, session: Session) -> None:
+    """End a generation that found nothing to do, as if it had not been."""
+
+    def change(found: Session) -> Session:
+        if found.ended or found.generation != session.generation:
+            return found
+        return found.having(state="paused" if found.pause_asked else "done", outcome=found.outcome_before)
+
+    update(store, team, SESSION.also_closed, session.agent, change)
+
+
+def unfinished(store: Store, team: str, agent: str) -> list[str]:
+    """Why the agent may not finish yet: what it started is still going on, or it has unread mail. Empty: it may."""
+    going = [session.agent for session in children(store, team, agent) if not session.ended]
+    reasons = [f"{name} is still at work for you" for name in going]
+    unread = inboxes.unread(store, team, agent)
+    if unread:
+        reasons.append(f"unread messages: {', '.join(f'msg-{number}' for number in unread)}")
+    return reasons

@@ -1,0 +1,253 @@
+"""Interrupting agents that were started, pausing and stopping them."""
+
+from __future__ import annotations
+
+from teams_cli import processes
+from teams_cli.agents import ending, resuming, sessions, waking
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.terminals import stopping, terminals
+from teams_cli.clients.seats import GONE
+from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, WrongState
+from teams_cli.messages import messages
+from teams_cli.messages.messages import Message
+from teams_cli.records.annotations import Mapping
+from teams_cli.store import pace
+from teams_cli.store.contract import Store, update
+from teams_cli.teams import history, settings, teams
+from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+_PATIENCE = 20.0
+_TO_REST = 3600.0
+
+
+@operation("interject", may=EVERYBODY)
+def interject(
+    store: Store, team_name: str, caller: Caller | None, to: str, body: str, environ: Mapping[str, str]
+) -> Message:
+    """Stop what an agent is doing and give it the text as its next turn. Further ones queue until that is done.
+
+    An idle agent is resumed with it, and a paused one goes on. Of clients in terminals, those that know a way are
+    interrupted too.
+
+    Raises:
+        AgentNotFound: There is no such active member.
+        WrongState: It was not started by `teams`, or was stopped; the text is not sent.
+    """
+    at = require(store, team_name, caller, "interject", to)
+    team, caller = at.team, at.caller
+    agent = teams.find_recipient(team, to)
+    session = ending.current(store, team_name, agent)
+    terminal = terminals.find(store, team_name, agent)
+    if terminal and (session is None or session.ended) and terminals.state_of(store, team, terminal) != GONE:
+        stopping.refuse_deaf(store, team_name, terminal)
+        message = messages.send(store, team_name, caller, agent, body, wake=False)
+        stopping.stop_for_mail(store, team_name, terminal)
+        return message
+    if session is None:
+        raise WrongState(
+            f"{agent} was not started by teams, so it can't be interrupted",
+            f"Write to it: teams send-message {agent} …",
+        )
+    if session.ended and session.outcome == "stopped":
+        raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
+    message = messages.send(store, team_name, caller, agent, body, wake=False)
+    _interrupt(store, team, caller, message, environ)
+    return message
+
+
+def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
+    """Have the message be the next turn of its recipient; whether that ends one that is going on."""
+
+    def ask(found: Session) -> Session:
+        if found.state == "paused":
+            found = resuming.unpaused(found)
+        return found.having(interjected=max(found.interjected, message.number))
+
+    ended = update(store, team.name, SESSION.also_closed, message.to, ask)[1].ended
+    if ended:
+        waking.wake(store, team, caller.config, [message.to], caller.name, environ)
+    return not ended
+
+
+def deliver(
+    store: Store,
+    team_name: str,
+    caller: Caller,
+    to: str,
+    body: str,
+    environ: Mapping[str, str],
+    now: bool | None = None,
+    uid: str | None = None,
+    fyi: bool = False,
+) -> tuple[Message, bool]:
+    """Send a message, and interrupt what its recipient is doing if that is to be done *now*; None: as the team's
+    setting `delivery` says. The message and whether a turn was ended for it.
+
+    The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
+
+    Raises:
+        NotAllowed: The caller may not send it, or not interject where that was asked for; nothing is stored.
+        AgentNotFound, InvalidValue, UidTaken: As for sending.
+    """
+    team = teams.load(store, team_name)
+    by_setting = now is None
+    if now is None:
+        now = settings.value(team, "delivery") == "interject"
+    if now:
+        now = _may_interject(store, team_name, caller, to, by_setting)
+    message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False)
+    session = ending.current(store, team_name, message.to)
+    if session is None or (session.ended and session.outcome == "stopped"):
+        return message, False
+    if now and message.number > session.delivered:
+        return message, _interrupt(store, team, caller, message, environ)
+    waking.wake(store, team, caller.config, [message.to], caller.name, environ)
+    return message, False
+
+
+def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
+    """Whether the caller may interrupt. One that only the setting lets do so may send all the same."""
+    try:
+        require(store, team_name, caller, "interject", to)
+    except NotAllowed:
+        if not by_setting:
+            raise
+        return False
+    return True
+
+
+@operation("stop-agent", may=LEADERS)
+def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
+    """End an agent and all its processes. Its caller is told; it is not resumed by messages any more.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        Conflict: It did not end in time.
+    """
+    caller = require(store, team_name, caller, "stop-agent", agent).caller
+    name = caller.name
+    _started(store, team_name, agent)
+
+    before, after = _ask_to_stop(store, team_name, agent, name)
+    if before is not after:
+        history.note(store, team_name, name, "agent stopped", agent=agent)
+
+    def stopped() -> bool:
+        _end_frozen(store, team_name, agent)
+        return _has_stopped(store, team_name, agent, name)
+
+    if not pace.sleep_until(store, team_name, stopped, patience):
+        raise Conflict(f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents")
+    return sessions.find(store, team_name, agent) or after
+
+
+def _end_frozen(store: Store, team: str, agent: str) -> None:
+    """Kill a keeper of this machine that stands still: it would never hear that its agent is to end."""
+    session = sessions.find(store, team, agent)
+    if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
+        processes.kill(pid)
+
+
+def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
+    """Have a session that goes on end, and one that ended never go on; it before and after."""
+
+    def ask(found: Session) -> Session:
+        if not found.ended:
+            return found if found.stop_asked else found.having(stop_asked=by)
+        if found.outcome == "stopped":
+            return found
+        return found.having(state="done", outcome="stopped", failure=f"{found.stop_asked or by} stopped it")
+
+    return update(store, team, SESSION.also_closed, agent, ask)
+
+
+def _has_stopped(store: Store, team: str, agent: str, by: str) -> bool:
+    """Whether it ended for good. One that came to its own end just then is stopped after that."""
+    found = ending.current(store, team, agent)
+    if found is None:
+        return True
+    return found.ended and _ask_to_stop(store, team, agent, by)[1].outcome == "stopped"
+
+
+@operation("pause-agent", may=LEADERS)
+def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
+    """Have an agent rest: at once if it is idle, else when its turn is over. Its mail waits until it is resumed.
+
+    Pausing a paused one changes nothing. `interject` lets it go on too.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped.
+    """
+    caller = require(store, team_name, caller, "pause-agent", agent).caller
+    name = caller.name
+    _started(store, team_name, agent)
+
+    def ask(found: Session) -> Session:
+        _refuse_stopped(found)
+        if found.pause_asked or found.state == "paused":
+            return found
+        return found.having(state="paused" if found.ended else found.state, pause_asked=f"{name} paused it")
+
+    before, after = update(store, team_name, SESSION.also_closed, agent, ask)
+    if before is not after:
+        history.note(store, team_name, name, "agent paused", agent=agent)
+    return after
+
+
+def wait_until_rests(store: Store, team: str, agent: str, patience: float = _TO_REST) -> None:
+    """Block until the turn that is going on is over, of an agent that was paused.
+
+    Raises:
+        Conflict: It was not in time.
+    """
+
+    def rests() -> bool:
+        session = ending.current(store, team, agent)
+        return session is None or session.ended
+
+    if not pace.sleep_until(store, team, rests, patience):
+        raise Conflict(f"{agent} is still at work after {patience:g} seconds", "Try again later; it rests then.")
+
+
+@operation("resume-agent", may=LEADERS)
+def resume(store: Store, team_name: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> Session:
+    """Let a paused agent go on, with the mail that waited for it. One that is not paused is left as it is.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped.
+    """
+    at = require(store, team_name, caller, "resume-agent", agent)
+    team, caller = at.team, at.caller
+    _started(store, team_name, agent)
+
+    def go_on(found: Session) -> Session:
+        _refuse_stopped(found)
+        if found.state == "paused":
+            rested = resuming.unpaused(found)
+            return rested.having(failure=None) if rested.outcome == "completed" else rested
+        return found.having(pause_asked=None) if found.pause_asked else found
+
+    before, after = update(store, team_name, SESSION.also_closed, agent, go_on)
+    if before is not after:
+        history.note(store, team_name, caller.name, "agent resumed", agent=agent)
+    if after.ended:
+        waking.wake(store, team, caller.config, [agent], caller.name, environ)
+    return sessions.find(store, team_name, agent) or after
+
+
+def _started(store: Store, team: str, agent: str) -> None:
+    if ending.current(store, team, agent) is None:
+        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+
+
+def _refuse_stopped(session: Session) -> None:
+    if session.stop_asked or (session.ended and session.outcome == "stopped"):
+        raise WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

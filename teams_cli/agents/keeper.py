@@ -1,0 +1,258 @@
+"""The keeper: a small process, one for each agent, that runs its client turn by turn until nothing is left to do.
+
+After every turn it waits for what the agent started itself; while there is unread mail, the next turn gets it; only
+then is the agent done, and its output goes to its caller. It finds out from the environment whose keeper it is. This
+is a front end: it reads the environment, and its standard error is the agent's log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from teams_cli import processes
+from teams_cli.agents import background, ending, logs, resuming, sessions, started_here, waking
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents.turns import Client, Reason, Turn
+from teams_cli.clients import output, permissions, profiles
+from teams_cli.errors import Conflict
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import Message
+from teams_cli.records.annotations import Callable, Outcome, SessionState
+from teams_cli.store import opening, pace
+from teams_cli.store.contract import Store, update
+from teams_cli.teams import config, settings, teams, tokens
+from teams_cli.teams import presence as agents
+from teams_cli.teams.config import Config
+from teams_cli.teams.teams import TEAM, Team
+
+_BEAT = 30.0
+
+
+def main() -> None:
+    """Keep the agent that the environment names, unless another process does."""
+    team, agent = os.environ["TEAMS_TEAM"], os.environ["TEAMS_AGENT_ID"]
+    store = opening.from_environment(os.environ)
+    try:
+        session = sessions.take(store, team, agent)
+    except Conflict as taken:
+        sys.stderr.write(f"{taken.message}\n")
+        return
+    processes.adopt_orphans()
+    user = config.load(store.root)
+    store.on_append = waking.wakes(store, user, os.environ, [])
+    Keeper(store, team, session, user).keep()
+
+
+class Keeper:
+    """The keeper of one agent's session."""
+
+    def __init__(self, store: Store, team: str, session: Session, user: Config) -> None:
+        self.store = store
+        self.team = team
+        self.session = session
+        self.agent = session.agent
+        self.config = user
+        self.output = ""
+        self.beat = _BEAT
+
+    def keep(self) -> None:
+        """Run turns until nothing is left to do, then tell the caller."""
+        try:
+            self._prepare()
+            self._keep()
+        except BaseException as error:
+            processes.end_marked(self.session.mark)
+            self._end("failed", f"its keeper failed: {type(error).__name__}: {error}", None)
+            raise
+
+    def _prepare(self) -> None:
+        started_here.check(self.store, self.team, self.session)
+        agents.register_process(self.store, self.team, self.agent, os.getpid())
+        stale = float(settings.value(teams.load(self.store, self.team), "staleAfterSeconds"))
+        self.beat = min(_BEAT, stale / 4)
+        self.profile = profiles.find(self.session.harness, self.config)
+        self.confined = permissions.is_confined(self.profile, self.session.permissions)
+        self.environment = {**os.environ, **self._token()}
+        if self.session.turns and not self.session.session_known:
+            self._learn_session(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
+
+    def _token(self) -> dict[str, str]:
+        """In a secure team, a new token for the agent: of the one before only the hash was kept."""
+        if not teams.load(self.store, self.team).secure:
+            return {}
+        token = tokens.new_token()
+
+        def change(team: Team) -> Team:
+            member = team.member(self.agent)
+            return team.with_member(member.having(token_hash=tokens.hash_token(token))) if member else team
+
+        update(self.store, self.team, TEAM.also_closed, self.team, change)
+        return {"TEAMS_TOKEN": token}
+
+    def _keep(self) -> None:
+        batch = self._batch()
+        if self.session.generation == 1 and not self.session.interrupted:
+            batch = []  # the prompt first
+        elif not batch:
+            ending.lapse(self.store, self.team, self.session)
+            return self._revive()
+        while self._work(batch):
+            batch = self._batch()
+            if not batch or self._guard(batch):
+                self._end("completed", None, 0)
+                return self._revive()
+
+    def _work(self, batch: list[Message]) -> bool:
+        """Run one turn and wait for what it started; whether the agent goes on then, or ended otherwise."""
+        turn = None
+        if not (reason := self._to_stop()):
+            try:
+                turn = self._turn(batch)
+            except OSError as error:
+                self._end("failed", str(error), None)
+                return False
+            if not (turn.interrupted or turn.stopped) and output.has_failed(self.profile, turn.status, turn.printed):
+                self._end("failed", self._why(turn), turn.status)
+                return False
+            self.output = turn.output(self.profile) or self.output
+            reason = turn.stopped or self._wait_for_children()
+        if reason:
+            self._end("stopped", reason.text, turn.status if turn else None)
+        return reason is None
+
+    def _guard(self, batch: list[Message]) -> bool:
+        """Whether the loop guard has the agent rest instead of taking the batch; never after an interjection."""
+        session = self._now()
+        if session.pause_asked or session.interrupted:
+            return not session.interrupted
+        for sender in dict.fromkeys(message.from_ for message in batch):
+            if reason := resuming.too_often(self.store, self.team, session, sender):
+                resuming.pause_pair(self.store, self.team, self.agent, sender, reason)
+                return True
+        return False
+
+    def _revive(self) -> None:
+        """Start over if mail came in at the last moment: whoever sent it may have seen the session still running."""
+        mail = self._batch()
+        if mail:
+            team = teams.load(self.store, self.team)
+            waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
+
+    def _to_stop(self) -> Reason | None:
+        """Why the agent is to end now; None while it is not."""
+        session = self._now()
+        if session.ended or session.generation != self.session.generation:
+            return Reason("it was taken for lost while its machine could not be reached")
+        if by := session.stop_asked:
+            return Reason(f"{by} stopped it")
+        team = teams.load(self.store, self.team)
+        if team.state == "closed":
+            return Reason("the team was closed")
+        member = team.find(self.agent)
+        if member is None or not member.active:
+            how = f"was shut down ({member.stopped_by})" if member and member.stopped_by else "left the team"
+            return Reason(f"it {how}", own=True)
+        return None
+
+    def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
+        """End the session, and resume its caller, if that is idle, to take the output."""
+        output = self.output if self.output or outcome == "completed" else None
+        ending.finish(self.store, self.team, self.session, outcome, failure, output, status)
+
+    def _batch(self) -> list[Message]:
+        """The messages that the next turn is for, in the order of arrival."""
+        numbers = sessions.waiting_numbers(self.store, self.team, self._now())
+        return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
+
+    def _now(self) -> Session:
+        return self.store.get(self.team, SESSION, self.agent)[0]
+
+    def _turn(self, batch: list[Message]) -> Turn:
+        """Run the client once, with the prompt or with a batch of messages."""
+        told = self.session  # what its record says by now may be another's words
+        session = self._now().having(
+            prompt=told.prompt,
+            directory=told.directory,
+            model=told.model,
+            permissions=told.permissions,
+            session_id=told.session_id,
+            session_known=told.session_known,
+        )
+        client = Client(self.store, self.team, session, self.profile, batch, self.environment)
+        client.start()
+        self._note_turn(batch)
+        turn = client.wait(self._to_stop_or_start, self._look)
+        self._change(lambda session: session.having(given=None))
+        self._start_left()
+        self._learn_session(turn.printed)
+        return turn
+
+    def _note_turn(self, batch: list[Message]) -> None:
+        """The client runs: what it was given is read."""
+        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch})
+        last = max((message.number for message in batch), default=0)
+
+        def change(session: Session) -> Session:
+            noted = resuming.noted(session, dict.fromkeys(m.from_ for m in batch), teams.now(self.store))
+            given = sorted(message.number for message in batch) or None
+            return noted.having(turns=session.turns + 1, delivered=max(session.delivered, last), given=given)
+
+        self._change(change)
+
+    def _learn_session(self, printed: str) -> None:
+        """Note the session id that the client printed, if it makes one itself."""
+        found = output.session_id_in(self.profile, printed)
+        if found and started_here.is_session_id(found):
+            self.session = self.session.having(session_id=found, session_known=True)
+            started_here.note(self.store, self.team, self.session)
+            self._change(lambda s: s.having(session_id=found, session_known=True))
+
+    def _start_left(self) -> None:
+        """Start what the client started inside its sandbox."""
+        if self.confined:
+            background.start_left(self.store, self.team, self.agent, self.config, os.environ)
+
+    def _to_stop_or_start(self) -> Reason | None:
+        self._start_left()
+        return self._to_stop()
+
+    def _look(self) -> None:
+        """Now and then, while the client runs: say that the agent is alive, and look whether its children are."""
+        agents.saw(self.store, self.team, self.agent, every=self.beat)
+        ending.children(self.store, self.team, self.agent)
+
+    def _why(self, turn: Turn) -> str:
+        said = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
+        return f"{turn.ending}{': ' + said if said else ''}"
+
+    def _wait_for_children(self) -> Reason | None:
+        """Block until what the agent started is done, or it has to take a text at once; or why it is to stop."""
+
+        def settled() -> bool:
+            going = not all(child.ended for child in ending.children(self.store, self.team, self.agent))
+            return not going or self._now().interrupted or self._to_stop() is not None
+
+        waited = False
+        while True:
+            ending.linger(ending.children(self.store, self.team, self.agent))
+            if settled():
+                break
+            waited = waited or self._state("waiting")
+            pace.sleep_until(self.store, self.team, settled, self.beat)
+            self._look()
+        if waited:
+            self._state("running")
+        return self._to_stop()
+
+    def _state(self, state: SessionState) -> bool:
+        self._change(lambda s: s if s.ended else s.having(state=state))
+        return True
+
+    def _change(self, change: Callable[[Session], Session]) -> None:
+        """Change the session, in a closed team too: what was begun there comes to its end."""
+        update(self.store, self.team, SESSION.also_closed, self.agent, change)
+
+
+if __name__ == "__main__":
+    main()

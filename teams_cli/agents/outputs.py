@@ -1,0 +1,68 @@
+"""Outputs: the last that came out of each agent that was started, kept for whoever recalls it."""
+
+from __future__ import annotations
+
+from teams_cli.agents.sessions import Session
+from teams_cli.errors import NotFound
+from teams_cli.messages import messages
+from teams_cli.messages.messages import Message
+from teams_cli.records.annotations import Count, Name, Text
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, upsert
+
+_MESSAGE = 60_000
+"""Bytes of an output that fit into a message with what is said around them."""
+
+
+class Output(Record):
+    """What came out of one generation of a session. Beside the session: it is long, and that is looked at often."""
+
+    agent: Name
+    generation: Count
+    text: Text
+
+
+OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
+
+
+def keep(store: Store, team: str, agent: str, generation: int, text: str) -> None:
+    """Keep the output in place of the one before; one of a session that was given up does not replace a newer one."""
+    made = Output(agent=agent, generation=generation, text=text)
+
+    def change(kept: Output) -> Output:
+        return made if generation >= kept.generation else kept
+
+    upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), change)
+
+
+def find(store: Store, team: str, agent: str) -> str | None:
+    """What came out of the agent last; None if nothing ever did."""
+    try:
+        return store.get(team, OUTPUT, agent)[0].text
+    except NotFound:
+        return None
+
+
+def pipe(store: Store, team: str, session: Session) -> Message:
+    """Send the caller the output of the session, or why there is none, as a message from the agent; it wakes nobody."""
+    if session.outcome == "completed":
+        said = find(store, team, session.agent) or ""
+        body = said if said.strip() else f"Agent {session.agent} completed."
+    elif session.outcome == "stopped":
+        body = f"Agent {session.agent} was stopped: {session.failure}"
+    else:
+        body = f"Agent {session.agent} failed: {session.failure}"
+    # A name may be as long as a uid, so the number goes into a part of its own.
+    uid = f"{session.agent}~output-{session.generation}"
+    limited = _within_message(body, session.agent)
+    return messages.notify(
+        store, team, session.caller, limited, uid, "output", session.agent, wake=False, also_closed=True
+    )
+
+
+def _within_message(body: str, agent: str) -> str:
+    """The body, or its beginning and where the rest is: an output may be longer than a message."""
+    if len(body.encode()) <= _MESSAGE:
+        return body
+    start = body.encode()[:_MESSAGE].decode(errors="ignore")
+    return f"{start}\n[{len(body) - len(start)} more characters: teams recall {agent} --output]"

@@ -1,0 +1,128 @@
+"""Resuming sessions that are done, and the guard against agents that resume each other without end."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.agents import sessions
+from teams_cli.agents.sessions import SESSION, Resume, Session
+from teams_cli.clock import parse_rfc3339, seconds_since
+from teams_cli.errors import NotFound
+from teams_cli.messages.notices import deliver
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Iterable
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import tasks
+from teams_cli.teams import history, settings, teams
+
+_REMEMBERED = 500
+_HOUR = 3600.0
+_RESUMABLE = ("completed", "failed", "lost")
+
+
+def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
+    """Get an idle session out of `done`, for a message from *by*; only who gets it starts its keeper, others get None.
+
+    A stopped agent stays so; one that failed is not resumed by the output of what it started. When the loop guard
+    speaks, both agents are paused instead, and the leader is told.
+    """
+    reason = ""
+
+    def change(session: Session) -> Session:
+        nonlocal reason
+        reason = ""
+        if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
+            return session
+        if session.stop_asked:  # it ended by itself at that moment
+            return session
+        if not session.interrupted and (reason := too_often(store, team, session, by)):
+            return owing(session.having(state="paused", failure=reason), _paused(store, team, agent, by, reason))
+        return _started_anew(session, teams.now(store), store.host)
+
+    try:
+        before, after = update(store, team, SESSION.also_closed, agent, change)
+    except NotFound:
+        return None
+    if reason and before is not after:
+        _pause_other(store, team, by, reason)
+        _note_pause(store, team, after)
+    return after if after.state == "starting" and before is not after else None
+
+
+def _started_anew(session: Session, now: str, host: str) -> Session:
+    generation = session.kept_by(os.getpid(), host).having(state="starting", generation=session.generation + 1)
+    return generation.having(started_at=now, outcome=None, outcome_before=session.outcome, stop_asked=None)
+
+
+def too_often(store: Store, team: str, session: Session, by: str) -> str:
+    """Why the session shall not be resumed once more: *by* did as often as `max_resumes_per_hour` says, or all did ten
+    times that, and no task made progress. Empty while it may.
+
+    Agents that answer each other without end cost money and get nowhere. The human may always.
+    """
+    limit = int(settings.value(teams.load(store, team), "max_resumes_per_hour"))
+    lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
+    if by == HUMAN or not _many(lately, by, limit):
+        return ""
+    progress = _progress(store, team, {session.agent, by})
+    since = [resume for resume in lately if not progress or parse_rfc3339(resume.at) > parse_rfc3339(progress)]
+    if not _many(since, by, limit):
+        return ""
+    often = f"it was resumed {len(since)} times within an hour, {_count(since, by)} times by {by}"
+    return f"{often}, and no task made progress"
+
+
+def _many(resumes: list[Resume], by: str, limit: int) -> bool:
+    return _count(resumes, by) >= limit or len(resumes) >= 10 * limit
+
+
+def _count(resumes: list[Resume], by: str) -> int:
+    return sum(resume.by == by for resume in resumes)
+
+
+def _progress(store: Store, team: str, names: set[str]) -> str:
+    """When one of these last did something with a task; empty if never."""
+    done = (note.at for task in tasks.everything(store, team, []) for note in task.notes if note.by in names)
+    return max(done, default="")
+
+
+def noted(session: Session, senders: Iterable[str], at: str) -> Session:
+    """The session with one more turn for the messages of these."""
+    return session.having(resumes=[*session.resumes, *(Resume(at=at, by=name) for name in senders)][-_REMEMBERED:])
+
+
+def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
+    """Have both rest once they are done, keeping their mail, until somebody interjects; tell the leader."""
+    paused = _pause_other(store, team, agent, reason, _paused(store, team, agent, by, reason))
+    _pause_other(store, team, by, reason)
+    if paused:
+        _note_pause(store, team, paused)
+
+
+def _pause_other(store: Store, team: str, agent: str, reason: str, *owed: Owed) -> Session | None:
+    """Pause the session: at once if it is done, else when it will be. None if it has none."""
+
+    def change(session: Session) -> Session:
+        if session.state == "done":
+            return owing(session.having(state="paused", failure=reason), *owed)
+        return session if session.ended or session.pause_asked else owing(session.having(pause_asked=reason), *owed)
+
+    return update(store, team, SESSION.also_closed, agent, change)[1] if sessions.find(store, team, agent) else None
+
+
+def unpaused(session: Session) -> Session:
+    """The session as one that is done and may be resumed."""
+    return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
+
+
+def _paused(store: Store, team: str, agent: str, by: str, reason: str) -> Owed:
+    body = f"{agent} and {by} are paused: of {agent}, {reason}. `teams interject {agent} TEXT` lets it go on."
+    minute = f"{parse_rfc3339(teams.now(store)):%Y%m%d%H%M}"
+    return Owed(to=teams.load(store, team).leader, message=body, uid=f"{agent}~paused-{minute}")
+
+
+def _note_pause(store: Store, team: str, session: Session) -> None:
+    reason = session.failure if session.state == "paused" else session.pause_asked
+    history.note(store, team, session.agent, "session paused", reason=reason)
+    deliver(store, team, SESSION.also_closed, session)

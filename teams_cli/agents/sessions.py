@@ -1,0 +1,202 @@
+"""Sessions: the life of an agent that `teams` started; what it is doing, whose it is, and how it ended.
+
+    starting → running ⇄ waiting → done → starting → …
+                                  ↘ paused
+
+One process has the session all the time: first the one that starts it, then its keeper. The keeper alone leaves
+`running` and `waiting`; whoever finds it gone settles the session as lost. Only one process gets a session out of
+`done`, so a session is never resumed twice.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import processes
+from teams_cli.errors import Conflict, NotFound
+from teams_cli.messages import inboxes
+from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
+from teams_cli.records.owed import Owed
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, update
+
+
+class Resume(Record):
+    """A time when a message resumed the session."""
+
+    at: Time
+    by: Name
+
+
+class Session(Record):
+    """One agent that was started. `caller` gets its output; `run` is shared by all that one `run-agent` led to.
+
+    One that is *unstarted* was started by that agent inside a sandbox, and is to be started outside, by its keeper.
+    """
+
+    nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
+
+    agent: Name
+    caller: Name
+    run: Word
+    depth: Count = 1
+    harness: Name
+    model: Text | None = None
+    permissions: Permissions | None = None
+    prompt: Text
+    description: Text
+    directory: Text
+    variables: Object | None = None
+    worktree: Text | None = None
+    branch: Text | None = None
+    state: SessionState = "starting"
+    outcome: Outcome | None = None
+    outcome_before: Outcome | None = None
+    generation: Count = 1
+    turns: Count = 0
+    session_id: Word
+    session_known: bool | None = None
+    unstarted: Name | None = None
+    keeper_pid: Count | None = None
+    keeper_started: Word | None = None
+    keeper_boot: Word | None = None
+    created_at: Time
+    started_at: Time
+    ended_at: Time | None = None
+    exit_status: int | None = None
+    failure: Text | None = None
+    interjected: Count = 0
+    delivered: Count = 0
+    given: list[Count] | None = None
+    stop_asked: Name | None = None
+    pause_asked: Text | None = None
+    resumes: list[Resume] = field(default_factory=list)
+    owed: list[Owed] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is going on in it."""
+        return self.state in ("done", "paused")
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody interjected, and the text was not delivered yet."""
+        return self.interjected > self.delivered
+
+    @property
+    def mark(self) -> str:
+        """What the processes of its clients carry in their environment; those of the next generation another."""
+        return f"{self.run}.{self.agent}.{self.generation}"
+
+    def kept_by(self, pid: int, host: str = "") -> Session:
+        """The session in the hands of that process, on the machine called so."""
+        started = processes.process_started(pid) or None
+        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.process_place(host))
+
+    @property
+    def host(self) -> str:
+        """The machine where its keeper runs, and its client's own session is; empty where there is only one."""
+        return processes.host_of(self.keeper_boot)
+
+    @property
+    def keeper_lives(self) -> bool:
+        """Whether the process that has the session, or had it last, is there; True where that can't be known."""
+        if self.keeper_pid is None:
+            return False
+        ended = processes.has_ended(self.keeper_pid, self.keeper_started, self.keeper_boot)
+        return not self.ended if ended is None else not ended
+
+
+SESSION: Kind[Session] = Kind("session", Session, key="agent", logins="session")
+
+
+def find(store: Store, team: str, agent: str) -> Session | None:
+    """The agent's session; None if it was not started by `teams`."""
+    try:
+        return store.get(team, SESSION, agent)[0]
+    except NotFound:
+        return None
+
+
+def was_stopped(store: Store, team: str, agent: str) -> bool:
+    """Whether the agent was started by `teams` and stopped: nothing resumes it, and it reads no mail."""
+    session = find(store, team, agent)
+    return session is not None and session.ended and session.outcome == "stopped"
+
+
+def get(store: Store, team: str, agent: str) -> Session:
+    """The agent's session.
+
+    Raises:
+        NotFound: It was not started by `teams`.
+    """
+    return store.get(team, SESSION, agent)[0]
+
+
+def take(store: Store, team: str, agent: str) -> Session:
+    """Make this process the keeper of the session.
+
+    Raises:
+        Conflict: Another has it, or it is not to be started.
+    """
+
+    def change(session: Session) -> Session:
+        if session.state != "starting":
+            raise Conflict(f"the session of {agent} is {session.state}", "It has a keeper already.")
+        return session.kept_by(os.getpid(), store.host).having(state="running")
+
+    return update(store, team, SESSION.also_closed, agent, change)[1]
+
+
+def hand_on(store: Store, team: str, session: Session, pid: int) -> None:
+    """Give a session that is starting into the hands of the process that will be its keeper."""
+
+    def change(found: Session) -> Session:
+        if found.state != "starting" or found.generation != session.generation:
+            return found
+        return found.kept_by(pid, store.host)
+
+    update(store, team, SESSION.also_closed, session.agent, change)
+
+
+def leave_to(store: Store, team: str, session: Session, agent: str) -> None:
+    """Leave a session that is starting to the keeper of that agent."""
+
+    def change(found: Session) -> Session:
+        if found.state != "starting" or found.generation != session.generation:
+            return found
+        return found.having(unstarted=agent)
+
+    update(store, team, SESSION, session.agent, change)
+
+
+def left_to(store: Store, team: str, agent: str) -> list[Session]:
+    """The sessions that wait for the keeper of that agent to start them."""
+    return [found for found, _ in store.scan(team, SESSION, []) if found.unstarted == agent and not found.ended]
+
+
+def take_over(store: Store, team: str, session: Session) -> Session | None:
+    """Have this process start a session that was left to it; None if it is started, or over."""
+
+    def change(found: Session) -> Session:
+        if found.state != "starting" or found.unstarted != session.unstarted:
+            raise Conflict(f"the session of {session.agent} is {found.state}", "It was started.")
+        return found.kept_by(os.getpid(), store.host).having(unstarted=None)
+
+    try:
+        return update(store, team, SESSION, session.agent, change)[1]
+    except Conflict:
+        return None
+
+
+def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
+    """The numbers of the messages that the next turn is for: the unread ones, and an interjection in any case.
+
+    With them comes what a turn was given that was killed, as far as it is not handled.
+    """
+    numbers = set(inboxes.unread(store, team, session.agent))
+    if session.interrupted:
+        numbers.add(session.interjected)
+    if numbers and session.given:
+        numbers |= {entry.number for entry in inboxes.load(store, team, session.agent).open} & set(session.given)
+    return sorted(numbers)

@@ -1,0 +1,253 @@
+"""Starting agents, and waking those that are idle."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import names, processes, text
+from teams_cli.agents import ending, sessions, started_here
+from teams_cli.agents.background import start_keeper
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.clients import output, permissions, profiles
+from teams_cli.clock import seconds_since
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue
+from teams_cli.membership import joining, leaving
+from teams_cli.records.annotations import Mapping, Permissions
+from teams_cli.store.contract import Store, update, upsert
+from teams_cli.teams import history, presence, roles, settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.operations import LEADERS, WORKERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import TEAM, Member, Team
+
+_DESCRIPTION = 50
+_STARTING = 30.0
+"""Seconds after which a member that no process was noted for is taken for one that nobody starts."""
+
+
+class Order:
+    """What is to be started: the prompt, and what was said of the agent.
+
+    It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
+    """
+
+    def __init__(
+        self,
+        prompt: str,
+        *,
+        agent: str | None = None,
+        description: str | None = None,
+        harness: str | None = None,
+        type: str | None = None,
+        worktree: bool = False,
+        answer: str | None = None,
+        model: str | None = None,
+        permissions: Permissions | None = None,
+        directory: str = ".",
+        environ: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.prompt = prompt
+        self.agent = agent
+        self.description = description
+        self.harness = harness
+        self.type = type
+        self.worktree = worktree
+        self.answer = answer
+        self.model = model
+        self.permissions = permissions
+        self.directory = os.path.abspath(directory)
+        self.environ = environ or {}
+        self.variables = variables
+
+    def check(self) -> None:
+        """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
+        text.checked(self.prompt, "prompt", text.MAX_RESULT)
+        if "\0" in self.prompt:
+            raise InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
+        if self.description is not None:
+            text.one_line(self.description, "description")
+        if self.agent is not None:
+            names.check_name(self.agent, "agent")
+        if self.model is not None:
+            text.one_line(self.model, "model")
+        if not os.path.isdir(self.directory):
+            raise InvalidValue(f"there is no directory {self.directory}", "Make it first, or give another --cwd.")
+
+    @property
+    def about(self) -> str:
+        """The description; unless given, the beginning of the prompt."""
+        return self.description or " ".join(self.prompt.split())[:_DESCRIPTION]
+
+
+@operation("run-agent", may=LEADERS)
+def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
+    """Start an agent as leader or human; it goes on by itself.
+
+    Raises:
+        InvalidValue: The prompt is blank, or the harness unknown.
+        AlreadyExists: There is an agent of that name.
+        NotAllowed: The caller's role starts no agents so.
+    """
+    at = require(store, team_name, caller, "run-agent")
+    team, caller = at.team, at.caller
+    return _start(store, team, caller, order, _new_run(team_name), depth=1)
+
+
+@operation("spawn", may=WORKERS, instead="Use `teams run-agent`.")
+def spawn(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
+    """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
+
+    It can be written to from now on. You can't finish before it does.
+
+    Raises:
+        InvalidValue: The prompt is blank, or the harness unknown.
+        Conflict: It would be more than `max_depth` deep.
+        NotAllowed: Leaders and the human use `run-agent`.
+    """
+    at = require(store, team_name, caller, "spawn")
+    team, caller = at.team, at.caller
+    own = sessions.find(store, team_name, caller.name)
+    depth = (own.depth if own else 1) + 1
+    deepest = int(settings.value(team, "max_depth"))
+    if depth > deepest:
+        raise Conflict(
+            f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
+            "Do it yourself, or raise the setting max_depth.",
+        )
+    if own and order.harness is None:
+        order.harness = own.harness
+        order.model = order.model or own.model
+    return _start(store, team, caller, order, own.run if own else _new_run(team_name), depth)
+
+
+def _new_run(team: str) -> str:
+    return f"{team}-{os.urandom(6).hex()}"
+
+
+def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, depth: int) -> Session:
+    """Register the agent, so that it can be written to; then start its keeper."""
+    order.check()
+    profile = profiles.find(order.harness or str(settings.value(team, "harness")), caller.config)
+    if order.model:
+        profiles.refuse_model(profile)
+    if order.answer:
+        permissions.refuse_more(order.environ, permissions.LEVELS[-1], permissions.ANSWERING)
+    level = permissions.choose(profile, order.permissions, team, order.environ)
+    team = clear_away(store, team)
+    if order.agent and team.find(order.agent) and not _never_ran(store, team, order.agent):
+        raise AlreadyExists(f"there is an agent {order.agent} already", "Choose another name, or leave it out.")
+    top = _repository(store, team, order) if order.worktree else ""
+    member, token = _join(store, team, caller, order)
+    presence.register_process(store, team.name, member.agent_id, os.getpid())
+    try:
+        tree, branch = _worktree(store, team, member.agent_id, top) if top else (None, None)
+        now = teams.now(store)
+        draft = Session(
+            agent=member.agent_id,
+            caller=caller.name,
+            run=run,
+            depth=depth,
+            harness=profile.name,
+            model=order.model,
+            permissions=level,
+            prompt=order.prompt,
+            description=order.about,
+            directory=tree or order.directory,
+            variables=dict(order.variables) if order.variables else None,
+            worktree=tree,
+            branch=branch,
+            session_id=_new_uuid(),
+            session_known=output.is_preset(profile) or None,
+            created_at=now,
+            started_at=now,
+        )
+        started_here.note(store, team.name, draft)
+        session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
+    except BaseException:
+        if sessions.find(store, team.name, member.agent_id) is None:
+            leaving.leave(store, team.name, Caller(member.agent_id, token=token))
+        raise
+    history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
+    start_keeper(store, team.name, session, caller.config, order.environ)
+    return session
+
+
+def _never_ran(store: Store, team: Team, agent: str) -> bool:
+    """Whether the agent's launcher was killed before a keeper had it: its name can be used again."""
+    session = ending.current(store, team.name, agent)
+    return session is not None and session.outcome == "lost" and session.turns == 0
+
+
+def _created(store: Store, team: str, draft: Session) -> Session:
+    """The session, stored; in the place of one that never ran."""
+
+    def change(found: Session) -> Session:
+        if found is draft:
+            return draft.having(generation=1)
+        if found.outcome != "lost" or found.turns:
+            raise AlreadyExists(f"there is an agent {draft.agent} already", "Choose another name, or leave it out.")
+        return draft.having(generation=found.generation + 1)
+
+    return upsert(store, team, SESSION, draft.agent, draft, change)[1]
+
+
+def _join(store: Store, team: Team, caller: Caller, order: Order) -> tuple[Member, str]:
+    """Make the agent a member, as the leader's or its sibling's work, not its own."""
+    asked = None if order.agent is None else Caller(order.agent, config=caller.config)
+    role = roles.role_for(order.type, team, caller.config) if order.type else None
+    specialty = None if role else order.type
+    member, token = joining.join(store, team.name, asked, role, specialty, answer=order.answer, started_by=caller.name)
+    if member.started_by != caller.name:
+        raise AlreadyExists(f"there is an agent {member.agent_id} already", "Choose another name, or leave it out.")
+    return member, token
+
+
+def _repository(store: Store, team: Team, order: Order) -> str:
+    """The checkout to make a worktree of, looked at before anything is changed."""
+    from teams_cli.agents import worktrees
+
+    top = worktrees.repository(order.directory)
+    worktrees.refuse_stale(store.root, team.name, order.agent or joining.next_name(team), top)
+    return top
+
+
+def _worktree(store: Store, team: Team, agent: str, top: str) -> tuple[str, str]:
+    from teams_cli.agents import worktrees
+
+    return worktrees.add(store.root, team.name, agent, top)
+
+
+def _new_uuid() -> str:
+    from uuid import uuid4
+
+    return str(uuid4())
+
+
+def clear_away(store: Store, team: Team) -> Team:
+    """Take away members whose launcher was killed before it started them: there is nobody behind them, and their names
+    are free again. The team as it is then.
+    """
+    for member in team.members:
+        if _was_never_started(store, team, member):
+            team = _remove(store, team.name, member)
+            reason = "it was never started"
+            history.note(store, team.name, member.agent_id, "member left", reason=reason)
+    return team
+
+
+def _was_never_started(store: Store, team: Team, member: Member) -> bool:
+    if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
+        return False
+    known = presence.load(store, team.name, member.agent_id)
+    if known.pid is None:  # killed in the moment before it said which process it is
+        return seconds_since(member.joined_at or team.created_at, store.now()) > _STARTING
+    ended = processes.has_ended(known.pid, known.pid_started, known.pid_boot)
+    return presence.is_silent(store, team, member.agent_id, member.joined_at) if ended is None else ended
+
+
+def _remove(store: Store, team: str, gone: Member) -> Team:
+    def without(found: Team) -> Team:
+        return found.having(members=[member for member in found.members if member != gone])
+
+    return update(store, team, TEAM, team, without)[1]

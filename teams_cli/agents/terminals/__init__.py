@@ -1,0 +1,1 @@
+"""The clients that people sit in front of: joined from inside, their states, and how they are woken."""

@@ -1,0 +1,110 @@
+"""Doorbells: a named pipe for each terminal, on which the waker rings and whoever can wake the client waits.
+
+Ringing says that there is mail, and never what is in it. Who waits holds the lock of the bell, so there is one a
+terminal. Imports next to nothing: one process sits here for each client, all the time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import stat
+
+LINE = "[teams] You have mail. If it is not shown to you now, run: teams read-messages"
+"""All that a client is woken with: never what somebody wrote."""
+MAIL, STOP, LEAVE = b"m", b"s", b"l"
+"""What is rung for: there is mail; the client is to be interrupted, because there is; nobody is to wait any more."""
+
+
+class Doorbell:
+    """The bell of one terminal, while we are the one who hears it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock = -1
+        self._pipe = -1
+
+    def take(self, client: int = 0) -> bool:
+        """Become the one who hears it, for the client with that process id; False if somebody is."""
+        os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d" % client, 0)
+        self._lock = lock
+        self._pipe = _open_pipe(self.path)
+        return True
+
+    def client(self) -> int:
+        """The process id of the client for which somebody hears it; 0 if that is not known."""
+        try:
+            with open(f"{self.path}.lock", encoding="ascii") as file:
+                return int(file.read() or 0)
+        except (OSError, ValueError):
+            return 0
+
+    def fileno(self) -> int:
+        """What `select` wakes on when it rings."""
+        return self._pipe
+
+    def wait(self, seconds: float) -> bytes:
+        """What it was rung for, within *seconds*; empty if it was not."""
+        ready, _, _ = select.select([self._pipe], [], [], seconds)
+        return self.heard() if ready else b""
+
+    def heard(self) -> bytes:
+        """What it was rung for since the last time."""
+        try:
+            said = os.read(self._pipe, 4096)
+        except BlockingIOError:
+            return b""
+        return next((what for what in (LEAVE, STOP) if what in said), said[:1])
+
+    def close(self) -> None:
+        """Hear it no more."""
+        for descriptor in (self._pipe, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._pipe = self._lock = -1
+
+
+def _open_pipe(path: str) -> int:
+    """The pipe, opened for both, so that it has no end; rings of before are forgotten with their listener."""
+    try:
+        os.mkfifo(path, 0o600)
+    except FileExistsError:
+        if not stat.S_ISFIFO(os.lstat(path).st_mode):
+            raise
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def ring(path: str, what: bytes = MAIL) -> bool:
+    """Ring; False if nobody hears it."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:  # no pipe, or nobody who reads
+        return False
+    try:
+        return os.write(descriptor, what) == len(what)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def is_heard(path: str) -> bool:
+    """Whether somebody waits for it to ring."""
+    return ring(path, b"")
+
+
+def dismiss(directory: str) -> None:
+    """Have nobody wait any more at the bells below the directory. A wrapper, which serves its person, stays."""
+    for top, _, files in os.walk(directory):
+        for name in files:
+            if name.endswith(".bell"):
+                ring(f"{top}/{name}", LEAVE)

@@ -1,0 +1,144 @@
+"""Opening a client in a terminal as a member: what it is started with, for that one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from shutil import which
+
+from teams_cli.agents import sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.terminals import bindings, sitting
+from teams_cli.clients import environments, hook_settings, known, places, profiles
+from teams_cli.errors import AgentNotFound, NotFound, WrongState
+from teams_cli.membership import joining
+from teams_cli.records.annotations import Mapping, Sequence
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.teams import teams
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.contract import Client
+    from teams_cli.teams.config import Config
+
+
+class Wish:
+    """What is to be opened: a client with its own options, under a name, wrapped or not, in a directory."""
+
+    def __init__(
+        self,
+        client: str,
+        options: Sequence[str],
+        directory: str,
+        *,
+        agent: str | None = None,
+        wrap: bool = False,
+        session: Session | None = None,
+    ) -> None:
+        self.client = client
+        self.options = list(options)
+        self.directory = session.directory if session else directory
+        self.agent = session.agent if session else agent
+        self.wrap = wrap
+        self.session = session
+
+
+class Opened:
+    """A client that is ready to be started: its words, its environment, where it works, who it is."""
+
+    def __init__(self, words: list[str], environ: dict[str, str], directory: str, agent: str) -> None:
+        self.words = words
+        self.environ = environ
+        self.directory = directory
+        self.agent = agent
+
+
+def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ: Mapping[str, str]) -> Opened:
+    """Make the client a member, and say what it is to be started with.
+
+    Raises:
+        InvalidValue: There is no such client, or nobody sits in front of it; it is not installed.
+        NotAllowed: It may not join.
+    """
+    client = known.get(wish.client)
+    if client.seat is None:
+        raise known.unknown(client.name)
+    profile = profiles.find(client.name, config)
+    program = profile.start[0]
+    if which(program, path=environ.get("PATH")) is None:
+        raise NotFound(f"there is no {program} on PATH", "Install it first.")
+    agent, own = _identity(store, team, wish)
+    clean = environments.clean(environ, profile.strip, profile.keep)
+    brought, variables = _brought(store, client, wish.directory, environ)
+    resumed = profiles.fill(list(client.seat.resume), {"session_id": wish.session.session_id}) if wish.session else []
+    words = [program, *brought, *resumed, *wish.options]
+    if wish.wrap or not client.seat.ways:
+        words = _wrapped(store, team, agent, client, words)
+    whole = {**clean, **client.seat.set, **variables, **store.variables, **own, "TEAMS_TEAM": team}
+    return Opened(words, whole, wish.directory, agent)
+
+
+def _identity(store: Store, team: str, wish: Wish) -> tuple[str, dict[str, str]]:
+    """The name of the member that it becomes, and the variables that say so."""
+    caller = Caller(wish.agent) if wish.agent else None
+    if caller:
+        caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")
+    member, token = joining.join(store, team, caller)
+    own = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
+    token = token or (caller.token if caller else "")
+    return member.agent_id, {**own, **({"TEAMS_TOKEN": token} if token else {})}
+
+
+def _brought(
+    store: Store, client: Client, directory: str, environ: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """What brings our hooks, unless the client's settings have them: those of before are not called twice."""
+    found = [places.of_user(client.name, environ.get("HOME") or "/", environ)[0]]
+    found.append(places.of_project(client.name, directory)[0])
+    if any(_has_ours(place) for place in found):
+        return [], {}
+    return client.once(sys.executable, f"{bindings.directory(store.root)}/settings", environ)
+
+
+def _has_ours(place: places.Place) -> bool:
+    try:
+        data = disk.read_file(place.path)
+    except FileNotFoundError:
+        return False
+    return place.form.without_ours(place.path, data) != data
+
+
+def _wrapped(store: Store, team: str, agent: str, client: Client, words: list[str]) -> list[str]:
+    """The words that run the client in our wrapper."""
+    order = {
+        "words": words,
+        "root": os.path.abspath(store.root),
+        "team": team,
+        "agent": agent,
+        "hook": hook_settings.program(sys.executable, "hook", client.name),
+        "titles": client.seat.titles if client.seat else {},
+    }
+    return [*hook_settings.of_module(sys.executable, "teams_cli.cli.wrapper"), json.dumps(order)]
+
+
+def headless_session(store: Store, team: str, agent: str, client: str) -> Session:
+    """The session of an agent that `teams` keeps, which is to be taken over into a terminal.
+
+    Raises:
+        AgentNotFound: `teams` started no such agent.
+        WrongState: Its session is another client's, or not known yet.
+    """
+    session = sessions.find(store, team, agent)
+    if session is None:
+        teams.find_recipient(teams.load(store, team), agent)
+        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+    if session.harness != client:
+        raise WrongState(
+            f"{agent} runs in {session.harness}, not in {client}", f"teams open {session.harness} --resume {agent}"
+        )
+    if not session.session_known:
+        raise WrongState(f"{agent} has not said its session yet", "Try again when it has taken a turn.")
+    return session

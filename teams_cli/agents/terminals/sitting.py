@@ -1,0 +1,176 @@
+"""Sitting down: how a client in a terminal becomes a member at its start, under the name that its session had."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from teams_cli import processes
+from teams_cli.agents import sessions, started_here
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.terminals import bindings, terminals
+from teams_cli.agents.terminals.bindings import Binding
+from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
+from teams_cli.errors import TeamsError
+from teams_cli.membership import joining
+from teams_cli.records.annotations import Any, Mapping
+from teams_cli.store.contract import Store, upsert
+from teams_cli.store.files import disk
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.caller import Caller
+
+
+class Arrival:
+    """What a client that starts says of itself. *caller* is who it is told to be, None if nobody told it; *secrets*
+    is what only this machine may know: how to reach its socket, in what environment its own commands are run.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        pid: int,
+        session_id: str,
+        directory: str,
+        *,
+        caller: Caller | None = None,
+        thread: str = "",
+        tty: str = "",
+        way: str = "",
+        source: str = "",
+        state: str = "idle",
+        secrets: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.client = client
+        self.pid = pid
+        self.session_id = session_id
+        self.directory = directory
+        self.caller = caller
+        self.thread = thread
+        self.tty = tty
+        self.way = way
+        self.source = source
+        self.state = state
+        self.secrets = secrets or {}
+
+
+def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
+    """Make the client a member, or find the member that it is; None for one that `teams` started and keeps.
+
+    Raises:
+        TeamNotFound: There is no such team.
+        NotAllowed: It may not join: it was shut down, or its token is wrong.
+    """
+    caller = arrival.caller or _returning(store, team, arrival)
+    if caller and _is_kept(store, team, caller.name):
+        return None
+    known = secrets_of(store, team, caller.name) if caller else {}
+    if caller and not caller.token:
+        caller.token = str(known.get("token") or "")
+    member, token = joining.join(store, team, caller)
+    name = member.agent_id
+    token = token or (caller.token if caller else "")
+    _keep_secrets(store, team, name, {**arrival.secrets, "token": token})
+    binding = Binding(team, name, token)
+    _register(store, team, name, arrival)
+    bindings.bind(store.root, binding, arrival.pid, arrival.thread)
+    return binding
+
+
+def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
+    """Who had this process, or this session, before: it is the same agent. One session in two terminals is two."""
+    here = bindings.of_process(store.root, arrival.pid)
+    if here and here.team == team:
+        return Caller(here.agent, token=here.token)
+    found = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
+    if found is None or not (found.state == "gone" or found.has_ended or found.pid == arrival.pid):
+        return None
+    member = teams.load(store, team).find(found.agent)
+    return Caller(found.agent) if member and not member.stopped_by else None
+
+
+def _is_kept(store: Store, team: str, name: str) -> bool:
+    """Whether a keeper runs the client, for one turn."""
+    session = sessions.find(store, team, name)
+    return session is not None and not session.ended
+
+
+def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
+    """Note where the agent sits now; what it was woken for before stays noted."""
+    now = teams.now(store)
+    place: dict[str, Any] = {
+        "client": arrival.client,
+        "session_id": arrival.session_id or None,
+        "directory": arrival.directory,
+        "pid": arrival.pid,
+        "pid_started": processes.process_started(arrival.pid) or None,
+        "pid_boot": processes.process_place(store.host),
+        "tty": arrival.tty or None,
+        "way": arrival.way or None,
+    }
+    told: dict[str, Any] = {"state": arrival.state, "since": now, "source": arrival.source, "heard_at": now}
+
+    def change(terminal: Terminal) -> Terminal:
+        same = (terminal.pid, terminal.pid_started) == (place["pid"], place["pid_started"])
+        fresh = {} if same else {"joined_at": now, "version": None, "wakes": 0}
+        return terminal.having(**place, **told, **fresh, waits_for=None)
+
+    draft = Terminal(agent=name, joined_at=now, **place, **told)
+    before, terminal = upsert(store, team, TERMINAL, name, draft, change)
+    started_here.note(store, team, as_session(terminal))
+    presence.register_process(store, team, name, arrival.pid)
+    if before is draft or before.pid != arrival.pid:
+        history.note(store, team, name, "terminal joined", client=arrival.client)
+
+
+def stand_up(store: Store, team: str, agent: str, source: str) -> None:
+    """The client is gone: note it, and forget what only it needed. Its name is its session's still."""
+    found = terminals.find(store, team, agent)
+    if found is None:
+        return
+    terminals.end(store, team, agent, found.pid, source)
+    bindings.release(store.root, found.pid)
+    for what in ("bell", "bell.lock"):
+        disk.discard(bindings.kept(store.root, team, agent, what))
+
+
+def as_session(terminal: Terminal) -> Session:
+    """The session of a client in a terminal, as those are that `teams` keeps: to be copied, never to be resumed."""
+    return Session(
+        agent=terminal.agent,
+        caller=terminal.agent,
+        run="terminal",
+        harness=terminal.client,
+        prompt="",
+        description="",
+        directory=terminal.directory,
+        turns=terminal.turns,
+        session_id=terminal.session_id or "",
+        session_known=True,
+        created_at=terminal.joined_at,
+        started_at=terminal.joined_at,
+    )
+
+
+def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
+    """What only this machine knows of the terminal; empty if it is another machine's."""
+    try:
+        with open(bindings.kept(store.root, team, agent, "json"), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError):
+        return {}
+
+
+def _keep_secrets(store: Store, team: str, agent: str, secrets: Mapping[str, Any]) -> None:
+    path = bindings.kept(store.root, team, agent, "json")
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    temp = disk.write_temp(os.path.dirname(path), json.dumps(secrets).encode())
+    os.chmod(temp, 0o600)
+    os.replace(temp, path)
+
+
+def may_sit(store: Store, team: str) -> bool:
+    """Whether there is such a team, and it is open."""
+    try:
+        return teams.load(store, team).state != "closed"
+    except TeamsError:
+        return False

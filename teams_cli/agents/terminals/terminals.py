@@ -1,0 +1,181 @@
+"""Terminals: the clients that people sit in front of, as members of a team; what each is doing, and who says so.
+
+    idle ⇄ working ⇄ permission          gone, when its process ended; idle again when its session is resumed
+
+What was last said is kept with its time. Nothing is made of silence but doubt: a client that worked and was not heard
+of for long is `unknown`.
+"""
+
+from __future__ import annotations
+
+from teams_cli import processes
+from teams_cli.clients.seats import GONE, PERMISSION, UNKNOWN, WORKING
+from teams_cli.clock import seconds_since
+from teams_cli.errors import NotFound, TeamsError
+from teams_cli.records.annotations import Any, Count, Name, TerminalState, Text, Time, Word
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, update
+from teams_cli.teams import history, presence, teams
+
+_HEARD_EVERY = 10.0
+
+
+class Waking(Record):
+    """A time when a message of somebody woke the client."""
+
+    at: Time
+    by: Name
+
+
+class Terminal(Record):
+    """One client in a terminal. `wokenTo` is the number of the newest message that it was woken for, `toldTo` that of
+    the newest whose sender was told that it was not reached.
+    """
+
+    nested = {"wakings": Waking}  # noqa: RUF012
+
+    agent: Name
+    client: Name
+    version: Word | None = None
+    session_id: Word | None = None
+    directory: Text
+    pid: Count
+    pid_started: Word | None = None
+    pid_boot: Word | None = None
+    tty: Word | None = None
+    way: Word | None = None
+    state: TerminalState = "idle"
+    since: Time
+    source: Word
+    heard_at: Time
+    waits_for: Text | None = None
+    leader_told: bool | None = None
+    joined_at: Time
+    turns: Count = 0
+    woken_to: Count = 0
+    woken_at: Time | None = None
+    wakes: Count = 0
+    told_to: Count = 0
+    wakings: list[Waking] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        """The machine that it is on; empty where there is only one."""
+        return processes.host_of(self.pid_boot)
+
+    @property
+    def has_ended(self) -> bool | None:
+        """Whether its process has ended; None where that can't be known."""
+        return processes.has_ended(self.pid, self.pid_started, self.pid_boot)
+
+
+TERMINAL: Kind[Terminal] = Kind("terminal", Terminal, key="agent", logins="own")
+
+
+def find(store: Store, team: str, agent: str) -> Terminal | None:
+    """The agent's terminal; None if it never sat in one."""
+    try:
+        return store.get(team, TERMINAL, agent)[0]
+    except NotFound:
+        return None
+
+
+def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Terminal]:
+    """All terminals of the team, also those that are gone."""
+    return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
+
+
+def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
+    """The terminal in which that session of the client was last; None if it is new here."""
+    found = (t for t in of_team(store, team, []) if (t.client, t.session_id) == (client, session_id))
+    return next(found, None)
+
+
+def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
+    """The state as it is now: what was last said, unless its process ended, or it worked and fell silent."""
+    if terminal.state == GONE or terminal.has_ended:
+        return GONE
+    silent = seconds_since(terminal.heard_at, store.now()) > float(team.settings.get("staleAfterSeconds", 300))
+    elsewhere = terminal.has_ended is None and presence.is_silent(store, team, terminal.agent, terminal.heard_at)
+    return UNKNOWN if elsewhere or (silent and terminal.state == WORKING) else terminal.state
+
+
+class Report:
+    """What was said of a client: its state, by what source, in which session, and what it waits for."""
+
+    def __init__(self, state: TerminalState, source: str, session_id: str = "", waits_for: str | None = None) -> None:
+        self.state = state
+        self.source = source
+        self.session_id = session_id
+        self.waits_for = waits_for
+
+
+def note(store: Store, team: str, agent: str, report: Report) -> Terminal:
+    """Note what was said of the client; nothing is written where that is known, and was heard just now."""
+    now = teams.now(store)
+
+    def change(terminal: Terminal) -> Terminal:
+        if report.session_id and report.session_id != terminal.session_id:
+            terminal = terminal.having(session_id=report.session_id)
+        return _heard(terminal, report, now, store)
+
+    return update(store, team, TERMINAL.also_closed, agent, change)[1]
+
+
+def _heard(terminal: Terminal, report: Report, now: str, store: Store) -> Terminal:
+    """The terminal with what was said of it."""
+    asks = report.state == PERMISSION
+    if terminal.state != report.state:
+        began = terminal.turns + (report.state == WORKING)
+        fresh = {"state": report.state, "since": now, "leader_told": None, "turns": began}
+        return terminal.having(
+            **fresh, source=report.source, heard_at=now, waits_for=report.waits_for if asks else None
+        )
+    if asks and report.waits_for and terminal.waits_for is None:
+        return terminal.having(waits_for=report.waits_for, heard_at=now)
+    recent = seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
+    return terminal if recent else terminal.having(heard_at=now)
+
+
+def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
+    """Note that the client is gone, if it is still that process; its tasks are free from now on."""
+
+    def change(terminal: Terminal) -> Terminal:
+        if terminal.pid != pid or terminal.state == GONE:
+            return terminal
+        now = teams.now(store)
+        return terminal.having(state=GONE, since=now, source=source, heard_at=now, waits_for=None)
+
+    before, after = update(store, team, TERMINAL.also_closed, agent, change)
+    if before is not after:
+        history.note(store, team, agent, "terminal gone", client=after.client, source=source)
+
+
+def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, Any]) -> None:
+    """Add to the row of a listed agent what is known of its terminal; its state is the agent's."""
+    state = state_of(store, team, terminal)
+    if row["state"] != "stopped":
+        row["state"] = state
+    known = terminal.to_json()
+    said = {key: known[key] for key in _SHOWN if key in known}
+    age = max(0.0, seconds_since(terminal.since if state == terminal.state else terminal.heard_at, store.now()))
+    row["terminal"] = {**said, "state": state, "age": round(age, 1)}
+    if terminal.host:
+        row["terminal"]["host"] = row["host"] = terminal.host
+
+
+_SHOWN = (
+    "client",
+    "version",
+    "sessionId",
+    "directory",
+    "pid",
+    "tty",
+    "way",
+    "state",
+    "since",
+    "source",
+    "heardAt",
+    "waitsFor",
+    "wokenAt",
+)

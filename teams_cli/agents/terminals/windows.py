@@ -1,0 +1,81 @@
+"""Windows: where tmux is there, a session for each team with a window for each agent, to look on and to type in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from shutil import which
+
+from teams_cli.agents.terminals import bindings
+from teams_cli.clients import hook_settings
+from teams_cli.clients.settings_files import written_once
+from teams_cli.errors import Conflict, NotFound, NotInstalled
+from teams_cli.records.annotations import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.agents.terminals.opening import Opened
+
+_MODULE = "teams_cli.cli.opening"
+
+
+def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
+    """Start the client in a window of its own, which nobody has to look at.
+
+    tmux gives a window the environment of whoever started it first, so that of the client lies in a file until then.
+
+    Raises:
+        NotInstalled: There is no tmux.
+        Conflict: tmux refused.
+    """
+    tmux = program(environ)
+    order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
+    path = written_once(bindings.kept(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode())
+    window = ["-d", "-n", opened.agent, "-c", opened.directory, *hook_settings.of_module(python, _MODULE), path]
+    new = (
+        ["new-window", "-t", f"={_session(team)}:"]
+        if _has_session(tmux, team)
+        else ["new-session", "-s", _session(team)]
+    )
+    done = subprocess.run([tmux, *new, *window], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        os.remove(path)
+        raise Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
+
+
+def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
+    """The words that show the window of the agent in this terminal.
+
+    Raises:
+        NotInstalled: There is no tmux.
+        NotFound: The agent has no window.
+    """
+    tmux = program(environ)
+    listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", "#{window_name}"]
+    done = subprocess.run(listed, capture_output=True, text=True, check=False)
+    if agent not in done.stdout.splitlines():
+        raise NotFound(f"{agent} has no window in tmux", "Open it in one: teams open CLIENT --detach --agent-id NAME")
+    show = "switch-client" if environ.get("TMUX") else "attach-session"
+    return [tmux, show, "-t", f"={_session(team)}:={agent}"]
+
+
+def program(environ: Mapping[str, str]) -> str:
+    """Where tmux is.
+
+    Raises:
+        NotInstalled: It is not there.
+    """
+    found = which("tmux", path=environ.get("PATH"))
+    if found is None:
+        raise NotInstalled("there is no tmux on PATH", "Install it, or open the client in this terminal.")
+    return found
+
+
+def _has_session(tmux: str, team: str) -> bool:
+    words = [tmux, "has-session", "-t", f"={_session(team)}"]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def _session(team: str) -> str:
+    return f"teams-{team}"

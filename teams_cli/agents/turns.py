@@ -1,0 +1,237 @@
+"""Clients: one run of a harness's program, watched, interrupted when asked, and cleaned up after."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from teams_cli import processes
+from teams_cli.agents import attention, logs, sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.clients import output, permissions, profiles
+from teams_cli.clients.profiles import Profile
+from teams_cli.messages import messages
+from teams_cli.messages.messages import Message
+from teams_cli.records.annotations import Callable, Mapping
+from teams_cli.store.contract import Store
+from teams_cli.text import MAX_RESULT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Watch
+
+_PAUSE = 0.03
+_LOOK = 5.0
+_GOODBYE = 5.0
+_PARENT_DEATH = 1
+
+
+class Reason:
+    """Why the agent is to end; *own* when it wants to, and so may end by itself first."""
+
+    def __init__(self, text: str, own: bool = False) -> None:
+        self.text = text
+        self.own = own
+
+
+class Turn:
+    """How one run of the client ended. *stopped* says why it was to end; *interrupted*, that a text is to follow."""
+
+    def __init__(self, status: int, printed: str, path: str, interrupted: bool, stopped: Reason | None) -> None:
+        self.status = status
+        self.printed = printed
+        self.path = path
+        self.interrupted = interrupted
+        self.stopped = stopped
+
+    @property
+    def ending(self) -> str:
+        """Its exit status, or the signal that ended it."""
+        return f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+
+    def output(self, profile: Profile) -> str:
+        """The answer in what was printed, not longer than a result may be."""
+        return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
+
+
+class Client:
+    """One process of the harness's client."""
+
+    def __init__(
+        self,
+        store: Store,
+        team: str,
+        session: Session,
+        profile: Profile,
+        batch: list[Message],
+        environment: Mapping[str, str],
+    ) -> None:
+        self.store = store
+        self.team = team
+        self.session = session
+        self.profile = profile
+        self.batch = batch
+        self.first = session.turns == 0 or not session.session_known
+        base = logs.turn_of(store, team, session.agent, session.turns + 1)
+        self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
+        self.environment = {**environment, processes.MARK: session.mark}
+        self.level = permissions.held_to(profile, session.permissions)
+        if self.level:
+            self.environment[permissions.VARIABLE] = self.level
+            self.environment.update(permissions.mode(profile, self.level).set)
+        if session.turns:
+            self.environment.update(TEAMS_RESUME="1", TEAMS_MESSAGES_FILE=self.input)
+
+    def start(self) -> None:
+        """Start the client in the agent's directory, with what it is to work on.
+
+        Raises:
+            OSError: It can't be started; what and where is in the text.
+        """
+        values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
+        values["root"] = self.store.root
+        values["network"] = "true" if "TEAMS_STORE" in self.store.variables else "false"
+        brought = profiles.brought(self.profile, sys.executable, self.environment, self.level)
+        brought["model"] = profiles.of_model(self.profile, self.session.model)
+        words = profiles.fill(self.profile.start if self.first else self.profile.resume, values, brought)
+        _write_private(self.input, self._input())
+        try:
+            given = profiles.given_once(self.profile, sys.executable, f"{self.store.root}/settings", self.environment)
+            with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:
+                self.process = subprocess.Popen(
+                    words,
+                    cwd=self.session.directory,
+                    env={**self.environment, **given},
+                    stdin=source,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                    preexec_fn=_as_client(os.getpid()),
+                )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            if isinstance(error, FileNotFoundError) and error.filename == words[0]:
+                said = f"there is no program {words[0]} on the PATH"
+            raise OSError(f"{words[0]} can't be started in {self.session.directory}: {said}") from error
+
+    def _input(self) -> bytes:
+        if self.profile.input == "messages":
+            return json.dumps([message.to_json() for message in self.batch]).encode()
+        parts = [self.session.prompt] if self.first else []
+        if self.first and self.profile.introduced:
+            parts.append(attention.introduction(self.store, self.team, self.session.agent))
+        if self.batch:
+            parts.append(delivered(self.batch))
+        return "\n\n".join(parts).encode()
+
+    def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
+        """Block until the client ended by itself, or was interrupted or stopped; nothing of it is left then."""
+        watch = self.store.watch(self.team)
+        ended = _open_process(self.process.pid)
+        try:
+            interrupted, stopped = self._watch(ended, watch, to_stop, look)
+        finally:
+            watch.close()
+            if ended is not None:
+                os.close(ended)
+        status = self.process.wait()
+        processes.end_marked(self.session.mark)
+        return Turn(status, logs.read(self.out, logs.ALL), self.out, interrupted, stopped)
+
+    def _watch(
+        self, ended: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
+    ) -> tuple[bool, Reason | None]:
+        """Wait for the end, or bring it about; whether it was interrupted, and why it was to stop."""
+        reason, looked, patience = None, time.monotonic(), 0.0
+        while not self._ended(ended, 0):
+            now = time.monotonic()
+            if reason is None and (reason := to_stop()):
+                patience = now + (_GOODBYE if reason.own else 0)
+            interrupted = reason is None and self._asked_to_interrupt()
+            if interrupted or (reason and now >= patience):
+                self._interrupt()
+                return interrupted, reason
+            if now - looked > _LOOK:
+                look()
+                looked = now
+            self._wait_for_either(ended, watch)
+        return False, reason
+
+    def _asked_to_interrupt(self) -> bool:
+        session = sessions.find(self.store, self.team, self.session.agent)
+        return session is not None and session.interrupted
+
+    def _ended(self, descriptor: int | None, timeout: float) -> bool:
+        if descriptor is not None:
+            return bool(select.select([descriptor], [], [], timeout)[0])
+        time.sleep(timeout)
+        return self.process.poll() is not None
+
+    def _wait_for_either(self, ended: int | None, watch: Watch) -> None:
+        """Block until the client ends or something changes in the team, a second at the most."""
+        changes = watch.fileno()
+        if changes is None or ended is None:
+            self._ended(ended, _PAUSE)
+        elif changes in select.select([ended, changes], [], [], 1.0)[0]:
+            watch.wait(0)
+            self._ended(ended, _PAUSE)  # changes come in flocks: look once for all of them
+
+    def _interrupt(self) -> None:
+        """The profile's ladder of signals for the client; what it left behind is ended afterwards."""
+        for name, patience in self.profile.interrupt:
+            try:
+                os.killpg(self.process.pid, getattr(signal, f"SIG{name}"))
+                self.process.wait(patience)
+                return
+            except (ProcessLookupError, PermissionError):
+                return
+            except subprocess.TimeoutExpired:
+                continue
+        self.process.kill()
+
+
+def delivered(batch: list[Message]) -> str:
+    """A batch of messages as the next user turn of a client."""
+    quoted = [messages.quote(message) + _to_answer(message) for message in batch]
+    if len(quoted) == 1:
+        return quoted[0]
+    return "\n\n".join([f"[While you were busy, {len(quoted)} messages arrived]", *quoted])
+
+
+def _to_answer(message: Message) -> str:
+    return "" if message.only_informs else f"\n(answer with: teams reply {message.id} TEXT)"
+
+
+def _write_private(path: str, data: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _open_process(pid: int) -> int | None:
+    """What becomes readable when the process ends; None where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _as_client(keeper: int) -> Callable[[], None]:
+    """What the client does before it starts: end when the keeper does, however that ends, and take all signals."""
+    import ctypes
+
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def prepare() -> None:
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)  # a shell has those it starts with `&` ignore some
+        if prctl is not None:
+            prctl(_PARENT_DEATH, signal.SIGKILL)
+            if os.getppid() != keeper:  # it was too late to be told
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return prepare

@@ -1,0 +1,244 @@
+"""Git worktrees: a checkout and a branch of its own for an agent, kept when it is done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from teams_cli.agents import ending
+from teams_cli.agents.sessions import Session
+from teams_cli.clients import environments
+from teams_cli.errors import AgentNotFound, AlreadyExists, Conflict, InvalidValue, StorageFailed
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.teams import history
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+def repository(directory: str) -> str:
+    """The top of the git checkout that holds *directory*.
+
+    Raises:
+        InvalidValue: It is in none, or nothing was committed yet.
+    """
+    done = _git(directory, "rev-parse", "--show-toplevel")
+    if done.returncode != 0:
+        raise InvalidValue(
+            f"{directory} is in no git repository, so there is nothing to make a worktree of",
+            "Go to a checkout, or leave out --worktree.",
+        )
+    top = done.stdout.removesuffix("\n")
+    if _git(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
+        raise InvalidValue(f"{top} has no commit yet, so there is nothing to branch off", "Commit something first.")
+    return top
+
+
+def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
+    """The path and the branch of the agent's worktree."""
+    return f"{root}/worktrees/{team}/{agent}", f"teams/{team}/{agent}"
+
+
+def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
+    """Leave alone what is there from another time.
+
+    Raises:
+        AlreadyExists: There is a worktree or a branch of that name, with somebody's work in it.
+    """
+    path, branch = place_of(root, team, agent)
+    if os.path.lexists(path):
+        raise AlreadyExists(
+            f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
+        )
+    if _git(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
+        raise AlreadyExists(
+            f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
+        )
+
+
+def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
+    """Make a worktree of the checkout *top*, on a new branch from what is checked out; its path and branch.
+
+    Raises:
+        AlreadyExists: There is one of that name, with somebody's work in it.
+        StorageFailed: git did not make it.
+    """
+    refuse_stale(root, team, agent, top)
+    path, branch = place_of(root, team, agent)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    done = _git(top, "worktree", "add", "--quiet", "-b", branch, path)
+    if done.returncode != 0:
+        raise StorageFailed(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
+    return path, branch
+
+
+class Tree:
+    """The worktree of one agent: what it holds that the checkout it was made of does not."""
+
+    def __init__(self, session: Session) -> None:
+        assert session.worktree and session.branch
+        self.agent = session.agent
+        self.path = session.worktree
+        self.branch = session.branch
+        self.there = os.path.isdir(self.path)
+        self.top = _top_of(self.path) if self.there else ""
+        self.base = self._said("merge-base", "HEAD", self._theirs()) if self.there else ""
+        self.commits = int(self._said("rev-list", "--count", f"{self.base}..HEAD") or 0) if self.base else 0
+        self.uncommitted = len(self._said("status", "--porcelain").splitlines()) if self.there else 0
+
+    def _said(self, *words: str) -> str:
+        done = _git(self.path, *words)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    def _theirs(self) -> str:
+        """The commit that is checked out where the worktree was made."""
+        return _git(self.top, "rev-parse", "HEAD").stdout.strip()
+
+    @property
+    def state(self) -> str:
+        """`gone`, `empty` when it holds nothing of its own, else `work`."""
+        return "gone" if not self.there else "work" if self.commits or self.uncommitted else "empty"
+
+    @property
+    def line(self) -> str:
+        """What it holds and what to do with it, for people."""
+        holds = f"{self.commits} commits, {self.uncommitted} uncommitted files on {self.branch}"
+        if self.state == "empty":
+            return f"{self.agent}: nothing on {self.branch}; teams worktree remove {self.agent}"
+        return f"{self.agent}: {holds}; teams worktree diff {self.agent}, teams worktree merge {self.agent}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The worktree as others see it."""
+        return {
+            "agent": self.agent,
+            "path": self.path,
+            "branch": self.branch,
+            "state": self.state,
+            "commits": self.commits,
+            "uncommitted": self.uncommitted,
+            "repository": self.top or None,
+        }
+
+
+def of_team(store: Store, team: str) -> list[Tree]:
+    """The worktrees of the team's agents that are there."""
+    made = [Tree(session) for session in ending.of_team(store, team, []) if session.worktree]
+    return [tree for tree in made if tree.there]
+
+
+def of_agent(store: Store, team: str, agent: str) -> Tree:
+    """The agent's worktree.
+
+    Raises:
+        AgentNotFound: It has none, or not any more.
+    """
+    found = of_team(store, team)
+    for tree in found:
+        if tree.agent == agent:
+            return tree
+    known = ", ".join(tree.agent for tree in found) or "none"
+    raise AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {known}.")
+
+
+def diff(tree: Tree) -> str:
+    """All that the agent changed since its worktree was made, committed or not, as a patch."""
+    listed = _git(tree.path, "ls-files", "--others", "--exclude-standard", "-z").stdout.split("\0")[:-1]
+    parts = [_git(tree.path, "diff", "--no-ext-diff", "--binary", tree.base).stdout]
+    for name in listed:  # not added yet, so that `git diff` alone does not know them
+        parts.append(_git(tree.path, "diff", "--no-ext-diff", "--binary", "--no-index", "--", "/dev/null", name).stdout)
+    return "".join(parts)
+
+
+@operation("worktree", may=LEADERS, of_closed_team=True)
+def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
+    """Commit what the agent left uncommitted, merge its branch into the checkout, and remove worktree and branch.
+
+    Raises:
+        Conflict: The agent is at work, the changes do not fit together, or those in the checkout are in the way; both
+            are as they were.
+        AgentNotFound: The agent has no worktree.
+    """
+    caller = require(store, team, caller, "worktree", agent).caller
+    tree = _at_rest(store, team, agent)
+    if tree.uncommitted:
+        _must(tree.path, "add", "--all")
+        _must(tree.path, "commit", "--quiet", "--no-verify", "-m", f"Work of {agent} in {team}")
+    done = _git(tree.top, "merge", "--no-edit", "--no-ff", "-m", f"Merge the work of {agent} in {team}", tree.branch)
+    if done.returncode:
+        unmerged = _git(tree.top, "diff", "--name-only", "--diff-filter=U").stdout.split()
+        if unmerged:
+            _git(tree.top, "merge", "--abort")
+        why = f"conflicts in {', '.join(unmerged)}" if unmerged else (done.stderr or done.stdout).strip()
+        raise Conflict(
+            f"{tree.branch} can't be merged into {tree.top}: {why}",
+            f"Merge it by hand there: git merge {tree.branch}; then teams worktree remove {agent}",
+        )
+    merged = _git(tree.top, "rev-parse", "HEAD").stdout.strip()
+    drop(tree)
+    history.note(store, team, caller.name, "worktree merged", agent=agent, commit=merged)
+    return {**tree.to_json(), "state": "merged", "commit": merged}
+
+
+@operation("worktree", may=LEADERS, of_closed_team=True)
+def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bool = False) -> dict[str, Any]:
+    """Remove the agent's worktree and its branch.
+
+    Raises:
+        Conflict: It holds work that is not merged, or the agent is at work, and *force* was not given.
+        AgentNotFound: The agent has no worktree.
+    """
+    caller = require(store, team, caller, "worktree", agent).caller
+    tree = of_agent(store, team, agent) if force else _at_rest(store, team, agent)
+    if tree.state == "work" and not force:
+        raise Conflict(
+            f"{tree.path} holds work: {tree.commits} commits, {tree.uncommitted} uncommitted files",
+            f"See it: teams worktree diff {agent}; keep it: teams worktree merge {agent}; else --force.",
+        )
+    drop(tree)
+    history.note(store, team, caller.name, "worktree removed", agent=agent)
+    return {**tree.to_json(), "state": "removed"}
+
+
+def _at_rest(store: Store, team: str, agent: str) -> Tree:
+    session = ending.current(store, team, agent)
+    if session and not session.ended:
+        raise Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
+    return of_agent(store, team, agent)
+
+
+def drop(tree: Tree) -> None:
+    """Remove the worktree and its branch, whatever they hold."""
+    _must(tree.top, "worktree", "remove", "--force", tree.path)
+    _must(tree.top, "branch", "--quiet", "-D", tree.branch)
+
+
+def _must(directory: str, *words: str) -> str:
+    done = _git(directory, *words)
+    if done.returncode:
+        raise StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
+    return done.stdout
+
+
+def _top_of(path: str) -> str:
+    """The checkout that a worktree was made of: it is the first that git lists."""
+    listed = _git(path, "worktree", "list", "--porcelain").stdout
+    return listed.partition("\n")[0].removeprefix("worktree ")
+
+
+def _git(directory: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git there, whatever repository the environment speaks of: a hook's is not the agent's."""
+    unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
+    done = subprocess.run(
+        ["env", *unset, "git", "-C", directory, *words],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+    )
+    if done.returncode in (126, 127):
+        raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or leave out --worktree.")
+    return done

@@ -1,0 +1,80 @@
+"""What the environment and the flags say: the call of a command."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from teams_cli.agents.terminals import bindings
+from teams_cli.cli.person import Terminal
+from teams_cli.commands.call import Call
+from teams_cli.environment import look_up, root_directory, store_address
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Any, Callable, Mapping
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FILES
+from teams_cli.teams import config
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    AtTerminal = Callable[[str, str], bool | None]
+
+
+def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any) -> Call:
+    """The call that flags and environment describe; takes the flags that every command has out of *values*."""
+    said_store = values.pop("store", None)
+    root, root_source = root_directory(values.pop("root", None), environ)
+    agent, agent_source = look_up("agent", values.pop("agent", None), environ)
+    team, team_source = look_up("team", values.pop("team", None), environ)
+    token = look_up("token", None, environ)[0]
+    around = None if agent_source == "flag" else bindings.around(os.path.abspath(root), environ, is_named=bool(agent))
+    if around and team in ("", around.team):
+        agent, team, token = around.agent, around.team, around.token or token
+        agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
+    if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
+        team, team_source = here, "here"
+    settings = config.load(os.path.abspath(root))
+    address, store_source = store_address(said_store, environ, settings.store)
+    store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""))
+    caller = None
+    if agent == HUMAN and environ.get("TEAMS_PERMISSIONS"):
+        from teams_cli.clients import permissions
+
+        permissions.refuse_more(environ, permissions.LEVELS[-1], "act as the person")
+    if agent:
+        caller = Caller(
+            agent,
+            display=look_up("display", None, environ)[0],
+            type=look_up("type", None, environ)[0],
+            token=token,
+            config=settings,
+            approve=partial(_approve, store, team, agent, approve),
+        )
+    shown = opening.without_secrets(address or FILES)
+    sources = {
+        "root": (root, root_source),
+        "store": (shown, store_source),
+        "team": (team, team_source),
+        "agent": (agent, agent_source),
+    }
+    return Call(store, settings, caller, team, sources, say, environ, Terminal(), _directory())
+
+
+def _directory() -> str:
+    """The current directory; empty if it was removed, which matters only to some commands."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _approve(store: Store, team: str, agent: str, at_terminal: AtTerminal, operation: str, about: str) -> bool:
+    """Ask the person who sits at this terminal, else whoever answers the team's questions."""
+    said = at_terminal(operation, about)
+    if said is None and team in store.teams():
+        from teams_cli.questions import approvals
+
+        return approvals.ask_human(store, team, agent, operation, about)
+    return bool(said)

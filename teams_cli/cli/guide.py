@@ -1,0 +1,72 @@
+"""Help for those who read every character they are given: what one wants to do, and the command for it."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+
+from teams_cli import commands, errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.declaration import Command, Parameter
+
+MOST = 900
+"""Characters of the help of one command, which leaves out first what is refused, then what else is told."""
+_ABOUT = """Usage: teams COMMAND [OPTIONS]: agents that share tasks, messages, questions and plans.
+
+Say who you are with --as NAME or TEAMS_AGENT_ID, and where with --team NAME or TEAMS_TEAM (the only team need not be
+named). Every command takes --json. More on one: teams help COMMAND.
+"""
+
+
+def guide() -> str:
+    """All commands: those that are wanted most by what one wants, the others by their names alone."""
+    wanted = [command for command in commands.every().values() if command.want]
+    lines = [f"{command.want}\n  teams {command.example}" for command in wanted]
+    rest = [command.name for command in commands.every().values() if not command.want]
+    return "\n".join([_ABOUT, *lines, "", f"Also: {' '.join(rest)}", ""])
+
+
+def of_command(command: Command) -> str:
+    """One command: its usage, what it does, its own parameters, an example, and what is refused."""
+    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
+    first, *more = [" ".join(part.split()) for part in text.strip().split("\n\n")]
+    usage = " ".join(["Usage: teams", command.name, *(p.usage for p in command.own if p.positional)])
+    kept = [
+        usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
+        first,
+        *map(_row, command.own),
+        f"Example: teams {command.example}",
+    ]
+    rows = len(kept)
+    for extra in more:
+        _fit(kept, extra, len(kept) - rows + 2)
+    for extra in refusals(raises):
+        _fit(kept, f"Refused: {extra}", len(kept))
+    return "\n".join([*kept, ""])
+
+
+def _fit(kept: list[str], extra: str, place: int) -> None:
+    """Put a line at that place, if there is room for it."""
+    if len("\n".join([*kept, extra, ""])) <= MOST:
+        kept.insert(place, extra)
+
+
+def _row(parameter: Parameter) -> str:
+    """A parameter with its help; what it may be, where that is not a word for many things."""
+    value = "" if parameter.positional or parameter.flag else f" {parameter.metavar}"
+    return f"  {' '.join(parameter.flags)}{value}  {parameter.help}"
+
+
+def refusals(raises: str) -> list[str]:
+    """What a docstring says is refused, each with its exit status."""
+    found: list[str] = []
+    for line in textwrap.dedent(raises).strip().splitlines():
+        name, colon, why = line.strip().partition(": ")
+        status = getattr(getattr(errors, name.split(",")[0], None), "status", None)
+        if colon and status is not None:
+            found.append(f"{why} (exit status {status})")
+        elif found:
+            found[-1] += " " + line.strip()
+    return found

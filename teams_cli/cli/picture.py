@@ -1,0 +1,199 @@
+"""The picture of a watched team on a terminal: its lines, cut to the width, in one column or in two."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from teams_cli.cli.show.watching import length
+from teams_cli.records.annotations import Any
+from teams_cli.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Frame = dict[str, Any]
+    Line = Text
+
+_TWO_COLUMNS = 140
+_NAME = 20
+_STATES = {
+    "failed": "bold red",
+    "lost": "bold red",
+    "silent": "bold red",
+    "cancelled": "dim",
+    "waiting": "cyan",
+    "paused": "yellow",
+    "stale": "yellow",
+    "active": "green",
+    "in_progress": "cyan",
+    "completed": "green",
+    "blocked": "yellow",
+    "stopped": "dim",
+}
+
+
+def head(frame: Frame, width: int) -> list[Line]:
+    """Which team, and the course of its work."""
+    course = frame["course"]
+    title = Text(f"{safe(frame['team'])} ", style="bold")
+    title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
+    if frame["state"] != "active":
+        title.append(f", {frame['state']}", style="yellow")
+    return [_cut(title, width), _cut(_progress(course, width), width), _cut(Text(outlook(course), style="dim"), width)]
+
+
+def _progress(course: dict[str, Any], width: int) -> Line:
+    """The bar, and where the tasks are."""
+    size = 10 if width < 100 else 24
+    done = size * course["percent"] // 100
+    line = Text("█" * done + "░" * (size - done), style="green")
+    line.append(f" {course['percent']} %", style="bold default")
+    line.append(f"  {course['done']}/{course['total']} · {course['inProgress']} in work", style="default")
+    line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
+    held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
+    if course["failed"] or held:
+        line.append(f" · {course['failed']} failed{held}", style="bold red")
+    return line
+
+
+def outlook(course: dict[str, Any]) -> str:
+    """How fast it goes and when it may be done, or why that can't be told."""
+    pace, estimate = course["pace"], course["estimate"]
+    said = []
+    if pace:
+        hourly = pace["perHour"]
+        said.append(f"{hourly / 60:.1f} a minute lately" if hourly >= 60 else f"{hourly:.1f} an hour lately")
+    if estimate:
+        said.append(f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left")
+    else:
+        said.append(f"no estimate: {course['noEstimate']}")
+    return " · ".join(said)
+
+
+def body(frame: Frame, width: int, chosen: str = "") -> list[Line]:
+    """All below the head, as many lines as it takes; the agent that is *chosen* is marked."""
+    if width < _TWO_COLUMNS:
+        parts = (_waiting, _failed, _agents, _tasks, _messages)
+        return [line for part in parts for line in part(frame, width, chosen)]
+    left = (width - 3) * 11 // 20
+    right = width - 3 - left
+    one = [line for part in (_agents, _tasks) for line in part(frame, left, chosen)]
+    other = [line for part in (_waiting, _failed, _messages) for line in part(frame, right, chosen)]
+    return _beside(one, other, left)
+
+
+def _beside(one: list[Line], other: list[Line], width: int) -> list[Line]:
+    lines = []
+    for place in range(max(len(one), len(other))):
+        line = one[place].copy() if place < len(one) else Text()
+        line.append(" " * (width - line.cell_len) + " │ ", style="dim")
+        lines.append(line.append_text(other[place]) if place < len(other) else line)
+    return lines
+
+
+def _heading(words: str, style: str = "bold") -> Line:
+    return Text(words, style=style)
+
+
+def _waiting(frame: Frame, width: int, _: str) -> list[Line]:
+    rows = frame["waiting"]
+    if not rows:
+        return []
+    lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
+    verbs = {"question": "asks", "plan": "proposes", "message": "writes"}
+    for row in rows[:8]:
+        said = f"{row['id']:<7} {row['from']} {verbs[row['kind']]}: {_flat(row['text'])}"
+        lines.append(_cut(Text(safe(said)), width))
+    return [*lines, *_more(rows, 8)]
+
+
+def _failed(frame: Frame, width: int, _: str) -> list[Line]:
+    rows = frame["failed"]
+    if not rows:
+        return []
+    lines = [_heading(f"Failed ({len(rows)})", "bold red")]
+    for row in rows[:6]:
+        what = "cancelled" if row["status"] == "cancelled" else "failed"
+        held = f", holds up {row['waiting']}" if row["waiting"] else ""
+        lines.append(_cut(Text(safe(f"{row['id']:<8} {what}{held}: {_flat(row['reason'])}"), style="red"), width))
+    return [*lines, *_more(rows, 6)]
+
+
+def _more(rows: list[Any], shown: int) -> list[Line]:
+    return [Text(f"  and {len(rows) - shown} more", style="dim")] if len(rows) > shown else []
+
+
+def _agents(frame: Frame, width: int, chosen: str) -> list[Line]:
+    rows = frame["agents"]
+    lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: nobody is there")]
+    names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
+    states = max((len(_state(row)) for row in rows), default=0)
+    for row in rows:
+        line = Text("> " if row["name"] == chosen else "  ", style="bold cyan")
+        line.append_text(_padded(safe(row["name"]), names, "reverse" if row["name"] == chosen else "default"))
+        line.append("  ").append_text(_padded(_state(row), states, _STATES.get(_state(row), "default")))
+        line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
+        line.append(safe(_flat(row["why"] or row["status"] or "")), style="red" if _is_bad(row) else "default")
+        lines.append(_cut(line, width))
+    return lines
+
+
+def _state(row: dict[str, Any]) -> str:
+    return str(row["trouble"] or row["state"])
+
+
+def _is_bad(row: dict[str, Any]) -> bool:
+    return row["trouble"] in ("failed", "lost", "silent")
+
+
+def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
+    rows = frame["tasks"]
+    lines = [_heading("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)")]
+    ids = max((len(row["id"]) for row in rows), default=0)
+    owners = min(_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
+    for row in rows:
+        status = "blocked" if row["status"] == "pending" and row["blocked"] else row["status"]
+        line = Text(f"  {row['id']:<{ids}}  ", style="dim")
+        line.append_text(_padded(status, 11, _STATES.get(status, "default")))
+        line.append("  ").append_text(_padded(safe(row.get("owner") or "-"), owners, "default"))
+        line.append("  ! " if row["priority"] == "high" else "    ", style="yellow")
+        line.append(safe(_flat(row["title"])), style="default")
+        if row["openBlockers"]:
+            line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
+        lines.append(_cut(line, width))
+    return lines
+
+
+def _messages(frame: Frame, width: int, _: str) -> list[Line]:
+    rows = frame["messages"]
+    lines = [_heading("Messages" if rows else "Messages: none yet")]
+    for row in rows:
+        line = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
+        line.append(safe(f"{row['from']} → {row['to']}: "), style="cyan")
+        lines.append(_cut(line.append(safe(_flat(row["message"])), style="default"), width))
+    return lines
+
+
+def local_time(at: str) -> str:
+    """The time of the day where the terminal is."""
+    return datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
+
+
+def _flat(text: str) -> str:
+    """The text on one line."""
+    return " ".join(text.split())
+
+
+def _padded(word: str, width: int, style: str) -> Line:
+    """The word, as wide as its column."""
+    cell = Text(word, style=style)
+    cell.truncate(width, overflow="ellipsis")
+    return cell.append(" " * (width - cell.cell_len))
+
+
+def _cut(line: Line, width: int) -> Line:
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line

@@ -1,0 +1,24 @@
+"""Ages: how long ago something was, or how long it lasts, in the largest unit that fits."""
+
+from __future__ import annotations
+
+from teams_cli.clock import SystemClock, seconds_since
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def ago(at: str | None) -> str:
+    """`35 s ago`; a dash for what never was."""
+    return "-" if at is None else f"{_length(seconds_since(at, SystemClock().now()))} ago"
+
+
+def left(until: str) -> str:
+    """`4 min left`."""
+    return f"{_length(-seconds_since(until, SystemClock().now()))} left"
+
+
+def _length(seconds: float) -> str:
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"

@@ -1,0 +1,13 @@
+"""Terminals in words."""
+
+from __future__ import annotations
+
+from teams_cli.records.annotations import Any
+
+
+def here(found: dict[str, Any]) -> list[str]:
+    return [f"{found['directory']}: {found['team'] or 'belongs to no team'}"]
+
+
+def opened(found: dict[str, Any]) -> list[str]:
+    return [f"{found['agent']}: opened"]

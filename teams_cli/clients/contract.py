@@ -1,0 +1,129 @@
+"""What a client has to say of itself, so that `teams` can start it, answer its hooks, and stand in its settings."""
+
+from __future__ import annotations
+
+from teams_cli.clients import hook_settings, mcp_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from teams_cli.clients.dialects import Dialect
+    from teams_cli.clients.seats import Seat
+    from teams_cli.clients.settings_files import Form
+
+_A_DAY = 86400
+
+
+class File:
+    """One file of settings: its place below a project, and below the user's directory of the client.
+
+    One that lies *beside* is below the user's home itself.
+    """
+
+    def __init__(self, of_project: str, of_user: str, form: Form, beside: bool = False) -> None:
+        self.of_project = of_project
+        self.of_user = of_user
+        self.form = form
+        self.beside = beside
+
+
+class Home:
+    """Where a client has its files: below the user's home, unless *variable* says where; the one with the hooks is
+    the first.
+    """
+
+    def __init__(self, variable: str, directory: str, *files: File) -> None:
+        self.variable = variable
+        self.directory = directory
+        self.files = files
+
+
+class Client:
+    """One client. What most do stands here; the module of a client says where it differs."""
+
+    profile: Mapping[str, Any]
+    """How it is started, resumed and interrupted, and where its answer is: the document of a `Profile`."""
+    dialect: Dialect | None = None
+    """How it speaks to hooks; None for a client that has none."""
+    events: tuple[str, ...] = ()
+    """The events in its settings at which there may be something to say."""
+    sitting: tuple[str, ...] = ()
+    """Further events, at which it tells what it is doing when it sits in a terminal."""
+    waiting: tuple[str, ...] = ()
+    """The events from which on a hook may wait for mail beside it, and wake it by its end."""
+    seat: Seat | None = None
+    """How it sits in a terminal; None for one that nobody sits in front of."""
+    hook_timeout: int | None = None
+    """How long a hook may take, in the client's own unit; None for its default."""
+    home: Home | None = None
+    """Its settings; None for one that has none to be installed in."""
+    does: Mapping[str, str] = {}
+    """What it may do at each level of permissions, for whoever chooses one: files, commands, network, who is asked."""
+    remedy = ""
+    """What helps when its hooks are installed and do not fire."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, by the user too."""
+        return str(self.profile["name"])
+
+    def hook_entry(self, command: str) -> dict[str, Any]:
+        """Our hook as it stands in the settings, under each event."""
+        hook: dict[str, Any] = {"type": "command", "command": command}
+        if self.hook_timeout is not None:
+            hook["timeout"] = self.hook_timeout
+        return {"hooks": [hook]}
+
+    def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
+        """All that stands in the settings for our hooks, by event, for clients in terminals too."""
+        found = {event: self.hook_entry(command) for event in (*self.events, *self.sitting)}
+        for event in self.waiting:
+            found[event]["hooks"].append(self.waiting_hook(command))
+        return found
+
+    def waiting_hook(self, command: str) -> dict[str, Any]:
+        """The hook that waits beside the client, for as long as a day."""
+        waits = f"{command} {hook_settings.WAIT}"
+        return {"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY}
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        """Our MCP server as it stands in the settings, *words* being what starts it."""
+        return {"command": words[0], "args": words[1:]}
+
+    def hook_words(self, python: str, level: str | None = None) -> list[str]:
+        """What its command line needs so that its hooks are ours, whatever the user's files say. *level* is what it may
+        do.
+
+        Empty for a client that has no such words: it needs `teams install`.
+        """
+        return []
+
+    def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
+        """What its command line needs to have our MCP server; *variables* are the names of those that it is started
+        with. Empty for a client that has no such words.
+        """
+        return []
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """What brings our hooks and our server to one run in a terminal, the user's settings left alone: words for the
+        command line, and variables; files that it takes are written to *directory*.
+        """
+        return [], {}
+
+    def settings_once(self, python: str) -> dict[str, Any]:
+        """Our hooks and our server as the JSON settings of a client would have them."""
+        entries = self.hook_entries(self.hook_command(python))
+        found: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
+        if mcp_settings.is_available():
+            found["mcpServers"] = {mcp_settings.NAME: self.server_entry(self.server_command(python))}
+        return found
+
+    def hook_command(self, python: str) -> str:
+        """The shell command that answers its hooks."""
+        return hook_settings.command(python, self.name)
+
+    def server_command(self, python: str) -> list[str]:
+        """The words that start our MCP server."""
+        return mcp_settings.command(python)

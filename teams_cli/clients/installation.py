@@ -1,0 +1,210 @@
+"""Installing our hooks and our MCP server into the settings of a client, and taking both out again."""
+
+from __future__ import annotations
+
+import json
+import os
+from zlib import crc32
+
+from teams_cli.errors import DamagedRecord, NotAllowed, StorageFailed
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files.locks import LOCK, Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.places import Place
+    from teams_cli.clients.settings_files import Ours
+
+_PATIENCE = 30.0
+
+
+class Change:
+    """What is to become of one file: its bytes before and after, None for no file; and those before any of it."""
+
+    def __init__(self, place: Place, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
+        self.place = place
+        self.before = before
+        self.after = after
+        self.original = original
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff; empty when there is none."""
+        from difflib import unified_diff
+
+        before, after = _lines(self.before), _lines(self.after)
+        old, new = ("/dev/null" if data is None else self.place.path for data in (self.before, self.after))
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in unified_diff(before, after, old, new))
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode(errors="replace").splitlines(keepends=True)
+
+
+def install(store: Store, place: Place, ours: Ours) -> Change:
+    """What installing changes: ours is added, or put in the place of what an older version added.
+
+    Raises:
+        DamagedRecord: The file that is there is not what the client could read; it is left as it is.
+        NotAllowed: The file is not the user's, or a link out of the project.
+        InvalidValue: What ours is called is there, and not ours.
+    """
+    before = _read(place)
+    original = _without(store, place, before)
+    after = place.form.with_ours(place.path, original, ours)
+    return Change(place, before, after or original, original)
+
+
+def uninstall(store: Store, place: Place) -> Change:
+    """What uninstalling changes: the file becomes byte for byte what it was, if nobody else changed it since; if
+    somebody did, ours is taken out.
+
+    Raises:
+        DamagedRecord, NotAllowed: As for `install`.
+    """
+    before = _read(place)
+    after = _without(store, place, before)
+    return Change(place, before, after, after)
+
+
+def one_at_a_time(store: Store) -> Lock:
+    """The lock under which files are looked at and changed: of several who install at once, each finds what is so.
+
+    Raises:
+        StorageFailed: There can't be one.
+    """
+    root_directory.prepare(store.root)
+    directory = f"{store.root}/installed"
+    disk.make_directories(directory, store.root)
+    return LOCK(directory, _PATIENCE)
+
+
+def apply(store: Store, change: Change) -> None:
+    """Write the file, after keeping a copy of what it was.
+
+    Raises:
+        StorageFailed: The system refused; the file is as it was.
+    """
+    path = os.path.realpath(change.place.path)
+    kept = _kept(store, change.place)
+    if change.before == change.after:
+        return
+    if _read(change.place) != change.before:
+        raise StorageFailed(f"{path} was changed just now", "Look at it, and repeat.")
+    made = _missing(os.path.dirname(path)) or kept.get("made", [])
+    if change.after == change.original:
+        _write(path, change.after)
+        _remove_empty(made)
+        disk.discard(_backup(store, change.place))
+    else:
+        _keep(store, change, made)
+        _write(path, change.after)
+
+
+def _write(path: str, data: bytes | None) -> None:
+    if data is None:
+        return disk.discard(path)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
+    except OSError as error:
+        raise disk.failed("write", path, error) from None
+    temp = disk.write_temp(os.path.dirname(path), data)
+    os.chmod(temp, mode)
+    disk.commit(temp, path)
+
+
+def _missing(directory: str) -> list[str]:
+    """The directories that have to be made, the innermost first."""
+    found = []
+    while not os.path.isdir(directory):
+        found.append(directory)
+        directory = os.path.dirname(directory)
+    return found
+
+
+def _remove_empty(directories: list[str]) -> None:
+    for directory in directories:
+        try:
+            os.rmdir(directory)
+        except OSError:  # somebody uses it
+            return
+
+
+def _read(place: Place) -> bytes | None:
+    """What the file says; None if there is none. Links are followed if they stay where they should."""
+    real = os.path.realpath(place.path)
+    if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
+        raise NotAllowed(f"{place.path} is a link out of the project", "Replace it by a file.")
+    existing = real
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if os.path.islink(existing):  # what leads nowhere was followed: it leads in a circle
+        raise NotAllowed(f"{existing} is a link that leads to itself", "Replace it by a file, or remove it.")
+    if hasattr(os, "geteuid") and os.stat(existing).st_uid != os.geteuid():
+        raise NotAllowed(f"{existing} belongs to another user", "Install for yourself: --user.")
+    try:
+        return disk.read_file(real)
+    except FileNotFoundError:
+        return None
+
+
+def _backup(store: Store, place: Place) -> str:
+    return f"{store.root}/installed/{place.client.name}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
+
+
+def backup_of(store: Store, place: Place) -> str:
+    """Where what the file was before is kept; empty if it is not."""
+    path = _backup(store, place)
+    return path if os.path.exists(path) else ""
+
+
+def _keep(store: Store, change: Change, made: list[str]) -> None:
+    """Keep what the file was before any of our changes, and what we make of it."""
+    root_directory.prepare(store.root)
+    path = _backup(store, change.place)
+    disk.make_directories(os.path.dirname(path), store.root)
+    document = {
+        "path": os.path.realpath(change.place.path),
+        "before": _text(change.original),
+        "after": _text(change.after),
+        "made": made,
+    }
+    disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
+
+
+def _kept(store: Store, place: Place) -> dict[str, Any]:
+    """What was kept at the last change; empty if nothing was."""
+    path = _backup(store, place)
+    try:
+        kept = json.loads(disk.read_file(path))
+    except (FileNotFoundError, ValueError):
+        return {}
+    texts = isinstance(kept, dict) and all(isinstance(kept.get(key), str | None) for key in ("before", "after"))
+    if not texts or not {"before", "after"} <= set(kept) or not _are_paths(kept.get("made")):
+        raise DamagedRecord(f"{path}: is not what was kept of {place.path}", "Look at both; move it away.")
+    return dict(kept)
+
+
+def _are_paths(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(path, str) for path in found)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _without(store: Store, place: Place, data: bytes | None) -> bytes | None:
+    """The file without anything of ours: what it was before, if it is still what we made of it."""
+    if data is None:
+        return None
+    kept = _kept(store, place)
+    if kept and _bytes(kept["after"]) == data:
+        return _bytes(kept["before"])
+    return place.form.without_ours(place.path, data)

@@ -1,0 +1,89 @@
+"""Claude Code."""
+
+from __future__ import annotations
+
+import json
+
+from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.environments import SETTINGS
+from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
+from teams_cli.clients.seats import BELL, SOCKET, Seat
+from teams_cli.clients.settings_files import Settings
+from teams_cli.records.annotations import Any, Iterable, Mapping
+
+_TURN = ("claude", "-p", "--output-format", "json", "{model}")
+_ALLOWED = ("{permissions}", "--allowedTools", "Bash(teams:*),mcp__team", "{mcp}", "{hooks}")
+
+_PROFILE = {
+    "name": "claude",
+    "description": "Claude Code, one turn a process.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, *_ALLOWED, "--session-id", "{session_id}"],
+    "resume": [*_TURN, *_ALLOWED, "--resume", "{session_id}"],
+    "fork": [*_TURN, "--resume", "{session_id}", "--fork-session", "--no-session-persistence", "--tools", ""],
+    "sessionId": {"from": "preset"},
+    "output": {"from": "json", "path": "result"},
+    "failed": {"status": True, "json": "is_error"},
+    "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
+    "modes": {
+        "ask": ["--permission-mode", "default", "--permission-prompt-tool", f"mcp__{NAME}__{PROMPT_TOOL}"],
+        "edit": ["--permission-mode", "acceptEdits"],
+        "all": ["--permission-mode", "bypassPermissions"],
+    },
+    "hooks": "claude",
+    "mcp": "claude",
+    "set": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1000"},
+    "keep": [*SETTINGS, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*"],
+}
+_DOES = {
+    "ask": "reads; asks the person before every edit, command and page",
+    "edit": "edits files in its directory; of commands only `teams` and harmless ones; nothing else, nobody is asked",
+    "all": "everything, unasked",
+}
+
+
+class Claude(Client):
+    """Claude Code, whose hooks and servers can be given on its command line."""
+
+    profile = _PROFILE
+    dialect = COMMON
+    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop")
+    sitting = ("PermissionRequest", "Notification", "SessionEnd")
+    waiting = ("SessionStart", "Stop")
+    seat = Seat(
+        "-p --print",
+        (BELL, SOCKET),
+        resume=("--resume", "{session_id}"),
+        socket=("CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN"),
+    )
+    hook_timeout = 30
+    home = Home(
+        "CLAUDE_CONFIG_DIR",
+        ".claude",
+        File(".claude/settings.json", "settings.json", Settings(hooks=True)),
+        File(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
+    )
+
+    does = _DOES
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        return {**super().server_entry(words), "alwaysLoad": True}
+
+    def hook_words(self, python: str, level: str | None = None) -> list[str]:
+        entry = self.hook_entry(self.hook_command(python))
+        return ["--settings", json.dumps({"hooks": {event: [entry] for event in self.events}})]
+
+    def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
+        servers = {NAME: self.server_entry(self.server_command(python))}
+        return ["--mcp-config", json.dumps({"mcpServers": servers})]
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        settings = self.settings_once(python)
+        servers = settings.pop("mcpServers", None)
+        # The servers first: `--mcp-config` takes all words up to the next option, a prompt too.
+        words = ["--mcp-config", json.dumps({"mcpServers": servers})] if servers else []
+        return [*words, "--settings", json.dumps(settings)], {}
+
+
+CLIENT = Claude()

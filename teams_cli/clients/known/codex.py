@@ -1,0 +1,114 @@
+"""Codex."""
+
+from __future__ import annotations
+
+from teams_cli.clients import hook_settings, mcp_settings
+from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.environments import SANDBOX
+from teams_cli.clients.seats import QUEUE, Seat
+from teams_cli.clients.settings_files import Settings
+from teams_cli.clients.toml_settings import Toml, inline
+from teams_cli.records.annotations import Any, Iterable, Mapping
+
+_TURN = ("codex", "exec", "--json", "--skip-git-repo-check", "{model}")
+_ALLOWED = ("{permissions}", "-c", "allow_login_shell=false", "{mcp}", "{hooks}")
+_CONFINED = (
+    *("-s", "workspace-write", "--add-dir", "{root}"),
+    *("-c", "sandbox_workspace_write.network_access={network}"),
+    *("-c", f'shell_environment_policy.set.{SANDBOX}="codex"'),
+)
+_NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
+_START_SECONDS = 60
+_AT_AN_END, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
+"""Codex warns its user of hooks that may take longer there."""
+_CALL_SECONDS = 24 * 60 * 60
+"""For calls that wait: an end of its own has every one that wants one."""
+
+_PROFILE = {
+    "name": "codex",
+    "description": "Codex, one turn a process.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, *_ALLOWED, "-"],
+    "resume": [*_TURN, *_ALLOWED, "resume", "{session_id}", "-"],
+    "fork": [*_TURN, *_NO_TOOLS, "fork", "{session_id}", "-"],
+    "sessionId": {"from": "lines", "match": {"type": "thread.started"}, "path": "thread_id"},
+    "output": {
+        "from": "lines",
+        "match": {"type": "item.completed", "item.type": "agent_message"},
+        "path": "item.text",
+    },
+    "failed": {"status": True, "lines": {"type": "turn.failed"}},
+    "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
+    "modes": {"ask": [*_CONFINED], "edit": [*_CONFINED], "all": ["-s", "danger-full-access"]},
+    "hooks": "codex",
+    "mcp": "codex",
+}
+_DOES = {
+    "ask": "as edit, and asks the person before every command and edit",
+    "edit": "in its sandbox: commands and edits in its directory, in /tmp and where the teams are kept; no network,"
+    " unless the teams are in a database",
+    "all": "everything, unasked, without its sandbox",
+}
+
+
+class Codex(Client):
+    """Codex, which skips hooks that nobody trusted, and keeps its environment from servers."""
+
+    profile = _PROFILE
+    dialect = COMMON
+    events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
+    sitting = ("PermissionRequest", "Interrupt", "SessionEnd")
+    seat = Seat("exec e review mcp-server", (QUEUE,), resume=("resume", "{session_id}"), daemon="app-server")
+    hook_timeout = 30
+    home = Home(
+        "CODEX_HOME",
+        ".codex",
+        File(".codex/hooks.json", "hooks.json", Settings(hooks=True)),
+        File(".codex/config.toml", "config.toml", Toml()),
+    )
+    remedy = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
+
+    does = _DOES
+
+    def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
+        found = super().hook_entries(command)
+        for event in _AT_AN_END:
+            found[event]["hooks"][0]["timeout"] = _END_SECONDS
+        return found
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        return self._server(words, mcp_settings.VARIABLES)
+
+    def _server(self, words: list[str], variables: Iterable[str]) -> dict[str, Any]:
+        return {
+            **super().server_entry(words),
+            "env_vars": sorted(variables),
+            "default_tools_approval_mode": "approve",
+            "startup_timeout_sec": _START_SECONDS,
+            "tool_timeout_sec": _CALL_SECONDS,
+        }
+
+    def hook_words(self, python: str, level: str | None = None) -> list[str]:
+        entry = self.hook_entry(self.hook_command(python))
+        hooks = dict.fromkeys(self.events, entry)
+        if level == "ask":
+            asks = {"command": f"{self.hook_command(python)} {hook_settings.ASK}", "timeout": _CALL_SECONDS}
+            hooks["PreToolUse"] = {"hooks": [{**entry["hooks"][0], **asks}]}
+        settings = [word for event, hook in hooks.items() for word in ("-c", f"hooks.{event}=[{inline(hook)}]")]
+        return ["--dangerously-bypass-hook-trust", *settings]
+
+    def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
+        # Unless it is required, the first request of a short turn goes out before the server has started.
+        server = {**self._server(self.server_command(python), variables), "required": True}
+        return ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"]
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        entries = self.hook_entries(self.hook_command(python))
+        hooks = [word for event, entry in entries.items() for word in ("-c", f"hooks.{event}=[{inline(entry)}]")]
+        server = self._server(self.server_command(python), mcp_settings.VARIABLES)
+        servers = ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"] if mcp_settings.is_available() else []
+        return ["--dangerously-bypass-hook-trust", *hooks, *servers], {}
+
+
+CLIENT = Codex()

@@ -1,0 +1,86 @@
+"""Gemini CLI."""
+
+from __future__ import annotations
+
+from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.dialects import Dialect
+from teams_cli.clients.known import DIRECTORY
+from teams_cli.clients.mcp_settings import VARIABLES
+from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
+from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.records.annotations import Any, Mapping
+
+_TURN = ("gemini", "-o", "json", "{model}")
+_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""What it keeps from servers, and the agents that are spawned through ours need."""
+
+_PROFILE = {
+    "name": "gemini",
+    "description": "Gemini CLI, one turn a process.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, "{permissions}", "--skip-trust", "--session-id", "{session_id}"],
+    "resume": [*_TURN, "{permissions}", "--skip-trust", "-r", "{session_id}"],
+    "fork": [
+        *_TURN,
+        "--skip-trust",
+        "--policy",
+        "{profiles}/gemini-no-tools.toml",
+        "--session-file",
+        "{session_file}",
+    ],
+    "sessionFile": "{HOME}/.gemini/tmp/*/chats/session-*-{session_id:.8}.jsonl",
+    "introduced": True,
+    "sessionId": {"from": "preset"},
+    "output": {"from": "json", "path": "response"},
+    "failed": {"status": True},
+    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+    "modes": {
+        "ask": "it asks nobody where no person sits in front of it",
+        "edit": ["--approval-mode", "auto_edit", "--policy", f"{DIRECTORY}/gemini-edit.toml"],
+        "all": ["--approval-mode", "yolo"],
+    },
+    "hooks": "gemini",
+    "once": "gemini",
+    "set": {"GEMINI_CLI_NO_RELAUNCH": "true"},
+}
+_DOES = {
+    "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
+    "all": "everything, unasked",
+}
+
+
+class Gemini(Client):
+    """Gemini CLI, which names events in its own way."""
+
+    profile = _PROFILE
+    # What it is told at SessionStart it puts before the prompt, and when resumed forgets all that begins so.
+    dialect = Dialect("BeforeAgent", "BeforeAgent", ("AfterTool",), "AfterAgent", block="deny", joins=True)
+    events = ("BeforeAgent", "AfterTool", "AfterAgent")
+    sitting = ("SessionStart", "Notification", "SessionEnd")
+    seat = Seat(
+        "-p --prompt --acp --experimental-acp",
+        resume=("--resume", "{session_id}"),
+        first=("--prompt-interactive", "{prompt}"),
+        titles={"\u25c7": IDLE, "\u2726": WORKING, "\u270b": PERMISSION},
+        set={"GEMINI_CLI_NO_RELAUNCH": "true"},
+    )
+    hook_timeout = 30_000
+    home = Home(
+        "",
+        ".gemini",
+        File(".gemini/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")),
+    )
+
+    does = _DOES
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        handed_on = {name: f"${{{name}:-}}" for name in (*VARIABLES, *_KEYS)}
+        return {**super().server_entry(words), "trust": True, "env": handed_on}
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        return [], {
+            "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/gemini.json", self.settings_once(python))
+        }
+
+
+CLIENT = Gemini()

@@ -1,0 +1,120 @@
+// teams: hooks for OpenCode. Installed by `teams install opencode`; `teams uninstall opencode` takes it out.
+// Mail is added to the result of a tool and to what the person says; an answer that would end the turn too early is
+// followed by the reason. In a terminal a process of ours waits beside the client, and its end wakes the session.
+import { spawn, spawnSync } from "node:child_process"
+
+const command = "teams hook opencode"
+const WAKES = 2
+const INTERRUPTS = 3
+
+function ask(event, sessionID, more = {}) {
+  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, ...more })
+  const done = spawnSync("sh", ["-c", command], { input, encoding: "utf8", timeout: 30000 })
+  if (done.status !== 0 || !done.stdout) return {}
+  try {
+    return JSON.parse(done.stdout)
+  } catch {
+    return {}
+  }
+}
+
+const contextIn = (said) => said.hookSpecificOutput?.additionalContext
+
+// What the client is doing, told without waiting for the answer, one after the other.
+let telling = Promise.resolve()
+function tell(event, sessionID, more = {}) {
+  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, ...more })
+  telling = telling.then(
+    () =>
+      new Promise((done) => {
+        const told = spawn("sh", ["-c", command], { stdio: ["pipe", "ignore", "ignore"] })
+        told.on("close", done).on("error", done)
+        told.stdin.on("error", () => {})
+        told.stdin.end(input)
+      }),
+  )
+}
+
+// Waits until the waiting process says to wake the session that was prompted last.
+function sit(client, sessionNow) {
+  const waiting = spawn("sh", ["-c", `exec ${command} --wait`], { stdio: ["pipe", "ignore", "pipe"] })
+  let line = ""
+  waiting.stdin.on("error", () => {})
+  waiting.stdin.end()
+  waiting.stderr.on("data", (data) => (line += data))
+  waiting.on("error", () => {})
+  waiting.on("close", async (status) => {
+    if (status !== WAKES && status !== INTERRUPTS) return
+    const path = { id: sessionNow() }
+    try {
+      if (status === INTERRUPTS) await client.session.abort({ path })
+      await client.session.promptAsync({ path, body: { parts: [{ type: "text", text: line.trim() }] } })
+    } finally {
+      sit(client, sessionNow)
+    }
+  })
+  return waiting
+}
+
+// The session that the command line names, before anything is said in it.
+function namedSession() {
+  const words = process.argv
+  const place = words.findIndex((word) => word === "-s" || word === "--session")
+  return place < 0 ? "" : (words[place + 1] ?? "")
+}
+
+export const teams = async ({ client }) => {
+  const named = process.env.TEAMS_AGENT_ID || process.env.OPENCODE_AGENT_ID
+  const started = new Set()
+  const refused = new Set()
+  const children = new Set()
+  let latest = namedSession()
+  let waiting = null
+  const wait = () => {
+    if (latest && (!waiting || waiting.exitCode === 0)) waiting = sit(client, () => latest)
+  }
+  ask("SessionStart", latest)
+  wait()
+  return {
+    event: async ({ event }) => {
+      const about = event.properties ?? {}
+      if (event.type === "session.created" && about.info?.parentID) children.add(about.info.id)
+      if (!about.sessionID || children.has(about.sessionID)) return
+      const doing = { state: "working", source: "plugin" }
+      if (event.type === "session.idle") tell("TerminalState", about.sessionID, { state: "idle", source: "plugin" })
+      if (event.type === "permission.replied") tell("TerminalState", about.sessionID, doing)
+      if (event.type === "permission.asked") {
+        const wish = { command: (about.patterns ?? []).join(" ") }
+        tell("PermissionRequest", about.sessionID, { tool_name: about.permission, tool_input: wish })
+      }
+    },
+    "chat.message": async (input, output) => {
+      if (children.has(input.sessionID)) return
+      latest = input.sessionID
+      const text = contextIn(ask("UserPromptSubmit", input.sessionID))
+      const last = output.parts.at(-1)
+      if (text && last) {
+        const place = { id: `${last.id}z`, sessionID: last.sessionID, messageID: last.messageID }
+        output.parts.push({ ...place, type: "text", text, synthetic: true })
+      }
+      wait()
+    },
+    "tool.execute.after": async (input, output) => {
+      if (children.has(input.sessionID)) return
+      const first = named && !started.has(input.sessionID)
+      started.add(input.sessionID)
+      const said = ask(first ? "SessionStart" : "PostToolUse", input.sessionID, { state: "working" })
+      const text = contextIn(said)
+      if (text) output.output = `${output.output}\n\n${text}`
+    },
+    "experimental.text.complete": async (input) => {
+      if (children.has(input.sessionID)) return
+      const more = { stop_hook_active: refused.delete(input.sessionID), state: "working" }
+      const reason = ask("Stop", input.sessionID, more).reason
+      if (!reason) return
+      refused.add(input.sessionID)
+      const parts = [{ type: "text", text: reason }]
+      await client.session.promptAsync({ path: { id: input.sessionID }, body: { parts } })
+    },
+  }
+}

@@ -1,0 +1,83 @@
+"""OpenCode."""
+
+from __future__ import annotations
+
+import json
+
+from teams_cli.clients import mcp_settings
+from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.known import DIRECTORY
+from teams_cli.clients.seats import BELL, Seat
+from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
+from teams_cli.records.annotations import Any, Mapping
+
+_PLUGIN = f"{DIRECTORY}/opencode.js"
+_TURN = ("opencode", "run", "--format", "json", "{model}")
+_EDIT = {
+    "edit": "allow",
+    "bash": {"*": "deny", "teams": "allow", "teams *": "allow"},
+    "external_directory": "deny",
+    "webfetch": "deny",
+    "websearch": "deny",
+}
+
+_PROFILE = {
+    "name": "opencode",
+    "description": "OpenCode, one turn a process.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, "{permissions}", "--title", "{agent}"],
+    "resume": [*_TURN, "{permissions}", "--session", "{session_id}"],
+    "fork": ["env", 'OPENCODE_PERMISSION={"*":"deny"}', *_TURN, "--auto", "--session", "{session_id}", "--fork"],
+    "introduced": True,
+    "sessionId": {"from": "lines", "match": {}, "path": "sessionID"},
+    "output": {"from": "lines", "match": {"type": "text"}, "path": "part.text"},
+    "failed": {"status": True, "lines": {"type": "error"}},
+    "modes": {
+        "ask": "it asks nobody where no person sits in front of it",
+        "edit": {"set": {"OPENCODE_PERMISSION": json.dumps(_EDIT)}},
+        "all": ["--auto"],
+    },
+    "once": "opencode",
+    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+}
+_DOES = {
+    "edit": "edits files in its directory; of commands only `teams`; no network; nobody is asked",
+    "all": "everything, unasked",
+}
+
+
+class OpenCode(Client):
+    """OpenCode, whose plugin of ours asks for it."""
+
+    profile = _PROFILE
+    dialect = COMMON
+    seat = Seat(
+        "run serve web acp github", (BELL,), resume=("--session", "{session_id}"), first=("--prompt", "{prompt}")
+    )
+    home = Home(
+        "OPENCODE_CONFIG_DIR",
+        ".config/opencode",
+        File(".opencode/plugin/teams.js", "plugin/teams.js", Plugin(_PLUGIN)),
+        File("opencode.json", "opencode.json", Settings(servers="mcp")),
+    )
+
+    does = _DOES
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        return {"type": "local", "command": words, "enabled": True}
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        ours = Ours(self, self.hook_command(python), None)
+        top = environ.get("OPENCODE_CONFIG_DIR") or f"{directory}/opencode"
+        written_once(f"{directory}/opencode/plugin/teams.js", Plugin(_PLUGIN).with_ours("", None, ours))
+        given = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
+        if not top.startswith(directory):  # the user has such a directory already
+            given["plugin"] = [*given.get("plugin", []), f"file://{directory}/opencode/plugin/teams.js"]
+        if mcp_settings.is_available():
+            server = self.server_entry(self.server_command(python))
+            given["mcp"] = {**given.get("mcp", {}), mcp_settings.NAME: server}
+        return [], {"OPENCODE_CONFIG_DIR": top, "OPENCODE_CONFIG_CONTENT": json.dumps(given)}
+
+
+CLIENT = OpenCode()

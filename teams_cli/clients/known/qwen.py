@@ -1,0 +1,65 @@
+"""Qwen Code."""
+
+from __future__ import annotations
+
+from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.dialects import Dialect
+from teams_cli.clients.seats import SOCKET, Seat
+from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.records.annotations import Any, Mapping
+
+_TURN = ("qwen", "-o", "json", "{model}")
+
+_PROFILE = {
+    "name": "qwen",
+    "description": "Qwen Code, one turn a process; its copies need version 0.24.",
+    "model": ["--model", "{model}"],
+    "start": [*_TURN, "{permissions}", "--session-id", "{session_id}"],
+    "resume": [*_TURN, "{permissions}", "-r", "{session_id}"],
+    "fork": [*_TURN, "-r", "{session_id}", "--fork-session", "--core-tools", "none", "--max-tool-calls", "0"],
+    "introduced": True,
+    "sessionId": {"from": "preset"},
+    "output": {"from": "items", "match": {"type": "result"}, "path": "result"},
+    "failed": {"status": True, "items": {"is_error": True}},
+    "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
+    "modes": {
+        "ask": "it asks nobody where no person sits in front of it",
+        "edit": ["--approval-mode", "auto-edit", "--allowed-tools", "run_shell_command(teams)"],
+        "all": ["--approval-mode", "yolo"],
+    },
+    "hooks": "qwen",
+    "once": "qwen",
+}
+_DOES = {
+    "edit": "edits files in its directory; of commands only `teams`; nothing else, nobody is asked",
+    "all": "everything, unasked",
+}
+
+
+class Qwen(Client):
+    """Qwen Code, which speaks to hooks as Claude Code does."""
+
+    profile = _PROFILE
+    dialect = Dialect("SessionStart", "UserPromptSubmit", ("PostToolUse",), "Stop", joins=True)
+    events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
+    sitting = ("PermissionRequest", "Notification", "SessionEnd")
+    seat = Seat(
+        "-p --prompt --acp --experimental-acp",
+        (SOCKET,),
+        resume=("--resume", "{session_id}"),
+        first=("--prompt-interactive", "{prompt}"),
+        socket=("QWEN_CODE_MESSAGING_SOCKET", "QWEN_CODE_MESSAGING_TOKEN"),
+        framed=True,
+    )
+    home = Home("", ".qwen", File(".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")))
+
+    does = _DOES
+
+    def server_entry(self, words: list[str]) -> dict[str, Any]:
+        return {**super().server_entry(words), "trust": True}
+
+    def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/qwen.json", self.settings_once(python))}
+
+
+CLIENT = Qwen()

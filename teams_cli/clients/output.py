@@ -1,0 +1,78 @@
+"""What clients print: their session's id, their answer, and whether they failed, found as their profiles say."""
+
+from __future__ import annotations
+
+import json
+
+from teams_cli.records.annotations import Any, Iterator, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.profiles import Profile
+
+
+def is_preset(profile: Profile) -> bool:
+    """Whether the client takes the session id that it is given, instead of making one."""
+    return bool(profile.session_id.get("from", "preset") == "preset")
+
+
+def session_id_in(profile: Profile, printed: str) -> str | None:
+    """The session id that the client printed, if it makes one itself."""
+    if is_preset(profile):
+        return None
+    return next(_found(profile.session_id, printed), None)
+
+
+def output_in(profile: Profile, printed: str) -> str:
+    """The answer in what the client printed."""
+    if profile.output.get("from", "stdout") == "stdout":
+        return printed
+    found = list(_found(profile.output, printed))
+    return found[-1] if found else ""
+
+
+def has_failed(profile: Profile, status: int, printed: str) -> bool:
+    """Whether the turn failed, by the exit status and by what the client says itself."""
+    said = profile.failed
+    if said.get("status", True) and status != 0:
+        return True
+    if "json" in said:
+        return any(_at(document, said["json"]) is True for document in _documents("json", printed))
+    for form in ("lines", "items"):
+        if form in said and any(_matches(document, said[form]) for document in _documents(form, printed)):
+            return True
+    return False
+
+
+def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
+    for document in _documents(where["from"], printed):
+        value = _at(document, where["path"]) if _matches(document, where.get("match", {})) else None
+        if isinstance(value, str):
+            yield value
+
+
+def _documents(form: str, printed: str) -> Iterator[Any]:
+    """The JSON documents in what was printed: the whole, the items of the whole, or one a line."""
+    if form == "lines":
+        for line in printed.splitlines():
+            yield from _parsed(line)
+        return
+    for whole in _parsed(printed):
+        yield from whole if form == "items" and isinstance(whole, list) else [whole]
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    try:
+        yield json.loads(text)
+    except ValueError:
+        return
+
+
+def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
+    return all(_at(document, path) == value for path, value in wanted.items())
+
+
+def _at(document: Any, path: str) -> Any:
+    for key in path.split("."):
+        document = document.get(key) if isinstance(document, dict) else None
+    return document

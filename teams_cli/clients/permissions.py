@@ -1,0 +1,167 @@
+"""What a client may do when `teams` starts it: ask for all, edit in its directory, or all that its user may."""
+
+from __future__ import annotations
+
+from teams_cli.clients import environments, known, mcp_settings
+from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli.records.annotations import Any, Mapping, Permissions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.contract import Client
+    from teams_cli.clients.profiles import Profile
+    from teams_cli.teams.teams import Team
+
+LEVELS = ("ask", "edit", "all")
+"""From the least to the most."""
+VARIABLE = "TEAMS_PERMISSIONS"
+"""In the environment of a client: what it may do, and so what it may have others do for it."""
+SETTING = "permissions"
+_BEFORE = "edit"
+_INTRODUCTION = (
+    "What agents may do that `teams` starts with a client, by `--permissions`, else what its profile says, else the "
+    "team's setting `permissions`:"
+)
+ANSWERING = "name a command that answers for an agent"
+HELP = "What it may do unasked: ask (nothing), edit or all."
+
+
+class Mode:
+    """How a client is held to one level: *words* on its command line, and variables to *set*."""
+
+    def __init__(self, words: list[str], set: Mapping[str, str]) -> None:
+        self.words = words
+        self.set = set
+
+
+def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Mapping[str, str]) -> Permissions | None:
+    """The level to start a client at: what was asked for, else what its profile says, else the team's setting.
+
+    None for a client that has no modes: it does what its own command line lets it.
+
+    Raises:
+        InvalidValue: The client can't be held to that level; says why.
+        NotAllowed: Whoever starts it may do less itself.
+    """
+    if asked:
+        refuse_missing(profile, asked)
+    if not profile.modes:
+        refuse_more(environ, LEVELS[-1], f"start {profile.name}, which nothing holds back")
+        return None
+    level = asked or profile.permissions or _setting(team)
+    mode(profile, level)
+    refuse_more(environ, level, f"start an agent that may do more ({level})")
+    return level
+
+
+def refuse_missing(profile: Profile, level: str) -> None:
+    """Refuse a level that the client can't be held to.
+
+    Raises:
+        InvalidValue: It can't be; says why.
+    """
+    if not profile.modes:
+        said = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
+        raise InvalidValue(said, "Leave out --permissions.")
+    mode(profile, level)
+
+
+def _setting(team: Team) -> Permissions:
+    from teams_cli.teams import settings
+
+    return settings.value(team, SETTING)  # type: ignore[return-value]  # one of the setting's choices
+
+
+def held_to(profile: Profile, level: str | None) -> str | None:
+    """The level of a client that was started at *level*: earlier versions said none."""
+    return (level or _BEFORE) if profile.modes else None
+
+
+def mode(profile: Profile, level: str | None) -> Mode:
+    """How the client is held to that level; with no words for one that has no modes.
+
+    Raises:
+        InvalidValue: It can't be; says why.
+    """
+    level = held_to(profile, level)
+    if level is None:
+        return Mode([], {})
+    found = profile.modes.get(level)
+    if found is None or isinstance(found, str):
+        others = [other for other in LEVELS if _is_mode(profile.modes.get(other))]
+        why = found or "its profile has no such mode"
+        raise InvalidValue(
+            f"{profile.name} can't be started with permissions {level}: {why}",
+            f"Say --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
+        )
+    if isinstance(found, list):
+        return Mode(found, {})
+    return Mode(list(found.get("words", [])), {key: str(value) for key, value in found.get("set", {}).items()})
+
+
+def _is_mode(found: Any) -> bool:
+    return found is not None and not isinstance(found, str)
+
+
+def is_confined(profile: Profile, level: str | None) -> bool:
+    """Whether the client's shell is a sandbox at that level: what is started in it is to be started outside."""
+    return any(environments.SANDBOX in word for word in mode(profile, level).words)
+
+
+def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
+    """Refuse to do for a client what it may not do itself.
+
+    Raises:
+        NotAllowed: The environment is that of a client which is held to less than *level*.
+    """
+    own = environ.get(VARIABLE, "")
+    if own in LEVELS and LEVELS.index(own) < LEVELS.index(level):
+        raise NotAllowed(
+            f"an agent with permissions {own} may not {to_do}",
+            "Ask the person to, at their own terminal: teams ask-others --human",
+        )
+
+
+def table() -> str:
+    """What each client may do at each level when `teams` starts it, for those who choose."""
+    found = [f"* {client}, {level}: {does}." for client, level, does in rows()]
+    return "\n\n".join([_INTRODUCTION, *found])
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """The same as rows: client, level, and what it may do."""
+    return [(client.name, level, _does(client, level)) for client in _with_modes() for level in LEVELS]
+
+
+def _with_modes() -> list[Client]:
+    return [client for client in known.all_clients() if client.profile.get("modes")]
+
+
+def _does(client: Client, level: str) -> str:
+    found = client.profile["modes"].get(level)
+    return f"refused: {found}" if isinstance(found, str) else client.does.get(level, "as its own options say")
+
+
+def shown(input: Any) -> str:
+    """What a tool would be given, for the person to judge: a command as it is, else as JSON."""
+    import json
+
+    if isinstance(input, dict) and isinstance(input.get("command"), str):
+        return str(input["command"])
+    return json.dumps(input, ensure_ascii=False)
+
+
+def is_ours(tool: str, input: Any) -> bool:
+    """Whether the tool is one of ours, or a shell command that is `teams` and nothing else."""
+    if tool.startswith(f"mcp__{mcp_settings.NAME}__"):
+        return True
+    command = input.get("command") if isinstance(input, dict) else None
+    if not isinstance(command, str) or not command.startswith("teams ") or set("$`\n\r") & set(command):
+        return False
+    import shlex
+
+    try:
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+    except ValueError:
+        return False
+    return not any(set(word) <= set("();<>|&") for word in words)

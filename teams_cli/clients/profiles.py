@@ -1,0 +1,186 @@
+"""Profiles: how a client is started, resumed and interrupted, and where its answer is."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.clients import environments, known, mcp_settings, permissions
+from teams_cli.errors import InvalidValue
+from teams_cli.records.annotations import (
+    Any,
+    HarnessInput,
+    Iterable,
+    Iterator,
+    Ladder,
+    Mapping,
+    Name,
+    Object,
+    Permissions,
+    Sequence,
+    Text,
+    Word,
+)
+from teams_cli.records.records import Record, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
+
+
+MODEL = "{model}"
+
+
+class Profile(Record):
+    """One client. In the command lines `{prompt}`, `{session_id}`, `{agent}`, `{root}` (where the teams are kept) and
+    `{network}` (whether `teams` needs it there, true or false) are filled in word by word; `{model}` becomes the words
+    of *model*, in which that is the name, when one was chosen; `{hooks}` becomes the words
+    that make the client call our hooks, in the dialect *hooks*,
+    and `{mcp}` those that give it our MCP server, as the client *mcp* takes them. In *fork* there are also
+    `{session_file}`, the file that the client keeps the session in, found by the pattern *session_file* (a glob with
+    the client's variables and `{session_id}`, `{session_id:.8}` for its beginning), and `{profiles}`, the directory of
+    the clients that are known.
+
+    *input* says what it reads from standard input: the prompt, or the messages of a resumed turn as JSON. To one that
+    is *introduced*, since it may have none of our hooks, the first prompt also says who it is and who else is there.
+    *session_id* and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in
+    one of its items (`items`), or in a line of JSON (`lines`), the last that has what `match` says.
+
+    Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
+    settings of ours that it is given by variables, for this one run.
+
+    *modes* says how the client is held to what it may do, at each level of `ask`, `edit` and `all`: by the words for
+    `{permissions}`, or `words` and variables to `set`; or it says why it can't be. *permissions* is the level at which
+    it is started, unless another is said; the team's, if it is left out.
+    """
+
+    name: Name
+    description: Text | None = None
+    start: list[Text]
+    resume: list[Text]
+    fork: list[Text] | None = None
+    model: list[Text] | None = None
+    session_file: Text | None = None
+    input: HarnessInput = "prompt"
+    introduced: bool = False
+    session_id: Object = field(default_factory=dict)
+    output: Object = field(default_factory=dict)
+    failed: Object = field(default_factory=dict)
+    interrupt: Ladder = field(default_factory=list)
+    hooks: Word | None = None
+    mcp: Word | None = None
+    once: Word | None = None
+    permissions: Permissions | None = None
+    modes: Object = field(default_factory=dict)
+    set: Object = field(default_factory=dict)
+    strip: list[Word] = field(default_factory=lambda: [*environments.OURS, *environments.OF_CLIENTS])
+    keep: list[Word] = field(default_factory=lambda: [*environments.SETTINGS])
+
+    def environment(self, inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+        """What the client is started with: the inherited environment without any other's identity, and its own."""
+        kept = environments.clean(inherited, self.strip, self.keep)
+        return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
+
+
+def find(name: str, config: Config | None) -> Profile:
+    """The profile of that name, the user's own before the embedded ones.
+
+    Raises:
+        InvalidValue: There is none; the hint names those that there are.
+        DamagedRecord: The user's own has the wrong shape.
+    """
+    own = config.harness if config else {}
+    if name in own:
+        from teams_cli.records.validation import check_record
+
+        document = {"name": name, **_extended(name, own[name]), **own[name]}
+        check_record(Profile, document, f"config.json: harness.{name}")
+        return Profile.from_json(document)
+    document = _extended(name)
+    if not document:
+        all_names = ", ".join(sorted({*known.names(), *own}))
+        raise InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
+    return Profile.from_json(document)
+
+
+def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the embedded profile of that name says, if there is one, and an own one does not say how to start."""
+    client = known.find(name)
+    return dict(client.profile) if client and "start" not in (own or {}) else {}
+
+
+def refuse_model(profile: Profile) -> None:
+    """Raises InvalidValue: The client can't be told which model to take."""
+    if not profile.model or MODEL not in profile.start:
+        raise InvalidValue(
+            f"the harness {profile.name} takes no model",
+            "Leave the model out, or say in config.json how it is told: `model`, and {model} in `start` and `resume`.",
+        )
+
+
+def of_model(profile: Profile, model: str | None) -> list[str]:
+    """The words for `{model}` in a command line; none when no model was chosen."""
+    return [word.replace(MODEL, model) for word in profile.model or ()] if model else []
+
+
+def brought(profile: Profile, python: str, variables: Iterable[str], level: str | None = None) -> dict[str, list[str]]:
+    """The words for `{hooks}`, `{mcp}` and `{permissions}` in a command line; *variables* are the names of those that
+    it is run with.
+    """
+    hooks, server = known.find(profile.hooks), known.find(profile.mcp)
+    return {
+        "permissions": permissions.mode(profile, level).words,
+        "hooks": hooks.hook_words(python, level) if hooks else [],
+        "mcp": server.server_words(python, variables) if server and mcp_settings.is_available() else [],
+    }
+
+
+def given_once(profile: Profile, python: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that bring our hooks and our server to one run, with files of ours in *directory*.
+
+    Raises:
+        OSError: They can't be written.
+    """
+    client = known.find(profile.once)
+    return client.once(python, directory, environ)[1] if client else {}
+
+
+def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+    """The command line, each word with the known names in it replaced, and `{hooks}`, `{mcp}` and `{permissions}` by
+    those words of *brought*, or by none; no shell looks at it.
+    """
+    filled: list[str] = []
+    given = brought or {}
+    for word in _spread(words, "{permissions}", given):
+        if word in ("{hooks}", "{mcp}", MODEL):
+            filled += given.get(word[1:-1], ())
+            continue
+        for name, value in values.items():
+            if word == f"{{{name}}}":
+                word = value
+                break
+            if name != "prompt":
+                word = word.replace(f"{{{name}}}", value)
+        filled.append(word)
+    return filled
+
+
+def _spread(words: list[str], place: str, brought: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for word in words:
+        yield from brought.get(word[1:-1], ()) if word == place else (word,)
+
+
+def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
+    """The file that the client keeps the session in, *variables* being its environment; None if it is not there.
+
+    Raises:
+        InvalidValue: The pattern of the profile has a name that there is no value for.
+    """
+    from glob import escape, glob
+
+    known = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
+    try:
+        found = glob((profile.session_file or "").format_map(known))
+    except (LookupError, ValueError, AttributeError) as error:
+        said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
+        raise InvalidValue(said, "Use {session_id} and variables of the environment.") from None
+    return max(found, key=os.path.getmtime, default=None)

@@ -1,0 +1,104 @@
+"""How each client sits in a terminal: which runs are not for a person, how it is woken, what its hooks say of it."""
+
+from __future__ import annotations
+
+from teams_cli.records.annotations import Any, Mapping, Sequence, TerminalState
+
+IDLE: TerminalState = "idle"
+WORKING: TerminalState = "working"
+PERMISSION: TerminalState = "permission"
+UNKNOWN: TerminalState = "unknown"
+GONE: TerminalState = "gone"
+
+BELL, QUEUE, SOCKET, KEYS = "bell", "queue", "socket", "keys"
+"""The ways to wake: a hook or plugin that waits for our bell, the client's own queue, its own socket, our wrapper."""
+
+TERMINAL_STATE = "TerminalState"
+"""The event by which our plugin and our wrapper tell what the client said of itself."""
+
+_STATES: dict[str, TerminalState] = {
+    "SessionStart": IDLE,
+    "UserPromptSubmit": WORKING,
+    "PreToolUse": WORKING,
+    "PostToolUse": WORKING,
+    "PostToolBatch": WORKING,
+    "PermissionRequest": PERMISSION,
+    "Stop": IDLE,
+    "StopFailure": IDLE,
+    "Interrupt": IDLE,
+    "SessionEnd": GONE,
+    "BeforeAgent": WORKING,
+    "AfterTool": WORKING,
+    "AfterAgent": IDLE,
+}
+_NOTICES: dict[str, TerminalState] = {
+    "permission_prompt": PERMISSION,
+    "ToolPermission": PERMISSION,
+    "idle_prompt": IDLE,
+}
+_SAID = (IDLE, WORKING, PERMISSION)
+_GOES_ON = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
+_LONGEST = 200
+
+
+class Seat:
+    """How one client sits. Runs with one of the words *headless* are nobody's terminal; the *ways* to wake it are tried
+    in this order. *resume* opens one of its sessions in a terminal again,
+    *first* begins one with a prompt.
+
+    *socket* names the variables in which its hooks find the address and the token of its own socket; on one that is
+    *framed* every line says by which version of the protocol it is. Where a *daemon*, known by that word, runs the
+    tools and hooks of all terminals, the process and the environment of a hook are another's. *titles* says by which
+    mark in the title of its window it means which state; *set* is what it is started with. One that *stops* can be
+    interrupted through its bell.
+    """
+
+    def __init__(
+        self,
+        headless: str,
+        ways: tuple[str, ...] = (),
+        *,
+        resume: tuple[str, ...],
+        first: tuple[str, ...] = ("{prompt}",),
+        socket: tuple[str, str] | None = None,
+        framed: bool = False,
+        stops: bool = False,
+        daemon: str = "",
+        titles: Mapping[str, TerminalState] | None = None,
+        set: Mapping[str, str] | None = None,
+    ) -> None:
+        self.headless = frozenset(headless.split())
+        self.ways = ways
+        self.resume = resume
+        self.first = first
+        self.socket = socket
+        self.framed = framed
+        self.stops = stops
+        self.daemon = daemon
+        self.titles = titles or {}
+        self.set = set or {}
+
+    def is_headless(self, words: Sequence[str]) -> bool:
+        """Whether a run with that command line takes one turn, or serves programs."""
+        return not self.headless.isdisjoint(words[1:])
+
+
+def state_said(event: Mapping[str, Any]) -> TerminalState | None:
+    """What a hook's event says of the client's state; None if nothing. What it says outright goes first."""
+    if event.get("state") in _SAID:
+        return event["state"]  # type: ignore[no-any-return]  # one of the words, as was just looked at
+    name = str(event.get("hook_event_name"))
+    if name == "Notification":
+        return _NOTICES.get(str(event.get("notification_type")))
+    why = str(event.get("source") or event.get("reason") or "")
+    return None if (name, why) in _GOES_ON else _STATES.get(name)
+
+
+def permission_for(event: Mapping[str, Any]) -> str | None:
+    """What the client asks its person to permit, in a line; None if the event does not say."""
+    given = event.get("tool_input")
+    wish = given if isinstance(given, dict) else {}
+    said = wish.get("command") or wish.get("file_path") or wish.get("path") or event.get("message") or ""
+    words = [str(event.get("tool_name") or ""), " ".join(str(said).split())]
+    line = ": ".join(word for word in words if word)
+    return line[:_LONGEST] or None

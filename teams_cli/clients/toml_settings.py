@@ -1,0 +1,142 @@
+"""Settings as TOML: our server in a block of its own at the end, and the same on a command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+from teams_cli.clients import mcp_settings
+from teams_cli.clients.settings_files import Ours, taken
+from teams_cli.errors import DamagedRecord, InvalidValue
+from teams_cli.records.annotations import Any, Iterator, Mapping
+
+_BEGIN, _END = "# teams: begin", "# teams: end"
+_BEGINNING = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)
+_ENDING = re.compile(rf"^{_END}(?:\r?\n|\Z)", re.MULTILINE)
+_HEAD = re.compile(rf"^\[mcp_servers\.{mcp_settings.NAME}\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*", re.MULTILINE)
+
+
+class Toml:
+    """Settings as TOML, with our server among its `mcp_servers`, between two lines that are ours too."""
+
+    def without_ours(self, path: str, data: bytes) -> bytes | None:
+        """The file without our block; None when nothing is left. What somebody else put into the block stays, and so
+        does what only looks like it.
+
+        Raises:
+            DamagedRecord: It is not valid TOML, or our server was moved into what is not ours.
+        """
+        document = _read(path, data)
+        if not mcp_settings.is_ours(_servers(document).get(mcp_settings.NAME)):
+            return data
+        wanted = _without_server(document)
+        for left in _candidates(data.decode()):
+            found = _parsed(left)
+            if found is not None and mcp_settings.NAME not in _servers(found) and _same(_without_server(found), wanted):
+                return left.encode() or None
+        raise DamagedRecord(f"{path}: our server can't be told from the rest", "Take out [mcp_servers.team] by hand.")
+
+    def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
+        """The file with our block.
+
+        Raises:
+            DamagedRecord: It is not valid TOML, or nothing can be added to its servers.
+            InvalidValue: It has another server of that name.
+        """
+        document = _read(path, data or b"")
+        if not ours.server:
+            return data or b""
+        entry = ours.client.server_entry(ours.server)
+        servers = document.setdefault("mcp_servers", {})
+        if not isinstance(servers, dict) or mcp_settings.NAME in servers:
+            raise taken(path)
+        block = f"{_BEGIN}\n[mcp_servers.{mcp_settings.NAME}]\n{lines(entry)}{_END}\n"
+        parts = [data or b"", b"\n" if data and not data.endswith(b"\n") else b"", b"\n" if data else b""]
+        whole = b"".join(parts) + block.encode()
+        servers[mcp_settings.NAME] = entry
+        if not _same(_read(path, whole), document):
+            raise DamagedRecord(f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME].")
+        return whole
+
+    def hook_commands(self, data: bytes) -> list[str]:
+        """None: the client has its hooks in another file."""
+        return []
+
+
+def lines(document: Mapping[str, Any]) -> str:
+    """The document as TOML, a line for each key.
+
+    Raises:
+        InvalidValue: A text in it has bytes that are no text, as a path may.
+    """
+    import tomlkit
+
+    _refuse_bytes(document)
+    return tomlkit.dumps(document)
+
+
+def inline(document: Mapping[str, Any]) -> str:
+    """The document as TOML on one line.
+
+    Raises:
+        InvalidValue: A text in it has bytes that are no text, as a path may.
+    """
+    import tomlkit
+
+    _refuse_bytes(document)
+    table = tomlkit.inline_table()
+    table.update(document)
+    return table.as_string()
+
+
+def _refuse_bytes(document: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"can't be written as TOML: {document!a}", "Move what has bytes in its path.") from None
+
+
+def _read(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode())
+    except ValueError as error:
+        raise DamagedRecord(f"{path}: {error}", "Correct the file, or move it away.") from None
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except ValueError:
+        return None
+
+
+def _servers(document: dict[str, Any]) -> dict[str, Any]:
+    servers = document.get("mcp_servers")
+    return servers if isinstance(servers, dict) else {}
+
+
+def _without_server(document: dict[str, Any]) -> dict[str, Any]:
+    """What the document says but for our server."""
+    others = {name: server for name, server in _servers(document).items() if name != mcp_settings.NAME}
+    rest = {key: value for key, value in document.items() if key != "mcp_servers"}
+    return {**rest, "mcp_servers": others} if others else rest
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether both say the same; what is no number in one is none in the other, though it equals nothing."""
+    return repr(one) == repr(other)
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """What may be the file without ours: without one of the blocks, or where their lines are gone, one of the tables.
+
+    What else somebody put into the block is left; a block in a text is tried too, and leaves another document.
+    """
+    for begin in _BEGINNING.finditer(text):
+        end = _ENDING.search(text, begin.end())
+        if end:
+            inner = text[begin.end() : end.start()]
+            yield text[: begin.start()] + _HEAD.sub("", inner, count=1) + text[end.end() :]
+    for table in _HEAD.finditer(text):
+        yield text[: table.start()] + text[table.end() :]

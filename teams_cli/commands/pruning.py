@@ -1,0 +1,56 @@
+"""The command that removes closed teams."""
+
+from __future__ import annotations
+
+from teams_cli.agents import pruning
+from teams_cli.commands.declaration import Command, option, switch, table
+from teams_cli.errors import InvalidValue
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_DOC = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
+
+At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team whose agents left work in
+worktrees is kept, and so is one that the caller does not lead; the human may remove all.
+
+Raises:
+    InvalidValue: The number of days is below zero.
+"""
+
+
+def _prune(call: Call, older_than: float, yes: bool) -> Any:
+    if not older_than >= 0:
+        raise InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
+    rows = pruning.found(call.store, call.caller, older_than, call.problems)
+    names = [row["team"] for row in rows if not row["kept"]]
+    agreed = bool(names) and (yes or _agrees(call, names))
+    for row in rows:
+        row["removed"] = agreed and not row["kept"]
+        if row["removed"]:
+            pruning.remove(call.store, row["team"], call.caller)
+    return rows
+
+
+def _agrees(call: Call, names: list[str]) -> bool:
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return call.person is not None and call.person.agrees(f"Remove for ever: {shown}?")
+
+
+COMMANDS = table(
+    "Teams",
+    Command(
+        "prune",
+        _prune,
+        option("--older-than", "Closed at least so many days ago.", type=float, metavar="DAYS", default=30.0),
+        switch("--yes", "Do not ask."),
+        doc=_DOC,
+        example="prune --older-than 7",
+        changes=False,
+        at_shell=True,
+        words="pruning:pruned",
+        also=dict.fromkeys(("delete-team", "remove-team"), "close-team; and later: teams prune"),
+    ),
+)

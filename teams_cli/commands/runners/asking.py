@@ -1,0 +1,55 @@
+"""Asking others, whose copies answer."""
+
+from __future__ import annotations
+
+from teams_cli.clients import environments
+from teams_cli.clock import seconds_since
+from teams_cli.errors import NotAllowed
+from teams_cli.questions import asking, questions
+from teams_cli.questions import human as human_queue
+from teams_cli.questions.questions import Question
+from teams_cli.records.annotations import Any, Depth
+from teams_cli.shadows import collector
+from teams_cli.store import pace
+from teams_cli.teams import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def ask(
+    call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
+) -> Any:
+    """Ask, and wait for the answers unless told not to."""
+    store, team = call.store, call.team
+    if call.environ.get(environments.SANDBOX) and not human and _asks_agents(call):
+        raise NotAllowed(
+            "in a client's sandbox no copy of an agent can be made, which needs the network",
+            "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
+        )
+    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human)
+    if asked.status == "collecting":
+        collector.start(store, asked, dict(call.environ))
+    if no_wait:
+        shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
+        return {**asking.as_result(store, asked), "status": shown}
+    return asking.as_result(store, _answered(call, asked))
+
+
+def _asks_agents(call: Call) -> bool:
+    return settings.value(call.load_team(), "broadcast") == "agents"
+
+
+def _answered(call: Call, asked: Question) -> Question:
+    """Wait for the answers, or the end of the time."""
+
+    def settled() -> bool:
+        now = questions.load(call.store, call.team, asked.id)
+        return not human_queue.defer(call.store, call.team, now).open
+
+    if asked.open:
+        left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
+        pace.sleep_until(call.store, call.team, settled, left)
+        questions.close(call.store, call.team, asked)
+    return questions.load(call.store, call.team, asked.id)

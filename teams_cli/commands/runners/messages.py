@@ -1,0 +1,107 @@
+"""Showing who is there and how far messages got, waiting for mail, and replying."""
+
+from __future__ import annotations
+
+from teams_cli.agents import attention, ending
+from teams_cli.errors import TeamsError
+from teams_cli.messages import handling, inboxes
+from teams_cli.messages.inboxes import Reading, Selection
+from teams_cli.names import HUMAN, number_of
+from teams_cli.questions import answering
+from teams_cli.questions.questions import Question
+from teams_cli.records.annotations import Any
+from teams_cli.store import pace
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+from teams_cli.views import agents, reach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def show(call: Call, message: str) -> Any:
+    """Show how far a message got."""
+    team = require(call.store, call.team, call.caller, "read-messages").team
+    return reach.shown(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
+
+
+def _eyes(call: Call, team: Team) -> str:
+    """Whose messages the caller may see; empty for all."""
+    return "" if call.agent in (HUMAN, team.leader) else call.agent
+
+
+def list_agents(call: Call) -> Any:
+    """List the members."""
+    team = call.load_team()
+    rows = agents.agent_rows(call.store, team, call.problems)
+    if any("session" not in row and _is_started(team, row["name"]) for row in rows):
+        rows = agents.agent_rows(call.store, _cleared(call, team), call.problems)
+    return {"self": call.caller.name if call.caller else None, "agents": rows}
+
+
+def _is_started(team: Team, name: str) -> bool:
+    member = team.find(name)
+    return member is not None and member.started_by is not None
+
+
+def _cleared(call: Call, team: Team) -> Team:
+    """The team without those that somebody was about to start when it was killed, if that can be written."""
+    from teams_cli.agents import starting
+
+    try:
+        starting.clear_away(call.store, team)
+    except TeamsError:
+        return team
+    return call.load_team()
+
+
+def attend(call: Call) -> Any:
+    """What the next model call has to know."""
+    team = call.team
+    return attention.payload(call.store, team, call.known)
+
+
+def reply(call: Call, message: str, text: str) -> Any:
+    """Answer a message; who replies to the message of a question has answered it."""
+    question = answering.asked_by(call.store, call.team, call.caller, message)
+    if question:
+        return _answer(call, question, message, text)
+    answer, original = handling.reply(call.store, call.team, call.caller, message, text)
+    return {**answer.to_json(), "repliedTo": original.to_json()}
+
+
+def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
+    """Who replies to the message of a question has answered it; told in the form of a reply."""
+    answered = answering.answer(call.store, call.team, call.caller, question.id, text)
+    said = next(answer for answer in answered.answers if answer.responder == call.agent)
+    original = handling.received(call.store, call.team, call.agent, word)
+    return {
+        "id": answered.id,
+        "from": call.agent,
+        "to": answered.from_,
+        "message": text,
+        "timestamp": said.at,
+        "type": "answer",
+        "replyTo": original.id,
+        "question": answered.id,
+        "status": answered.status,
+        "repliedTo": original.to_json(),
+    }
+
+
+def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
+    """Block until there is something new, and read it."""
+    alarm = pace.Alarm()
+
+    def sleep(ready: Any, timeout: float) -> bool:
+        def look() -> bool:
+            started = ending.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
+            ending.set_alarm(call.store, call.team, started, alarm)
+            return bool(ready())
+
+        return pace.sleep_until(
+            call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
+        )
+
+    return inboxes.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)

@@ -1,0 +1,57 @@
+"""The command that searches a team."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.errors import WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.teams import history
+from teams_cli.views import search
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_SEARCH = """Search the team's tasks, messages, results and notes for words, the newest first.
+
+All words are to be found in one text, each as the beginning of a word; capitals do not matter. What a task is about is
+searched as `tasks`, what came of it as `results`, why it was released, failed or was cancelled as `notes`. With
+--in history, the history is searched too. --since takes a time, or how long ago: 90s, 10m, 2h, 1d.
+"""
+_HITS = 50
+
+
+def _search(
+    call: Call,
+    words: tuple[str, ...],
+    places: tuple[str, ...],
+    sender: str | None,
+    since: str | None,
+    limit: int | None,
+) -> Any:
+    if limit is not None and limit < 1:
+        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+    team = call.load_team().name
+    moment = history.moment(since, call.store.now()) if since else None
+    wanted = search.Wanted(" ".join(words), sender, moment)
+    return search.search(call.store, team, wanted, places, limit or _HITS, call.problems)
+
+
+COMMANDS = table(
+    "Inspect",
+    Command(
+        "search",
+        _search,
+        argument("WORDS", "What to look for.", many=True, name="words"),
+        option("--in", "Only there; may be given several times.", choices=search.PLACES, many=True, name="places"),
+        option("--from", "Only what this agent wrote.", metavar="AGENT", name="sender"),
+        option("--since", "Only from this time on.", metavar="TIME"),
+        option("--limit", f"At most so many; {_HITS} unless given.", type=int, metavar="N"),
+        doc=_SEARCH,
+        reads=True,
+        words="inspection:hits",
+        example="search parser --in results",
+        want="find what was said or done",
+        also="find grep",
+    ),
+)

@@ -1,0 +1,139 @@
+"""Commands about the clients that people sit in front of."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from teams_cli.agents.terminals import bindings, opening, windows
+from teams_cli.agents.terminals.opening import Wish
+from teams_cli.clients import known
+from teams_cli.commands.call import Call, Service
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import InvalidValue, WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.teams import teams
+
+_HERE = """Have the clients that are started in this directory, and below it, be members of a team.
+
+It takes `teams install CLIENT`, once. Without a team, say which this directory belongs to; with --forget, to none any
+more. Commands that are given in it act in that team too, unless they say another.
+
+Raises:
+    TeamNotFound: There is no such team.
+"""
+_OPEN = """Open a client in this terminal as a member of the team, set up for this one run.
+
+Your settings stay as they are. Mail wakes it when it is idle; one that knows no way to be woken is run in a wrapper,
+which types a line for it when nobody else types. What follows `--` are options of the client itself.
+
+Raises:
+    InvalidValue: There is no such client.
+    NotFound: It is not installed.
+"""
+
+
+_ATTACH = """Show the terminal of an agent that runs in a window of tmux, to look on and to type.
+
+Raises:
+    NotFound: It has no window.
+    NotInstalled: There is no tmux.
+"""
+
+
+def _here(call: Call, name: str | None, forget: bool) -> Any:
+    place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
+    if name and forget:
+        raise WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+    if "\n" in place:
+        raise InvalidValue("the name of this directory has a line break", "Use another directory.")
+    if name:
+        teams.load(call.store, name)
+    if name or forget:
+        bindings.bind_directory(root, place, name or "")
+    return {"directory": place, "team": bindings.team_here(root, place) or None}
+
+
+def _open(
+    call: Call,
+    client: str,
+    agent_id: str | None,
+    wrap: bool,
+    resume: str | None,
+    detach: bool,
+    tmux: bool,
+    options: list[str],
+) -> Any:
+    in_window = detach or tmux
+    if in_window:
+        if resume:
+            raise WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+        windows.program(call.environ)
+    session = opening.headless_session(call.store, call.team, resume, client) if resume else None
+    wish = Wish(client, options, call.directory, agent=agent_id, wrap=wrap, session=session)
+    after = _taken_over(call, resume) if resume else None
+    opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
+    if in_window:
+        windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+    if detach:
+        return {"agent": opened.agent, "client": client, "team": call.team}
+    if tmux:
+        return _attach(call, opened.agent)
+    return Service("cli.opening", "", {"opened": opened, "after": after})
+
+
+def _attach(call: Call, of: str) -> Any:
+    words = windows.attach_words(call.team, of, call.environ)
+    return Service("cli.opening", "", {"attach": words})
+
+
+def _taken_over(call: Call, agent: str) -> Any:
+    """Have a headless agent rest while its person sits in its place; what lets it go on."""
+    from teams_cli.agents import interrupting
+
+    interrupting.pause(call.store, call.team, call.caller, agent)
+    interrupting.wait_until_rests(call.store, call.team, agent)
+    return lambda: interrupting.resume(call.store, call.team, call.caller, agent, call.environ)
+
+
+COMMANDS = table(
+    "Connect",
+    Command(
+        "here",
+        _here,
+        argument("TEAM", "The team; none: say which it is.", name="name", required=False),
+        switch("--forget", "Have it belong to no team any more."),
+        doc=_HERE,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="terminals:here",
+        example="here alpha",
+    ),
+    Command(
+        "open",
+        _open,
+        argument("CLIENT", "Which client.", name="client", choices=known.installable()),
+        option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
+        switch("--wrap", "Run it in the wrapper, though it can be woken without."),
+        switch("--detach", "Open it in a window of tmux, and leave it there: `teams attach` shows it."),
+        switch("--tmux", "Open it in a window of tmux, in the session of the team, and show that."),
+        option("--resume", "Take over this agent, which `teams` keeps, until you leave.", metavar="AGENT"),
+        argument("OPTIONS", "Options of the client itself, after `--`.", name="options", required=False, many=True),
+        doc=_OPEN,
+        changes=False,
+        at_shell=True,
+        words="terminals:opened",
+        example="open claude -- --model opus",
+    ),
+    Command(
+        "attach",
+        _attach,
+        argument("AGENT", "Which one.", name="of"),
+        doc=_ATTACH,
+        changes=False,
+        at_shell=True,
+        words="terminals:opened",
+        example="attach bob",
+    ),
+)

@@ -1,0 +1,140 @@
+"""Whether a client is there and our hooks work in it: the binary, the settings, their command, and a real turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from shutil import which
+from tempfile import TemporaryDirectory
+
+from teams_cli.clients import environments, known, permissions, places, profiles
+from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.hook_settings import WAIT
+from teams_cli.clients.places import Place
+from teams_cli.membership import founding, joining
+from teams_cli.messages import messages
+from teams_cli.records.annotations import Iterator, Mapping
+from teams_cli.store.files.engine import FileStore
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.contract import Client
+    from teams_cli.store.contract import Finding
+    from teams_cli.teams.config import Config
+
+_PROBE = "This is a test of the hooks"
+_PROMPT = "Answer with the one word: ready"
+_PATIENCE = 120
+_TEAM, _AGENT = "probe", "probe"
+
+
+def examine(
+    client: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
+) -> Iterator[Finding]:
+    """Look at all that has to be right for the client's hooks to fire; with *turn*, have it take one and see.
+
+    What is right is told as well, with the level `good`.
+    """
+    profile = profiles.find(client, config)
+    program = which(profile.start[0], path=environ.get("PATH"))
+    if program is None:
+        yield _finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
+        return
+    yield _finding(client, "good", f"{program}: {_version(program, environ)}")
+    of_user = places.of_user(client, environ.get("HOME", "/"), environ)
+    found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
+    if not found:
+        brought = profiles.brought(profile, "python", [])["hooks"]
+        remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
+        yield _finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
+    for command in dict.fromkeys(found):
+        yield _try_command(known.get(client), command, environ)
+    if turn:
+        yield _try_turn(known.get(client), profile, environ, directory)
+
+
+def _version(program: str, environ: Mapping[str, str]) -> str:
+    try:
+        words = [program, "--version"]
+        done = subprocess.run(words, env=dict(environ), capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not say its version"
+    return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
+
+
+def _commands(place: Place) -> list[str]:
+    """The commands of ours in a client's settings that answer at once."""
+    try:
+        with open(place.path, "rb") as file:
+            return [command for command in place.form.hook_commands(file.read()) if not command.endswith(WAIT)]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+def _scratch(top: str) -> FileStore:
+    """A team of its own in which the probe has mail."""
+    store = FileStore(f"{top}/root")
+    founding.spawn_team(store, _TEAM, Caller("lead"))
+    joining.join(store, _TEAM, Caller(_AGENT))
+    messages.send(store, _TEAM, Caller("lead"), _AGENT, _PROBE)
+    return store
+
+
+def _environment(store: FileStore) -> dict[str, str]:
+    return {**store.variables, "TEAMS_TEAM": _TEAM, "TEAMS_AGENT_ID": _AGENT}
+
+
+def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
+    """Run the hook as the client would, after a tool call, with mail waiting."""
+    speaks = known.get(command.split()[-1]).dialect or COMMON
+    given = json.dumps({"hook_event_name": speaks.after_tool})
+    with TemporaryDirectory() as top:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            env={**environments.unnamed(environ), **_environment(_scratch(top))},
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    if done.returncode == 0 and _PROBE in done.stdout:
+        return _finding(client.name, "good", f"answers: {command}")
+    said = (done.stderr.strip() or f"exit status {done.returncode}, and nothing said")[-300:]
+    return _finding(client.name, "problem", f"does not answer: {command}: {said}", f"teams install {client.name}")
+
+
+def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
+    """Have the client take a turn with its own settings, and see whether a hook of ours fired in it."""
+    from uuid import uuid4
+
+    mode = permissions.mode(profile, "edit")
+    with TemporaryDirectory() as top:
+        store = _scratch(top)
+        values = {"prompt": _PROMPT, "session_id": str(uuid4()), "agent": _AGENT, "root": store.root}
+        words = profiles.fill(profile.start, values, {"permissions": mode.words})
+        try:
+            done = subprocess.run(
+                words,
+                env={**profile.environment(environ, _environment(store)), **mode.set},
+                cwd=directory,
+                input=_PROMPT,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return _finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.start[0]}")
+        fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
+    if fired:
+        return _finding(client.name, "good", "a hook fired in a turn of the client")
+    said = (done.stderr.strip() or done.stdout.strip())[-300:]
+    what = f"no hook fired in a turn of the client (status {done.returncode}): {said}"
+    return _finding(client.name, "problem", what, client.remedy or f"teams install {client.name}")
+
+
+def _finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
+    return {"level": level, "where": client, "what": what, "remedy": remedy}

@@ -1,0 +1,152 @@
+"""Looking for what is wrong with the teams, and mending what can be mended without losing anything."""
+
+from __future__ import annotations
+
+from teams_cli import kinds
+from teams_cli.agents import ending, worktrees
+from teams_cli.agents.sessions import SESSION
+from teams_cli.errors import TeamsError
+from teams_cli.messages.inboxes import INBOX
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.records.annotations import Iterator
+from teams_cli.store.contract import Store
+from teams_cli.tasks import dependencies, leases, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import operations, roles, teams
+from teams_cli.teams.teams import Team
+from teams_cli.views import agents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Finding
+    from teams_cli.teams.config import Config
+
+
+def examine(store: Store, config: Config, fix: bool = False) -> list[Finding]:
+    """Look through all teams and the user's rules; with *fix*, mend what can be mended.
+
+    Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
+    """
+    found = list(store.examine(kinds.ALL, fix))
+    defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
+    for name in store.teams():
+        try:
+            team = teams.load(store, name)
+        except TeamsError:
+            continue  # the store has said so
+        found += _team(store, team, fix)
+        defined.update(team.roles)
+    return [*found, *_rules(config, defined)]
+
+
+def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
+    """Rules that change nothing, as those of a misspelt command: what they were to forbid is allowed."""
+    for operation, by_role in config.permission.get("tool", {}).items():
+        place = f"permission.tool.{operation}"
+        yield from _unknown_operations(place, [operation])
+        for role in sorted(by_role.keys() - defined):
+            yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
+    for name, definition in config.agent.items():
+        yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
+
+
+def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:
+    for name in said:
+        if name not in operations.names():
+            remedy = f"Operations: {', '.join(operations.names())}."
+            yield _idle_rule(place, f"there is no operation {name!r}", remedy)
+
+
+def _idle_rule(place: str, why: str, remedy: str) -> Finding:
+    where = f"config.json: {place}"
+    return {"level": "warning", "where": where, "what": f"{why}, so this changes nothing", "remedy": remedy}
+
+
+def _keepers(store: Store, team: Team) -> Iterator[Finding]:
+    """Keepers of this machine that stand still: their agents neither work nor end."""
+    for session, _ in store.scan(team.name, SESSION, []):
+        if not session.ended and (pid := ending.frozen_keeper(session)):
+            what = f"the keeper of {session.agent}, process {pid}, is stopped"
+            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
+            yield {"level": "problem", "where": f"team {team.name}", "what": what, "remedy": remedy}
+
+
+def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
+    yield from _keepers(store, team)
+    known = {task.id: task for task in tasks.everything(store, team.name, [])}
+    yield from _readers(store, team.name, fix)
+    yield from _blockers(team.name, known)
+    yield from _claims(store, team, known, fix)
+    yield from _worktrees(store, team)
+    for row in agents.agent_rows(store, team, []) if team.state == "active" else []:
+        if row["state"] == "stale" and row["name"] != team.leader:
+            what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
+            yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
+
+
+def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
+    """Worktrees in a closed team: nobody goes on in them, and git keeps their branches for ever."""
+    for tree in worktrees.of_team(store, team.name) if team.state == "closed" else []:
+        done = "remove" if tree.state == "empty" else "merge"
+        what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
+        yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name}")
+
+
+def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
+    """Inboxes that have read on behind the end of the log, as when messages were deleted by hand."""
+    for inbox, _ in store.scan(team, INBOX, []):
+        if inbox.up_to > (last := store.last(team, MESSAGE)):
+            if fix:
+                store.reserve(team, MESSAGE, inbox.up_to)
+            what = f"{inbox.agent} has read up to msg-{inbox.up_to}, and the log ends with msg-{last}"
+            remedy = "Bring the messages back from a backup; --fix gives their numbers to no other."
+            yield _finding(team, "fixed" if fix else "problem", what, "" if fix else remedy)
+
+
+def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
+    for task in known.values():
+        if missing := [key for key in task.blocked_by if key not in known]:
+            remedy = f"teams update-task {task.id} --unblock {missing[0]}"
+            yield _finding(team, "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy)
+    for key in sorted(_in_circles(known)):
+        yield _finding(
+            team, "problem", f"{key} waits for itself through others", f"teams update-task {key} --unblock …"
+        )
+    for key in sorted(dependencies.stuck_tasks(list(known.values()))):
+        what = f"{key} waits for a task that failed or was cancelled"
+        yield _finding(team, "warning", what, "Open that one again, or drop the blocker with --unblock.")
+
+
+def _in_circles(known: dict[str, Task]) -> set[str]:
+    """The tasks that come back to themselves along their blockers."""
+    circles = set()
+    for start in known:
+        ahead, seen = list(known[start].blocked_by), set[str]()
+        while ahead:
+            key = ahead.pop()
+            if key == start:
+                circles.add(start)
+                break
+            if key not in seen and key in known:
+                seen.add(key)
+                ahead += known[key].blocked_by
+    return circles
+
+
+def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iterator[Finding]:
+    for task in known.values():
+        reason = leases.over(store, team, task)
+        if reason:
+            if fix:
+                leases.release_if_over(store, team, task.id)
+            level = "fixed" if fix else "warning"
+            yield _finding(
+                team.name,
+                level,
+                f"the claim on {task.id} is over: {reason}",
+                "" if fix else "The next look releases it.",
+            )
+
+
+def _finding(team: str, level: str, what: str, remedy: str) -> Finding:
+    return {"level": level, "where": f"team {team}", "what": what, "remedy": remedy}

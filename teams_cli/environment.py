@@ -1,0 +1,66 @@
+"""What flags and environment say of the caller: where the teams are, who it is, in which team. Imports nothing."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
+
+_VARIABLES = {
+    "agent": ("TEAMS_AGENT_ID", "OPENCODE_AGENT_ID", "JANUS_AGENT_NAME"),
+    "display": ("TEAMS_AGENT_NAME", "OPENCODE_AGENT_NAME"),
+    "type": ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"),
+    "team": ("TEAMS_TEAM", "OPENCODE_TEAM_NAME"),
+    "token": ("TEAMS_TOKEN",),
+}
+
+
+def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The value of an identity setting and where it comes from: a flag, else the first variable that is set."""
+    if said:
+        return said, "flag"
+    for variable in _VARIABLES[what]:
+        if environ.get(variable):
+            return environ[variable], variable
+    return "", "unset"
+
+
+def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
+    """The teams that may be meant where none is said: those that are not closed, or all if there is none such.
+
+    With a closed team there is little to do. A single one is not looked into.
+    """
+    return (len(names) > 1 and [name for name in names if is_open(name)]) or names
+
+
+def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
+    """The team to act in where none is said; empty if it can't be told."""
+    likely = likely_teams(names, is_open)
+    return likely[0] if len(likely) == 1 else ""
+
+
+def store_address(said: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
+    """The address of the store, empty for the files under the root, and what says so: a flag, else the environment,
+    else the user's `config.json`.
+    """
+    if said:
+        return said, "flag"
+    if environ.get("TEAMS_STORE"):
+        return environ["TEAMS_STORE"], "TEAMS_STORE"
+    return (configured, "config.json") if configured else ("", "default")
+
+
+def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Where the teams are kept, and what says so."""
+    if said:
+        return said, "flag"
+    if environ.get("TEAMS_HOME"):
+        return environ["TEAMS_HOME"], "TEAMS_HOME"
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if base.startswith("/"):  # the specification says to ignore others
+        return f"{base}/{DEFAULT_BELOW_CONFIG}", "XDG_CONFIG_HOME"
+    return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"

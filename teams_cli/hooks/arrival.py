@@ -1,0 +1,78 @@
+"""A client in a terminal begins: its hook makes it a member, and notes how it can be woken."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from teams_cli import environment
+from teams_cli.agents.terminals import clients_here, sitting
+from teams_cli.agents.terminals.sitting import Arrival
+from teams_cli.clients import known as clients
+from teams_cli.clients import seats
+from teams_cli.clients.seats import Seat
+from teams_cli.records.annotations import Any, Mapping
+from teams_cli.store import opening
+from teams_cli.store.files.engine import FILES
+from teams_cli.teams import config
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.hooks.entry import Place
+
+_OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
+
+
+def seat(client: str, place: Place, given: bytes, environ: Mapping[str, str]) -> None:
+    """Have the client that runs this hook sit in the team, unless it is nobody's terminal; *place* then says who."""
+    event = json.loads(given)
+    known = clients.get(client).seat
+    if known is None:
+        return
+    session_id = str(event.get("session_id") or "")
+    pid = clients_here.process(known, session_id)
+    state = seats.state_said(event)
+    if not pid or not state or event.get("agent_id") or known.is_headless(clients_here.words_of(pid)):
+        return
+    said = clients_here.variables_of(pid) if known.daemon else environ
+    if known.daemon:
+        place.team = environment.look_up("team", None, said)[0] or place.team
+    store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
+    if not sitting.may_sit(store, place.team):
+        return
+    arrival = Arrival(
+        client,
+        pid,
+        session_id,
+        str(event.get("cwd") or os.getcwd()),
+        caller=_caller(place, said, config.load(store.root)),
+        thread=session_id if known.daemon else "",
+        tty=clients_here.terminal_of(pid),
+        way=known.ways[0] if known.ways else "",
+        source=f"hook {event.get('hook_event_name')}",
+        state=state,
+        secrets=_secrets(known, pid, environ),
+    )
+    binding = sitting.sit_down(store, place.team, arrival)
+    if binding:
+        place.agent, place.token = binding.agent, binding.token
+
+
+def _caller(place: Place, environ: Mapping[str, str], user: config.Config) -> Caller | None:
+    """Who the client is told to be by its own environment; None if nobody told it."""
+    name = environment.look_up("agent", None, environ)[0] or place.agent
+    if not name:
+        return None
+    token = place.token or environment.look_up("token", None, environ)[0]
+    display, kind = (environment.look_up(what, None, environ)[0] for what in ("display", "type"))
+    return Caller(name, display=display, type=kind, token=token, config=user)
+
+
+def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
+    """How the client is reached: its program and in what environment that is run, its socket and the token of that."""
+    found: dict[str, Any] = {"program": clients_here.program_of(pid)}
+    found["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
+    if known.socket and environ.get(known.socket[0]):
+        found["socket"], found["socketToken"] = (environ.get(name, "") for name in known.socket)
+    return found

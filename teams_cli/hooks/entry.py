@@ -1,0 +1,296 @@
+"""`teams hook CLIENT`, which a client runs at every tool call: so it imports nothing before there may be news.
+
+What it costs then is a few looks at directories. `inboxes/<agent>.seen` holds the number of the message up to which
+the agent has nothing unread; the time of that file is that of the last heartbeat. Whatever goes wrong, the client goes
+on: the exit status is 0 and standard output empty. A mistake in the words is a 1; a 2 would stop the client.
+"""
+
+import os
+import sys
+import time
+
+from teams_cli import environment
+from teams_cli.agents.terminals import bindings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.agents.terminals.bindings import Binding
+
+USAGE = (
+    "usage: teams hook CLIENT [--wait | --ask] [--root DIR] [--store STORE] [--team TEAM] [--as AGENT],"
+    " with its JSON on stdin; clients: {clients}\n"
+)
+WRONG_USAGE = 1
+REFUSED = 2
+"""By this the client does not use the tool that it asks about."""
+_CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
+_FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
+_TURNS = (
+    b'"Stop"',
+    b'"StopFailure"',
+    b'"AfterAgent"',
+    b'"Interrupt"',
+    b'"PermissionRequest"',
+    b'"Notification"',
+    b'"SessionEnd"',
+    b'"TerminalState"',
+)
+_DAEMON = bindings.DAEMON
+_BEAT = 30.0
+_SEGMENT = 1000
+
+
+class Place:
+    """Whom a hook is for: in which root and store, in which team, which agent; any but the root may be empty."""
+
+    def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
+        self.root = root
+        self.store = store
+        self.team = binding.team if binding and team in ("", binding.team) else team
+        self.agent = binding.agent if binding and binding.team == self.team else named
+        self.token = binding.token if binding and binding.agent == self.agent else ""
+
+    @property
+    def is_on_files(self) -> bool:
+        return self.store in ("", "files")
+
+    @property
+    def has_team(self) -> bool:
+        """Whether the team is named, and is there as far as can be seen at once."""
+        return _is_plain(self.team) and (not self.is_on_files or os.path.isdir(f"{self.root}/teams/{self.team}"))
+
+    @property
+    def has_terminal(self) -> bool:
+        """Whether the agent is a client in a terminal of this machine."""
+        return os.path.exists(bindings.kept(self.root, self.team, self.agent, "json"))
+
+
+def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
+    """Answer a client's hook; the exit status."""
+    flags = _flags(words)
+    if flags is None:
+        from teams_cli.clients import known
+
+        sys.stderr.write(USAGE.format(clients=", ".join(known.with_hooks())))
+        return WRONG_USAGE
+    try:
+        given = _standard_input()
+        place = _place(flags, environ, given)
+        if flags["wait"]:
+            from teams_cli.hooks import waiting
+
+            return waiting.wait(flags["client"], place, environ)
+        if flags["ask"]:
+            from teams_cli.hooks import leave
+
+            return leave.ask(flags["client"], given, place, environ)
+        _answer(flags["client"], place, given, environ)
+    except Exception as error:
+        _log(error, flags, environ)
+        if flags["ask"]:
+            sys.stderr.write(f"nobody could be asked: {error}\n")
+            return REFUSED
+    return 0
+
+
+def _answer(client: str, place: Place, given: bytes, environ: "Mapping[str, str]") -> None:
+    if environ.get("TEAMS_SHADOW"):
+        return
+    if _arrives(place, given, environ):
+        from teams_cli.hooks import arrival
+
+        arrival.seat(client, place, given, environ)
+    if place.has_team and _is_plain(place.agent) and not _is_quiet(place, given):
+        from teams_cli.hooks import news
+
+        news.tell(client, given, place, environ)
+
+
+def _arrives(place: Place, given: bytes, environ: "Mapping[str, str]") -> bool:
+    """Whether a client begins that has, or was told, a team; one that began before it was told joins when it is asked
+    for something.
+    """
+    begins = b'"SessionStart"' in given or (_is_prompt(given) and not place.has_terminal)
+    return begins and place.has_team and bool(place.agent or environ.get("TEAMS_TEAM") or _here(place.root))
+
+
+def _here(root: str) -> str:
+    """The team of the directory that the client works in."""
+    return bindings.team_here(root, os.getcwd())
+
+
+def _flags(words: list[str]) -> "dict[str, str] | None":
+    """The client and the flags; None if they are not as they should be."""
+    found = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": ""}
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag in _FLAGS:
+            found[_FLAGS[flag]] = value if equals else next(rest, "")
+        elif not found["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
+            found["client"] = word
+        elif word in ("--wait", "--ask"):
+            found[word[2:]] = word
+        else:
+            return None
+    return found if found["client"] else None
+
+
+def _standard_input() -> bytes:
+    """All that the client says: left unread it might break its pipe."""
+    parts = []
+    while part := os.read(0, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _place(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Place:
+    """Whom the hook is for. What the terminal is known to be goes before what a shared daemon inherited."""
+    root = environment.root_directory(flags["root"], environ)[0]
+    store = _store(flags["store"], root, environ)
+    named = environment.look_up("agent", flags["agent"], environ)[0]
+    binding = None if flags["agent"] else _binding(flags["client"], root, given, bool(named))
+    if (
+        not binding
+        and not flags["agent"]
+        and flags["client"] == "codex"
+        and bindings.is_below(os.getppid(), bindings.DAEMON)
+    ):
+        named = ""  # whoever started the daemon
+    team = environment.look_up("team", flags["team"], environ)[0] or ("" if binding else _here(root))
+    if not team and not binding and store in ("", "files"):
+        team = _only_team(root)
+    return Place(root, store, team, binding, named)
+
+
+def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
+    """Whose terminal the hook runs in; that of Codex, whose daemon runs the hooks of all, is known by its thread."""
+    if client == "codex":
+        return bindings.of_thread(root, _session(given))
+    return None if is_named else bindings.above(root, os.getppid())
+
+
+def _session(given: bytes) -> str:
+    """The session that the event is of, without reading it as JSON."""
+    said = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+    return said.decode("ascii", "replace")
+
+
+def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
+    """The address of the store, if it is said anywhere."""
+    store = environment.store_address(said, environ, "")[0]
+    if store:
+        return store
+    try:
+        with open(f"{root}/config.json", "rb") as file:
+            data = file.read()
+    except OSError:
+        return ""
+    if b'"store"' not in data:
+        return ""
+    import json
+
+    return str(json.loads(data).get("store") or "")
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def _only_team(root: str) -> str:
+    names = [name for name in _names(f"{root}/teams") if _is_plain(name)]
+    return environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
+
+
+def _is_open(path: str) -> bool:
+    """Whether the team of that file is not closed; a damaged one may be meant, and is told of then."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return False
+    if b'"closed"' not in data:
+        return True
+    import json
+
+    try:
+        return bool(json.loads(data)["state"] != "closed")
+    except (ValueError, LookupError, TypeError):
+        return True
+
+
+def _is_quiet(place: Place, given: bytes) -> bool:
+    """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
+    if not place.is_on_files or (_tells_state(given) and place.has_terminal):
+        return False
+    directory = f"{place.root}/teams/{place.team}"
+    seen = _seen(f"{directory}/inboxes/{place.agent}.seen")
+    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", place.agent, seen):
+        return False
+    return not _is_stop(given) or set(_names(f"{directory}/sessions")) <= {f"{place.agent}.json", ".lock"}
+
+
+def _tells_state(given: bytes) -> bool:
+    """Whether the event may be one at which a client begins or ends to work, or asks its person."""
+    return _is_prompt(given) or any(event in given for event in _TURNS)
+
+
+def _is_prompt(given: bytes) -> bool:
+    return b'"UserPromptSubmit"' in given or b'"BeforeAgent"' in given
+
+
+def _is_stop(given: bytes) -> bool:
+    return b'"Stop"' in given or b'"AfterAgent"' in given
+
+
+def _seen(path: str) -> int:
+    """The number up to which nothing is unread; -1 when it is not known, or a heartbeat is due."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        age = time.time() - os.fstat(descriptor).st_mtime
+        number = os.read(descriptor, 64).partition(b" ")[0]
+        return int(number) if number.isdigit() and 0 <= age < _BEAT else -1
+    finally:
+        os.close(descriptor)
+
+
+def _any_to(directory: str, agent: str, seen: int) -> bool:
+    """Whether the log has, or may have, a message above *seen* that the agent gets."""
+    segments = [int(name) for name in _names(directory) if name.isdigit()]
+    last = max(segments, default=0)
+    if last > seen // _SEGMENT + 1:
+        return True
+    alone, several = f".{agent}.", ".@."
+    for segment in range(seen // _SEGMENT, last + 1):
+        for name in _names(f"{directory}/{segment}"):
+            if (alone in name or several in name) and int(name.partition(".")[0]) > seen:
+                return True
+    return False
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]") -> None:
+    """Note in the root's logs what went wrong: nobody is told else."""
+    try:
+        from traceback import format_exception
+
+        root = environment.root_directory(flags["root"], environ)[0]
+        path = f"{root}/logs/hook.log"
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        large = os.path.exists(path) and os.path.getsize(path) > 1 << 20
+        with open(path, "w" if large else "a", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} hook {flags['client']}\n")
+            log.write("".join(format_exception(error)))
+    except Exception:
+        return

@@ -1,0 +1,137 @@
+"""The rest of `teams hook`: what is done when there may be news for the agent, or its heartbeat is due."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+
+from teams_cli import environment, streams
+from teams_cli.agents import background
+from teams_cli.agents.terminals import bindings, sitting, terminals
+from teams_cli.clients import known
+from teams_cli.clients.dialects import COMMON, Dialect
+from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
+from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
+from teams_cli.hooks import replies
+from teams_cli.messages import inboxes
+from teams_cli.records.annotations import Any, Mapping, TerminalState
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FILES
+from teams_cli.tasks import claims
+from teams_cli.teams import config, permission
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.hooks.entry import Place
+
+_BEAT = 30.0
+_PATIENCE = 2.0
+
+
+def tell(client: str, given: bytes, place: Place, environ: Mapping[str, str]) -> None:
+    """Answer the hook on standard output. Agents that are no members are told nothing."""
+    event = json.loads(given) if given.strip() else {}
+    team, agent = place.team, place.agent
+    store = opening.open_store(place.root, place.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
+    token = place.token or environment.look_up("token", None, environ)[0]
+    caller = Caller(agent, token=token, config=config.load(store.root))
+    try:
+        permission.require(store, team, caller, "read-messages")
+    except (NotAllowed, TeamNotFound, Conflict):
+        return
+    with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
+        goes_on = _say(store, place, caller, known.get(client).dialect or COMMON, event, seen)
+        _beat(store, team, caller, seen)
+        number, waiting = replies.unread(store, team, agent)
+        seen.number = -1 if waiting else number
+        if place.has_terminal and not event.get("agent_id"):
+            state = _report(store, place, event, goes_on, environ)
+            seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
+
+
+def _report(
+    store: Store, place: Place, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
+) -> TerminalState | None:
+    """Note what the event says of the client in its terminal; a stop that was refused is none."""
+    state = WORKING if goes_on else state_said(event)
+    if not state or terminals.find(store, place.team, place.agent) is None:
+        return None
+    name = event.get("hook_event_name")
+    source = str(event.get("source")) if name == TERMINAL_STATE else f"hook {name}"
+    if name != TERMINAL_STATE:
+        bindings.note_state(store.root, place.team, place.agent, state)
+    if state == GONE:
+        sitting.stand_up(store, place.team, place.agent, source)
+    else:
+        wish = permission_for(event) if state == PERMISSION else None
+        report = terminals.Report(state, source, str(event.get("session_id") or ""), wish)
+        terminals.note(store, place.team, place.agent, report)
+    if state in (IDLE, GONE):
+        background.start_for_terminals(store, place.team, environ)
+    return state
+
+
+def _say(store: Store, place: Place, caller: Caller, dialect: Dialect, event: dict[str, Any], seen: Seen) -> bool:
+    """Print the answer, and only then mark as read what is in it: shown twice is better than never. Whether it was
+    the end of a turn, and was refused.
+    """
+    stop = dialect.moment(event) == "stop"
+    if stop and not event.get("stop_hook_active"):
+        seen.blocks = 0
+    reply = replies.answer(store, place.team, caller, dialect, event, seen.blocks, place.has_terminal)
+    if reply is None:
+        return False
+    try:
+        sys.stdout.write(json.dumps(reply.document) + "\n")
+        sys.stdout.flush()
+    finally:
+        streams.finish()
+    seen.blocks += stop
+    inboxes.mark_read(store, place.team, caller.name, reply.shown)
+    return stop
+
+
+def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
+    """Renew the leases of the caller's tasks, unless that was done within the last seconds."""
+    if seen.is_beat_due() and not caller.is_human:
+        try:
+            claims.heartbeat(store, team, caller)
+        except TeamsError:  # it may not, or a claim ended at this very moment
+            return
+        seen.beat = time.time()
+
+
+class Seen:
+    """The file that says up to which message nothing is unread, and how often in a row a stop was refused.
+
+    While it is open, other hooks of the same agent wait: a message is shown by one of them.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> Seen:
+        os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+        self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        words = os.read(self.file, 64).split()
+        known = len(words) == 2 and words[1].isdigit()
+        self.number, self.blocks = -1, int(words[1]) if known else 0
+        self.beat = os.fstat(self.file).st_mtime if known else 0.0
+        return self
+
+    def is_beat_due(self) -> bool:
+        """Whether the last heartbeat is long ago."""
+        return not 0 <= time.time() - self.beat < _BEAT
+
+    def __exit__(self, *failure: object) -> None:
+        if failure == (None, None, None):
+            os.ftruncate(self.file, 0)
+            os.pwrite(self.file, b"%d %d\n" % (self.number, self.blocks), 0)
+            os.utime(self.file, (self.beat, self.beat))
+        os.close(self.file)

@@ -1,0 +1,115 @@
+"""Hooks: what an agent's client is told between its model calls, in the client's own words.
+
+Unread mail after a tool call, once; who is there, at the start; and at the end why it is too early to stop.
+"""
+
+from __future__ import annotations
+
+from teams_cli.agents import attention, ending, sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.teams import permission
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.clients.dialects import Dialect
+    from teams_cli.teams.caller import Caller
+
+MAX_TEXT = 8000
+"""Characters: what is longer, some clients cut in the middle or put into a file."""
+MAX_BLOCKS = 5
+"""How often in a row a stop is refused: some clients give up at 8, and end with an empty answer."""
+_ROOM = 300
+
+
+class Reply:
+    """What to tell the client, and the numbers of the messages that are in it."""
+
+    def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
+        self.document = document
+        self.shown = shown
+
+
+def answer(
+    store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], blocks: int, seated: bool = False
+) -> Reply | None:
+    """What to tell the client of the caller; None for nothing. Marks nothing as read: see `Reply.shown`.
+
+    *blocks* is how often the end was refused in a row. One that is *seated*, in a terminal, has no turn when it starts
+    in which it could read: its mail wakes it.
+
+    Raises:
+        NotAllowed: The caller is no active member.
+    """
+    moment = dialect.moment(event)
+    if not moment or event.get("agent_id"):  # a subagent of the client has no part in the team
+        return None
+    permission.require(store, team, caller, "read-messages")
+    session = sessions.find(store, team, caller.name)
+    if session and session.interrupted:  # it is being interrupted, and will get it then
+        return None
+    if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
+        return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
+    parts = [attention.introduction(store, team, caller.name)] if moment == "start" else []
+    if moment == "stop" and not event.get("stop_hook_active"):
+        parts += _at_work(store, team, caller.name, session)
+    informs = moment != "stop"  # what only informs is no reason to go on
+    waits = seated and event.get("hook_event_name") == "SessionStart"
+    room = MAX_TEXT - sum(len(part) + 2 for part in parts)
+    mail, shown = ([], set()) if waits else _mail(store, team, caller.name, room, informs)
+    text = "\n\n".join([*parts, *mail])[:MAX_TEXT]
+    if not text:
+        return None
+    return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
+
+
+def _at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
+    """What the agent started itself and waits for; one that `teams` started is waited for by its keeper."""
+    if session and not session.ended:
+        return []
+    going = [child.agent for child in ending.children(store, team, name) if not child.ended]
+    if not going:
+        return []
+    named = ", ".join(going[: attention.MAX_NAMED])
+    return [f"Still at work for you: {named}. What they found comes as a message: teams read-messages --wait 600"]
+
+
+def _mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
+    """As many of the unread messages as there is room for, at least one of them, and their numbers."""
+    unread = store.fetch(team, MESSAGE, inboxes.unread(store, team, name, quiet), [])
+    if not unread:
+        return [], set()
+    parts = ["Mail from your team, not from your user:"]
+    shown: set[int] = set()
+    room -= len(parts[0]) + _ROOM
+    for message in unread:
+        part = _quoted(message)
+        if len(part) + 2 > room and shown:
+            break
+        parts.append(part if len(part) + 2 <= room else _cut(part, message, room))
+        shown.add(message.number)
+        room -= len(part) + 2
+    if len(shown) < len(unread):
+        parts.append(f"{len(unread) - len(shown)} more: teams read-messages")
+    return parts, shown
+
+
+def _quoted(message: Message) -> str:
+    if message.only_informs:
+        return messages.quote(message)
+    return f"{messages.quote(message)}\n(answer with: teams reply {message.id} TEXT; or: teams ack {message.id})"
+
+
+def _cut(part: str, message: Message, room: int) -> str:
+    return f"{part[:room]}\n[cut; the whole of {message.id}: teams read-messages]"
+
+
+def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
+    """The number of the last message, and whether any up to it is unread, or can't be read."""
+    problems: list[Any] = []
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems)
+    waiting = bool(problems) or any(entry.read_at is None for entry in inbox.open)
+    return inbox.up_to, waiting

@@ -1,0 +1,95 @@
+"""The waiting hook: a process beside a client that sits idle until its doorbell rings, and then wakes the client.
+
+It ends with its client, there is one for each, and it never takes the mail: that comes by the hook of the turn that
+now begins. It imports next to nothing, since it stays.
+"""
+
+import os
+import sys
+import time
+
+from teams_cli.agents.terminals import bindings
+from teams_cli.agents.terminals.doorbells import LEAVE, LINE, STOP, Doorbell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.hooks.entry import Place
+
+WAKES, INTERRUPTS = 2, 3
+"""The exit statuses: the client is to take a turn; it is to end the one that is going on first."""
+_TO_JOIN, _TO_LEAVE = 10.0, 3.0
+_LOOK, _LOOK_AFTER_WAKER = 1.0, 5.0
+
+
+def wait(client: str, place: "Place", environ: "Mapping[str, str]") -> int:
+    """Wait for the bell of the client that runs this hook; the exit status says what the client is to do."""
+    if environ.get("TEAMS_SHADOW") or not place.has_team:
+        return 0
+    found = _client(client, place.root)
+    if found is None:
+        return 0
+    pid, binding = found
+    started = bindings.stat_of(pid)[0]
+    bell = Doorbell(bindings.kept(place.root, binding.team, binding.agent, "bell"))
+    if not started or not _taken(bell, pid):
+        return 0
+    heard = _listen(bell, pid, started, place, binding.team, environ)
+    bell.close()
+    if heard in (b"", LEAVE):
+        return 0
+    sys.stderr.write(f"{LINE}\n")
+    return INTERRUPTS if heard == STOP else WAKES
+
+
+def _client(client: str, root: str) -> "tuple[int, bindings.Binding] | None":
+    """The client that we wait beside. It joins by another hook at the same time, if it does."""
+    from teams_cli.agents.terminals import clients_here
+    from teams_cli.clients import known
+
+    pid, seat = clients_here.nearest(os.getppid()), known.get(client).seat
+    if not pid or seat is None or seat.is_headless(clients_here.words_of(pid)):
+        return None
+    give_up = time.monotonic() + _TO_JOIN
+    while time.monotonic() < give_up:
+        if found := bindings.client_above(root, os.getppid()):
+            return found
+        time.sleep(0.1)
+    return None
+
+
+def _taken(bell: Doorbell, pid: int) -> bool:
+    """Whether we are the one who hears it now: each end of a turn starts one of us, and the first of a client stays.
+    One that waited beside a client that ended goes within a moment.
+    """
+    give_up = time.monotonic() + _TO_LEAVE
+    while not bell.take(pid):
+        if bell.client() == pid or time.monotonic() > give_up:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def _listen(bell: Doorbell, pid: int, started: str, place: "Place", team: str, environ: "Mapping[str, str]") -> bytes:
+    """What the bell rang for; empty when the client ended first."""
+    look = time.monotonic() + _LOOK_AFTER_WAKER
+    while bindings.stat_of(pid)[0] == started:
+        if heard := bell.wait(_LOOK):
+            return heard
+        if time.monotonic() > look:
+            _look_after_waker(place, team, environ)
+            look = time.monotonic() + _LOOK_AFTER_WAKER
+    return b""
+
+
+def _look_after_waker(place: "Place", team: str, environ: "Mapping[str, str]") -> None:
+    """Start the waker of the team anew if it was killed: nobody else may come by for hours."""
+    if not bindings.is_locked(f"{place.root}/wakers/{team}.lock"):
+        from teams_cli.agents import background
+        from teams_cli.store import opening
+        from teams_cli.store.files.engine import FILES
+
+        store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
+        background.start_for_terminals(store, team, environ)
+        store.close()

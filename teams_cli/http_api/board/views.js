@@ -1,0 +1,63 @@
+// The ways to look at the tasks: as columns, as a graph, over time, as what happened; and a run's report. All but the
+// first are loaded when they are first looked at.
+
+import { byId, el } from './dom.js';
+import { attempt } from './notices.js';
+import { go, onReturn, said } from './place.js';
+import { on } from './state.js';
+
+export const VIEWS = [
+  { id: 'board', label: 'Board', load: () => ({}) },
+  { id: 'graph', label: 'Graph', load: () => import('./graph.js') },
+  { id: 'timeline', label: 'Timeline', load: () => import('./timeline.js') },
+  { id: 'activity', label: 'Activity', load: () => import('./activity.js') },
+  { id: 'report', label: 'Report', load: () => import('./report.js') },
+];
+const loaded = new Map();
+let shown = 'board';
+
+export function startViews() {
+  byId('views').append(...VIEWS.map(({ id, label }) => el('button', {
+    type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `view-${id}`, 'aria-selected': 'false', onclick: () => showView(id),
+  }, label)));
+  byId('tab-report').hidden = true;
+  byId('views').addEventListener('keydown', goAbout);
+  onReturn(() => showView(said('view') || 'board', false));
+  on('snapshot', (snapshot) => {
+    byId('tab-report').hidden = !isRun(snapshot);
+    if (shown === 'report' && !isRun(snapshot)) showView('board');
+    loaded.get(shown)?.show?.(snapshot);
+  });
+  showView(VIEWS.some(({ id }) => id === said('view')) ? said('view') : 'board', false);
+}
+
+function isRun({ run }) {
+  return Boolean(run);
+}
+
+/** Show the tasks in that way. */
+export async function showView(id, remember = true) {
+  shown = id;
+  if (remember) go({ view: id === 'board' ? '' : id });
+  for (const { id: each } of VIEWS) {
+    const tab = byId(`tab-${each}`);
+    tab.setAttribute('aria-selected', String(each === id));
+    tab.tabIndex = each === id ? 0 : -1;
+    byId(`view-${each}`).hidden = each !== id;
+  }
+  const { load } = VIEWS.find((view) => view.id === id);
+  await attempt(byId(`view-${id}`), async () => {
+    if (!loaded.has(id)) loaded.set(id, await load());
+    if (shown === id) await loaded.get(id).open?.();
+  });
+}
+
+function goAbout(event) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const tabs = VIEWS.map(({ id }) => byId(`tab-${id}`)).filter((tab) => !tab.hidden);
+  const next = tabs[(tabs.indexOf(document.activeElement) + by + tabs.length) % tabs.length];
+  next.focus();
+  next.click();
+}

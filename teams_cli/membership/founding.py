@@ -1,0 +1,66 @@
+"""Founding a team."""
+
+from __future__ import annotations
+
+from teams_cli import names, text
+from teams_cli.errors import DamagedRecord, NoIdentity
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store.contract import Store
+from teams_cli.tasks import tasks
+from teams_cli.teams import history, permission, roles, settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Member, Team
+from teams_cli.teams.tokens import hash_token, new_token
+
+
+@operation("spawn-team", may=LEADERS)
+def spawn_team(
+    store: Store, name: str, caller: Caller | None, description: str | None = None, secure: bool = False
+) -> tuple[Team, dict[str, str]]:
+    """Create a team; the caller becomes its leader and first member.
+
+    With *secure*, every member proves itself by a token from then on: the leader's and the human's are returned,
+    and only their hashes are kept.
+
+    Raises:
+        AlreadyExists: There is a team of that name, or of one that differs only in case.
+        InvalidValue: The name can't be one.
+        NotAllowed: The caller's type is one of those that don't create teams.
+        DamagedRecord: There are tasks or messages of a team of that name which lost its own record.
+    """
+    names.check_name(name, "team")
+    text.within(description or "", "description", text.MAX_MESSAGE)
+    if caller is None:
+        raise NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
+    # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
+    said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
+    role = names.HUMAN if caller.is_human else said
+    permission.judge(role, "spawn-team", roles.verdict(role, "spawn-team", None, caller.config), caller, name)
+    defaults = settings.of_user(caller.config) if caller.config else {}
+    team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
+    if not caller.is_human:
+        names.check_name(caller.name, "agent")
+        display = text.one_line(caller.display, "name") if caller.display else None
+        leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
+        team = team.having(members=[leader])
+    team, tokens = _secured(team) if secure else (team, {})
+    _refuse_remains(store, name)
+    store.create(name, TEAM, name, team)
+    history.note(store, name, caller.name, "team created", description=description)
+    return team, tokens
+
+
+def _refuse_remains(store: Store, name: str) -> None:
+    """Refuse to begin a team over the tasks and the mail of another."""
+    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.everything(store, name, []))):
+        raise DamagedRecord(
+            f"team {name} lost its own record, and there are tasks or messages of it",
+            "Bring the record back from a backup, or move the others away; `teams doctor` names them.",
+        )
+
+
+def _secured(team: Team) -> tuple[Team, dict[str, str]]:
+    tokens = {"token": new_token(), "humanToken": new_token()}
+    members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
+    return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens

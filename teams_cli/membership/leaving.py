@@ -1,0 +1,90 @@
+"""Leaving a team, and handing its leadership over."""
+
+from __future__ import annotations
+
+from teams_cli.errors import Conflict, InvalidValue, TeamsError, WrongState
+from teams_cli.membership import shutdowns
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import assigning, claims, leases, tasks
+from teams_cli.teams import history, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.operations import LEADERS, MEMBERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
+from teams_cli.teams.tokens import verify
+
+
+@operation("leave-team", may=MEMBERS)
+def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
+    """Leave the team. What you have in progress becomes free, and your messages stay.
+
+    Raises:
+        Conflict: The leader can't leave.
+    """
+    if caller and _has_left(store, team_name, caller):
+        return []
+    caller = require(store, team_name, caller, "leave-team").caller
+    name = caller.name
+
+    def change(team: Team) -> Team:
+        if team.leader == name:
+            raise WrongState(
+                f"{name} leads team {team_name} and can't leave it",
+                "Hand it over (teams hand-over AGENT) or close it (teams close-team).",
+            )
+        member = team.member(name)
+        return team.with_member(member.having(left_at=teams.now(store))) if member else team
+
+    _, team = update(store, team_name, TEAM, team_name, change)
+    history.note(store, team_name, name, "member left")
+    try:
+        freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
+        assigning.free_all(store, team, name, f"{name} left the team")
+        return freed
+    except TeamsError:  # it has left: its claims are over, whoever writes that down
+        return []
+
+
+def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
+    """Whether the caller left before, and did not hear that it did."""
+    team = teams.load(store, team_name)
+    member = team.find(caller.name)
+    if member is None or member.active or member.stopped_by:
+        return False
+    verify(team, caller)
+    return True
+
+
+@operation("hand-over", may=LEADERS)
+def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
+    """Make another member the leader; the old leader stays as a member.
+
+    Raises:
+        AgentNotFound: There is no such active member.
+        Conflict: It has tasks in progress, which leaders have not, or is asked to shut down, which leaders are not.
+    """
+    at = require(store, team_name, caller, "hand-over", to)
+    before, caller = at.team, at.caller
+    name = caller.name
+
+    def change(team: Team) -> Team:
+        heir = team.member(to)
+        if heir is None:
+            teams.find_recipient(team, to)
+            raise InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
+        if to == team.leader:
+            return team
+        old = team.member(team.leader)
+        changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
+        return changed.with_member(old.having(role=MEMBER)) if old else changed
+
+    leases.release_all(store, before)
+    busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
+    if busy:
+        raise Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+    for asked in shutdowns.open_requests(store, before, to):
+        raise Conflict(f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member.")
+    before, team = update(store, team_name, TEAM, team_name, change)
+    if before is not team:
+        history.note(store, team_name, name, "team handed over", to=to)
+    return team

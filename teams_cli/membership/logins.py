@@ -1,0 +1,50 @@
+"""Logins: in a database, a boundary between agents that files can't be; each agent has one of its own."""
+
+from __future__ import annotations
+
+from teams_cli.errors import WrongState
+from teams_cli.records.annotations import Any, Sequence
+from teams_cli.store.contract import Kind, Store
+from teams_cli.tasks import tasks
+from teams_cli.teams import history
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.roles import lineage
+from teams_cli.teams.teams import LEADER, MANAGER, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+@operation("set-up-roles", may=LEADERS)
+def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[Kind[Any]] = ()) -> dict[str, str]:
+    """Give every active member of a `--secure` team a login of its own in the database, and take it from who left.
+
+    With it an agent can't change another's inbox, its claims, what is decided, said or finished, what agents are run
+    with, or the team, whatever program it uses; and nothing of a kind that does not say otherwise. The addresses of
+    new logins are returned, with their passwords, this once: put each in the TEAMS_STORE of its agent alone. Run it
+    again when members have come or gone.
+
+    Raises:
+        WrongState: The team was not made with --secure.
+        InvalidValue: The team is in files, which know no logins.
+        NotAllowed: The login that we have in the database may make no others.
+    """
+    at = require(store, team_name, caller, "set-up-roles")
+    team, caller = at.team, at.caller
+    if not team.secure:
+        raise WrongState(f"team {team.name} was made without --secure", "Make one: teams spawn-team NAME --secure")
+    agents = {member.agent_id: _does(team, member, caller) for member in team.members if member.active}
+    made = store.admit(team.name, agents, kinds)
+    if made:
+        history.note(store, team.name, caller.name, "logins made", agents=sorted(made))
+    return made
+
+
+def _does(team: Team, member: Member, caller: Caller) -> str:
+    """What the member is to the database: one that `leads`, one that `manages` tasks or may add some, or another."""
+    base = lineage(member.role, team, caller.config)[-1]
+    if base == LEADER:
+        return "leads"
+    return "manages" if base == MANAGER or tasks.may_add(team, member.role, caller.config) else ""

@@ -1,0 +1,122 @@
+"""Handling messages: answered, acknowledged, or taken as the output of an agent."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from teams_cli import text
+from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, TeamsError
+from teams_cli.messages import messages
+from teams_cli.messages.inboxes import INBOX, Inbox, advance, is_handled, load, open_messages, settled
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import number_of
+from teams_cli.store.contract import Store, upsert
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+@operation("ack", may=EVERYBODY)
+def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
+    """Mark messages as handled, without an answer: all that were shown to the caller, unless it says which.
+
+    Those that are handled already stay so.
+
+    Raises:
+        MessageNotFound: One was not sent to the caller; nothing is marked.
+    """
+    caller = require(store, team_name, caller, "ack").caller
+    if ids:
+        found = [received(store, team_name, caller.name, word) for word in ids]
+    else:
+        found = _shown(store, team_name, caller.name)
+    if not found:
+        return []
+    settle(store, team_name, caller.name, {message.number for message in found})
+    for message in found:
+        history.note(store, team_name, caller.name, "message handled", message=message.id)
+    return found
+
+
+def _shown(store: Store, team: str, agent: str) -> list[Message]:
+    """The messages that the agent has read and that are not handled; what it can't read again stays."""
+    read = [entry.number for entry in load(store, team, agent).open if entry.read_at]
+    return store.fetch(team, MESSAGE, sorted(read), [])
+
+
+@operation("reply", may=EVERYBODY)
+def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: str) -> tuple[Message, Message]:
+    """Answer a message: send the text to its sender and mark it as handled. The answer, and what it answers.
+
+    Raises:
+        MessageNotFound: No such message was sent to the caller.
+        AlreadyHandled: It was handled before; nothing is sent.
+        AgentNotFound: The sender is no active member any more.
+    """
+    at = require(store, team_name, caller, "reply", word)
+    team, caller = at.team, at.caller
+    body = text.checked(body, "message")
+    original = received(store, team_name, caller.name, word)
+    if is_handled(advance(store, team_name, load(store, team_name, caller.name), []), original.number):
+        raise AlreadyHandled(f"{original.id} is handled already", f"Write anew: teams send-message {original.from_} …")
+    draft = messages.Message(
+        from_=caller.name,
+        to=teams.find_recipient(team, original.from_),
+        message=body,
+        timestamp=teams.now(store),
+        type="reply",
+        reply_to=original.id,
+    )
+    # A crash between the two changes leaves the message open; the same answer again then finds the one that was sent.
+    answer = messages.post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
+    settle(store, team_name, caller.name, {original.number})
+    return answer, original
+
+
+def received(store: Store, team: str, agent: str, word: str) -> Message:
+    """The message of that id, if it was sent to the agent.
+
+    Raises:
+        MessageNotFound: There is none, or it was sent to others.
+    """
+    number = number_of(word, "msg")
+    try:
+        message, _ = store.get(team, MESSAGE, f"msg-{number}")
+    except NotFound:
+        message = None
+    if message is None or agent not in (message.recipients or [message.to]):
+        raise MessageNotFound(f"no message msg-{number} was sent to {agent}", "See `teams read-messages --all`.")
+    return message
+
+
+def settle(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
+    """Mark messages that were sent to the agent as handled; with *also_closed* in a closed team too."""
+    store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
+
+    def change(inbox: Inbox) -> Inbox:
+        ahead = advance(store, team, inbox, [])
+        waiting = {number for number in numbers if not is_handled(ahead, number)}
+        return settled(ahead, waiting, teams.now(store)) if waiting else inbox
+
+    upsert(store, team, INBOX.also_closed if also_closed else INBOX, agent, Inbox(agent=agent), change)
+
+
+def settle_about(store: Store, team: str, agent: str, about: str) -> None:
+    """Handle what asked the agent for something that is done. That is done, so failing here is no failure."""
+    try:
+        inbox = advance(store, team, load(store, team, agent), [])
+        asked = {message.number for message in open_messages(store, team, inbox, []) if message.about == about}
+        if asked:
+            settle(store, team, agent, asked)
+    except TeamsError:
+        return
+
+
+def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
+    """The unhandled messages in which *sender*'s output came to the agent."""
+    inbox = advance(store, team, load(store, team, agent), [])
+    return [m for m in open_messages(store, team, inbox, []) if m.from_ == sender and m.type == "output"]

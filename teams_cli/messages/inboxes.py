@@ -1,0 +1,337 @@
+"""Inboxes: what an agent has read and handled of the log. Reading never removes; a message stays until handled."""
+
+from __future__ import annotations
+
+from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.records.annotations import Any, Callable, Count, Name, Number, Time
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, upsert
+from teams_cli.teams import teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+_FAR_BEHIND = 1000
+_MOST_OPEN = 20_000
+"""Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
+_REMEMBERED = 200
+
+
+class Open(Record):
+    """A message that is not handled yet. A quiet one is no reason to go on working; one *fyi* is handled by reading."""
+
+    number: Number
+    read_at: Time | None = None
+    quiet: bool | None = None
+    fyi: bool | None = None
+
+
+class Handled(Record):
+    """A message that was handled lately."""
+
+    number: Number
+    read_at: Time | None = None
+    handled_at: Time
+
+
+class Inbox(Record):
+    """Where an agent is in the log: all its messages up to `upTo` are handled but the open ones.
+
+    The times of the last 200 handled ones are kept, and of all after `upTo`; of those before, `settledAt` says when the
+    last was handled. `damaged` are the numbers of those that could not be read: they may be repaired.
+    """
+
+    nested = {"open": Open, "handled": Handled}  # noqa: RUF012
+
+    agent: Name
+    up_to: Count = 0
+    settled_at: Time | None = None
+    open: list[Open] = field(default_factory=list)
+    handled: list[Handled] = field(default_factory=list)
+    damaged: list[Number] | None = None
+
+    def find_open(self, number: int) -> Open | None:
+        return next((entry for entry in self.open if entry.number == number), None)
+
+    def is_unread(self, number: int) -> bool:
+        """Whether that message came and was not read."""
+        entry = self.find_open(number)
+        return entry is not None and entry.read_at is None
+
+
+INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
+
+
+def load(store: Store, team: str, agent: str) -> Inbox:
+    """The agent's inbox; an empty one if it never read."""
+    try:
+        return store.get(team, INBOX, agent)[0]
+    except NotFound:
+        return Inbox(agent=agent)
+
+
+class Reading(list[dict[str, object]]):
+    """Messages as they are shown, oldest first; *more* counts those left out, *unread* the new ones of these."""
+
+    more = 0
+    unread = 0
+
+
+class Selection:
+    """Which messages to show: of one sender, after a number, at most so many, also handled ones."""
+
+    def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False) -> None:
+        self.sender = sender
+        self.since = since
+        self.limit = limit
+        self.handled = handled
+
+    def fitting(self, found: list[Message]) -> list[Message]:
+        """Those of that sender, after that number."""
+        return [m for m in found if m.number > self.since and self.sender in ("", m.from_)]
+
+    def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
+        """Those to show. Where there are too many, what was read before gives way to what is new."""
+        chosen = self.fitting(found)
+        if not self.limit or len(chosen) <= self.limit:
+            return chosen
+        if not self.handled:
+            chosen.sort(key=lambda message: not inbox.is_unread(message.number))  # stable: each part oldest first
+        return sorted(chosen[: self.limit], key=lambda message: message.number)
+
+
+@operation("read-messages", may=EVERYBODY, of_closed_team=True)
+def read(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    selection: Selection,
+    problems: list[TeamsError],
+    peek: bool = False,
+) -> Reading:
+    """The caller's unhandled messages, oldest first, and mark them as read, unless *peek*; those that were
+    carry `readBefore`. What only informs is handled with that.
+
+    Damaged messages are added to *problems*; the others are shown.
+    """
+    caller = require(store, team_name, caller, "read-messages").caller
+    if peek or selection.handled:
+        return _look(store, team_name, caller.name, selection, problems)
+    seen: list[Message] = []
+    before = Inbox(agent=caller.name)
+
+    def mark(inbox: Inbox) -> Inbox:
+        nonlocal before
+        problems.clear()
+        before = advance(store, team_name, inbox, problems)
+        seen[:] = open_messages(store, team_name, before, problems)
+        shown = {message.number for message in selection.pick(seen, before)}
+        return _marked_read(inbox, before, shown, teams.now(store))
+
+    try:
+        problems_of_log = _read_too_far(store, team_name, caller.name)
+        _, inbox = upsert(store, team_name, INBOX.also_closed, caller.name, Inbox(agent=caller.name), mark)
+    except StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
+        found = _look(store, team_name, caller.name, selection, problems)
+        problems.append(StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint))
+        return found
+    problems += problems_of_log
+    return _reading(selection, seen, before, inbox)
+
+
+def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
+    """Report an inbox that has read on behind the end of the log, and have the numbers up to there given to no other
+    message: it would never be shown.
+    """
+    up_to, last = load(store, team, agent).up_to, store.last(team, MESSAGE)
+    if up_to <= last:
+        return []
+    try:
+        store.reserve(team, MESSAGE, up_to)
+    except NotAllowed as refusal:  # a login of its own takes numbers one by one
+        return [refusal]
+    said = f"{agent} has read up to msg-{up_to}, and the log ended with msg-{last}: messages were removed"
+    return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
+
+
+def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
+    inbox = advance(store, team, load(store, team, agent), problems)
+    if not selection.handled:
+        return _reading(selection, open_messages(store, team, inbox, problems), inbox, inbox)
+    found = store.read(team, MESSAGE, agent, selection.since, problems)
+    return _reading(selection, [message for message in found if message.number <= inbox.up_to], inbox, inbox)
+
+
+def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
+    """The messages to show, as *after* has them; which are new *before* tells."""
+    picked = selection.pick(found, before)
+    reading = Reading(as_shown(message, after) for message in picked)
+    for document, message in zip(reading, picked, strict=True):
+        if not selection.handled and not before.is_unread(message.number):
+            document["readBefore"] = True
+    left_out = {m.number for m in selection.fitting(found)} - {m.number for m in picked}
+    reading.more = len(left_out)
+    reading.unread = sum(before.is_unread(number) for number in left_out)
+    return reading
+
+
+def wait_and_read(
+    store: Store,
+    team: str,
+    caller: Caller | None,
+    selection: Selection,
+    problems: list[TeamsError],
+    timeout: float,
+    sleep_until: Callable[[Callable[[], bool], float], bool],
+    peek: bool = False,
+) -> Reading:
+    """As `read`, but block until there is one that was not read yet, or that another process of the caller read since.
+
+    Raises:
+        WaitRanOut: None came within *timeout* seconds.
+    """
+    caller = require(store, team, caller, "read-messages").caller
+    name = caller.name
+    began = store.last(team, MESSAGE)  # what comes from here on ends each wait of this agent, whichever marks it first
+
+    def arrived() -> bool:
+        inbox = advance(store, team, load(store, team, name), [])
+        new = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > began]
+        return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
+
+    if not sleep_until(arrived, timeout):
+        raise WaitRanOut(f"no new message came within {timeout:g} seconds", "Wait longer, or go on with other work.")
+    return read(store, team, caller, selection, problems, peek)
+
+
+def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> Inbox:
+    """The inbox with all messages that came since as open ones.
+
+    Messages above the newest number known beforehand are left for the next time: a directory read while they arrive
+    may show a later one and not an earlier.
+    """
+    if inbox.damaged:
+        inbox = _repaired(store, team, inbox, problems)
+    last = store.last(team, MESSAGE)
+    if last <= inbox.up_to or len(inbox.open) >= _MOST_OPEN:
+        return inbox
+    unread: list[TeamsError] = []
+    fresh = [m for m in store.read(team, MESSAGE, inbox.agent, inbox.up_to, unread) if m.number <= last]
+    problems += unread
+    known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
+    new = [_opened(message) for message in fresh if message.number not in known]
+    if len(new) > (room := _MOST_OPEN - len(inbox.open)):
+        new, last = new[:room], new[room - 1].number
+    numbers = [getattr(problem, "number", 0) for problem in unread]
+    if not all(numbers):  # the disk refused: the same is tried the next time
+        return inbox.having(open=inbox.open + new)
+    damaged = [number for number in numbers if number <= last]
+    return inbox.having(up_to=last, open=inbox.open + new, damaged=[*(inbox.damaged or ()), *damaged] or None)
+
+
+def _repaired(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> Inbox:
+    """The inbox with those messages open that could not be read and can by now; what is gone is forgotten."""
+    unread: list[TeamsError] = []
+    found = store.fetch(team, MESSAGE, inbox.damaged or (), unread)
+    problems += unread
+    still = [number for problem in unread if (number := getattr(problem, "number", 0))]
+    if len(still) < len(unread):  # the disk refused: the same is tried the next time
+        return inbox
+    handled = {entry.number for entry in inbox.handled}
+    new = [m for m in found if inbox.agent in (m.recipients or [m.to]) and m.number not in handled]
+    if not new and len(still) == len(inbox.damaged or ()):
+        return inbox
+    return inbox.having(open=inbox.open + [_opened(message) for message in new], damaged=still or None)
+
+
+def _opened(message: Message) -> Open:
+    return Open(number=message.number, quiet=message.type == "info" or None, fyi=message.only_informs or None)
+
+
+def open_messages(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> list[Message]:
+    """The messages that were seen and are not handled, oldest first."""
+    numbers = sorted(entry.number for entry in inbox.open)
+    return store.fetch(team, MESSAGE, numbers, problems) if numbers else []
+
+
+def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str) -> Inbox:
+    """The inbox with the shown messages read; the one from before if that changes nothing worth a write."""
+    unread = {entry.number for entry in ahead.open if entry.number in shown and entry.read_at is None}
+    if not unread and ahead.up_to - before.up_to < _FAR_BEHIND:
+        return before
+    entries = [entry.having(read_at=now) if entry.number in unread else entry for entry in ahead.open]
+    return settled(ahead.having(open=entries), {e.number for e in entries if e.fyi and e.number in unread}, now)
+
+
+def settled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
+    """The inbox with these of its open messages handled."""
+    if not numbers:
+        return inbox
+    done = [
+        Handled(number=entry.number, read_at=entry.read_at or now, handled_at=now)
+        for entry in inbox.open
+        if entry.number in numbers
+    ]
+    seen = {entry.number for entry in inbox.open}
+    # One that can't be read just now was read before, or nobody could say that it is handled.
+    done += [Handled(number=number, read_at=now, handled_at=now) for number in sorted(numbers - seen)]
+    handled = inbox.handled + done
+    # Behind what the disk refused `upTo` stands still, and only this list tells that those after it are handled.
+    ahead = [entry for entry in handled if entry.number > inbox.up_to]
+    behind = [entry for entry in handled if entry.number <= inbox.up_to]
+    dropped = behind[:-_REMEMBERED]
+    return inbox.having(
+        open=[entry for entry in inbox.open if entry.number not in numbers],
+        handled=behind[-_REMEMBERED:] + ahead,
+        settled_at=dropped[-1].handled_at if dropped else inbox.settled_at,
+    )
+
+
+def unhandled(store: Store, team: str, agent: str, most: int = 4) -> list[str]:
+    """The ids of the oldest messages that the agent has read and neither answered nor set aside."""
+    entries = [entry for entry in load(store, team, agent).open if entry.read_at and not entry.quiet]
+    return [f"msg-{number}" for number in sorted(entry.number for entry in entries)[:most]]
+
+
+def mark_read(store: Store, team: str, agent: str, numbers: set[int]) -> None:
+    """Mark messages as read that were shown to the agent in another way."""
+
+    def change(inbox: Inbox) -> Inbox:
+        return _marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store))
+
+    if numbers:
+        store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
+        upsert(store, team, INBOX.also_closed, agent, Inbox(agent=agent), change)
+
+
+def is_handled(inbox: Inbox, number: int) -> bool:
+    """Whether that message is handled; *inbox* must have advanced past it."""
+    if inbox.find_open(number):
+        return False
+    if any(entry.number == number for entry in inbox.handled):
+        return True
+    return number <= inbox.up_to and number not in (inbox.damaged or ())
+
+
+def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
+    """The numbers of the agent's messages that it has not read yet; with *quiet* also those that only inform."""
+    inbox = advance(store, team, load(store, team, agent), [])
+    return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
+
+
+def as_shown(message: Message, inbox: Inbox) -> dict[str, Any]:
+    """The message as JSON, with when its reader read and handled it."""
+    document = message.to_json()
+    entry = inbox.find_open(message.number)
+    done = next((item for item in inbox.handled if item.number == message.number), None)
+    if entry and entry.read_at:
+        document["readAt"] = entry.read_at
+    elif done:
+        document.update(readAt=done.read_at or done.handled_at, handledAt=done.handled_at)
+    elif not entry and is_handled(inbox, message.number) and inbox.settled_at:
+        document.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
+    return document

@@ -1,0 +1,164 @@
+"""Messages: sending to one, to all others, and answering; each is written once and never changed."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import InvalidValue, NobodyThere, UidTaken
+from teams_cli.names import EVERYONE, SYSTEM, is_name
+from teams_cli.records.annotations import MessageId, MessageType, Name, Number, Text, Time, Word
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import MEMBER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+class Message(Record):
+    """One message. `readAt` and `handledAt` are the reader's, and are not in the file. `about` is what it asks for."""
+
+    id: MessageId = ""
+    number: Number = 0
+    from_: Name
+    to: Name
+    message: Text
+    timestamp: Time
+    type: MessageType = "plain"
+    reply_to: MessageId | None = None
+    recipients: list[Name] | None = None
+    fyi: bool | None = None
+    about: Word | None = None
+
+    @property
+    def only_informs(self) -> bool:
+        """Whether nothing is to be done but to read it: its sender says so, or it is a notice of the system."""
+        return bool(self.fyi) or self.from_ == SYSTEM
+
+    @property
+    def addressed(self) -> str:
+        """Whom its sender named; `all` for a broadcast, whoever was there then."""
+        return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
+
+
+MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True, logins="message")
+
+
+@operation("send-message", may=EVERYBODY)
+def send(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    to: str | list[str],
+    body: str,
+    uid: str | None = None,
+    fyi: bool = False,
+    wake: bool = True,
+) -> Message:
+    """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
+
+    It stays in a recipient's inbox until handled; with *fyi*, until read. With *uid*, sending again gives the message
+    of the first time and adds nothing. Without *wake*, the caller sees to it that the recipients hear of it.
+
+    Raises:
+        AgentNotFound: There is no such active member; the hint names those that there are.
+        InvalidValue: The text is blank or too long, or a recipient is the sender.
+        UidTaken: The sender used *uid* for another message.
+    """
+    named = [to] if isinstance(to, str) else to
+    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}")
+    team, caller = at.team, at.caller
+    body = text.checked(body, "message")
+    found = list(dict.fromkeys(teams.find_recipient(team, name) for name in named))
+    if caller.name in found:
+        raise InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
+    draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)
+    draft = draft if len(found) == 1 else draft.having(to=EVERYONE, recipients=found)
+    return post(store, team_name, draft, uid, wake)
+
+
+@operation("broadcast-message", may=(*LEADERS, MEMBER))
+def broadcast(store: Store, team_name: str, caller: Caller | None, body: str, uid: str | None = None) -> Message:
+    """Send one message to every other active member: to all of them or to none.
+
+    Raises:
+        NobodyThere: There is no other active member.
+        InvalidValue: The text is blank or too long.
+    """
+    at = require(store, team_name, caller, "broadcast-message")
+    team, caller = at.team, at.caller
+    body = text.checked(body, "message")
+    others = [name for name in team.active_names() if name != caller.name]
+    if not others:
+        raise NobodyThere(f"nobody else is in team {team_name}", "Wait until somebody joins: `teams list-agents`.")
+    draft = Message(
+        from_=caller.name,
+        to=EVERYONE,
+        message=body,
+        timestamp=teams.now(store),
+        type="broadcast",
+        recipients=others,
+    )
+    return post(store, team_name, draft, uid)
+
+
+def notify(
+    store: Store,
+    team_name: str,
+    to: str,
+    body: str,
+    uid: str,
+    kind: MessageType = "notice",
+    sender: str = SYSTEM,
+    by: str = "",
+    wake: bool = True,
+    about: str | None = None,
+    also_closed: bool = False,
+) -> Message:
+    """Tell a member of an event, which *by* caused. The *uid* is made from the event, so that telling it again adds
+    nothing. *about* is what it asks the member for: doing that handles it. With *also_closed* it is told in a closed
+    team too: what came of an agent that was at work when it was closed.
+    """
+    draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
+    place = MESSAGE.also_closed if also_closed else MESSAGE
+    sent, _ = store.append(team_name, place, [to], draft, f"{SYSTEM}~{uid}")
+    if wake:
+        wake_up(store, team_name, [to], sent, by or sender)
+    return sent
+
+
+def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
+    """Have the recipients of a stored message woken. What only informs, as what one's own copy said, wakes nobody."""
+    if store.on_append and sent.type != "info":
+        store.on_append(team_name, to, sent, by)
+
+
+def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bool = True) -> Message:
+    """Append the message to the log, and have its recipients woken unless told not to.
+
+    Raises:
+        InvalidValue: The uid can't be one.
+        UidTaken: The sender used it for another message.
+    """
+    if uid is not None and not is_name(uid):
+        raise InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+    to = draft.recipients or [draft.to]
+    sent, new = store.append(team_name, MESSAGE, to, draft, uid and f"{draft.from_}~{uid}")
+    if new:
+        history.note(store, team_name, draft.from_, "message sent", message=sent.id, to=sent.addressed)
+    elif (sent.addressed, sent.message) != (draft.addressed, draft.message):
+        raise UidTaken(f"the uid {uid!r} was used for {sent.id}, another message", "Choose another uid.")
+    if wake:
+        wake_up(store, team_name, to, sent, draft.from_)
+    return sent
+
+
+def quote(message: Message) -> str:
+    """The message as it is delivered: who it is from on a line of its own, and every line of the body marked, so that
+    a body can't pass for another message.
+    """
+    lines = message.message.splitlines() or [""]
+    return "\n".join([f'[From agent "{message.from_}"]:', *(f"| {line}" for line in lines)])

@@ -1,0 +1,43 @@
+"""Notices that changes owe: sent once the change is made, by whoever comes next."""
+
+from __future__ import annotations
+
+from teams_cli.errors import TeamsError
+from teams_cli.messages import messages
+from teams_cli.records.owed import Owed
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    R = TypeVar("R", bound=Record)
+
+
+def deliver(store: Store, team: str, kind: Kind[R], record: R) -> bool:
+    """Send what the record owes, and take it off the record.
+
+    False when something could not be sent: the change is made and stands, and the notice stays owed.
+    """
+    owed: list[Owed] = record.owed or []  # type: ignore[attr-defined]
+    if not owed:
+        return True
+    try:
+        for told in owed:
+            messages.notify(
+                store, team, told.to, told.message, told.uid, told.type, told.sender, told.by, about=told.about
+            )
+        _settle(store, team, kind, record, {told.uid for told in owed})
+    except TeamsError:
+        return False
+    return True
+
+
+def _settle(store: Store, team: str, kind: Kind[R], record: R, sent: set[str]) -> None:
+    def paid(found: R) -> R:
+        owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]
+        left = [told for told in owed if told.uid not in sent]
+        return found if len(left) == len(owed) else found.having(owed=left or None)
+
+    update(store, team, kind, getattr(record, kind.key), paid)

@@ -1,0 +1,127 @@
+"""Answering questions: each who was asked once, in time or late; and what the human's answer allows."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import NotAllowed, WrongState
+from teams_cli.messages import handling
+from teams_cli.names import HUMAN
+from teams_cli.questions import questions
+from teams_cli.questions.questions import QUESTION, Answer, Question
+from teams_cli.store.contract import Store, update
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+ALLOW, ALWAYS = "allow", "always"
+
+
+@operation("answer", may=EVERYBODY)
+def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
+    """Answer a question that you were asked, once. After its time is over the answer is kept, and marked as late.
+
+    Raises:
+        QuestionNotFound: There is none.
+        NotAllowed: You were not asked.
+        WrongState: You have answered it.
+    """
+    caller = require(store, team_name, caller, "answer", word).caller
+    text.checked(content, "answer")
+    key = questions.load(store, team_name, word).id
+    given = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
+    answered = record(store, team_name, key, given)
+    handling.settle_about(store, team_name, caller.name, key)
+    return answered
+
+
+def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> Question | None:
+    """The question that this message to the caller asks, while its answer is waited for.
+
+    Raises:
+        MessageNotFound: No such message was sent to the caller.
+    """
+    caller = require(store, team_name, caller, "reply", word).caller
+    message = handling.received(store, team_name, caller.name, word)
+    if message.type != "question" or not message.about:
+        return None
+    question = questions.load(store, team_name, message.about)
+    return question if question.open and caller.name in question.waiting_for else None
+
+
+def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
+    """The person at the console answers a question."""
+    text.checked(content, "answer")
+    given = Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store))
+    return record(store, team, key, given)
+
+
+@operation("skip-question", may=(HUMAN,))
+def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
+    """Skip a question to the human: it is closed at once, without an answer, and its asker goes on.
+
+    Raises:
+        QuestionNotFound: There is none.
+        NotAllowed: The human was not asked.
+        WrongState: The human has answered it, or its time is over.
+    """
+    require(store, team_name, caller, "skip-question", word)
+    return skip_as_human(store, team_name, questions.load(store, team_name, word).id)
+
+
+def skip_as_human(store: Store, team: str, key: str) -> Question:
+    """The person at the console skips a question."""
+    given = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
+    question = record(store, team, key, given)
+    history.note(store, team, HUMAN, "question skipped", question=key)
+    return question
+
+
+def record(store: Store, team: str, key: str, given: Answer) -> Question:
+    """Add an answer to the question; the last one completes it."""
+
+    def change(stored: Question) -> Question:
+        question = questions.in_time(store, stored)
+        if given.responder not in question.to:
+            raise NotAllowed(f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}.")
+        if given.skipped and not question.open:
+            raise WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
+        if given.responder not in question.waiting_for:
+            raise WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
+        said = given if question.open else given.having(late=True)
+        changed = question.having(answers=[*question.answers, said])
+        if changed.open and not changed.waiting_for:
+            return changed.having(status="complete", closed_at=given.at)
+        return changed.having(status="collecting") if changed.open else changed
+
+    _, question = update(store, team, QUESTION, key, change)
+    if not given.skipped:
+        history.note(store, team, given.responder, "question answered", question=key)
+    if question.operation and _said(question) == ALWAYS:
+        _grant(store, team, question.from_, question.operation)
+    return question
+
+
+def _said(question: Question) -> str:
+    said = question.answered_by_human
+    return said.content.strip().lower() if said else ""
+
+
+def allows(question: Question) -> bool:
+    """Whether the human allowed what the question asks leave for."""
+    return _said(question) in (ALLOW, ALWAYS, "y", "yes")
+
+
+def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
+    """Allow it for this agent and operation from now on."""
+
+    def change(team: Team) -> Team:
+        if team.grants_to(agent, operation):
+            return team
+        return team.having(grants=[*team.grants, teams.Grant(agent=agent, operation=operation)])
+
+    update(store, team_name, teams.TEAM, team_name, change)

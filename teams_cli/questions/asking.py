@@ -1,0 +1,153 @@
+"""Asking the other agents or the human: who may, whom, how many at a time, and what the asker gets back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from teams_cli import text
+from teams_cli.clock import rfc3339
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed
+from teams_cli.names import HUMAN
+from teams_cli.questions import human as human_queue
+from teams_cli.questions import questions
+from teams_cli.questions.questions import QUESTION, Answer, Question
+from teams_cli.records.annotations import Any, Depth
+from teams_cli.store.contract import Store
+from teams_cli.teams import history, settings, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+HISTORY_NOTE = (
+    "The human has already answered questions this session. Review the history above - your question may already be "
+    "answered. If you still need different information, call ask_others with a more specific question."
+)
+OFF = "false"
+
+
+@operation("ask-others", may=EVERYBODY)
+def ask(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    question: str,
+    to: list[str],
+    timeout: float | None = None,
+    depth: Depth | None = None,
+    human: bool = False,
+) -> Question:
+    """Ask the other members, some of them, or the human; who is asked by default the team's setting `broadcast` says.
+
+    Raises:
+        NotAllowed: Questions are off in this team.
+        InvalidValue: The question is blank, somebody asked is oneself, the human is not asked alone, or *timeout*, in
+            seconds, is out of the bounds of the setting `broadcast_timeout`.
+        AgentNotFound: Somebody asked is no active member.
+        Conflict: As many questions of the caller's as are allowed are open.
+    """
+    at = require(store, team_name, caller, "ask-others")
+    team, caller = at.team, at.caller
+    text.checked(question, "question")
+    mode = HUMAN if human else str(settings.value(team, "broadcast"))
+    if mode == OFF:
+        raise NotAllowed("questions are off in this team", "The leader turns them on: teams set broadcast agents")
+    _refuse_too_many(store, team, caller.name)
+    asked = _asked(team, caller.name, mode, to)
+    seconds = seconds_of(team, timeout)
+    now = store.now()
+    draft = Question(
+        team_name=team_name,
+        from_=caller.name,
+        question=question,
+        mode="human" if asked == [HUMAN] else "agents",
+        to=asked,
+        depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
+        created_at=rfc3339(now),
+        timeout=seconds,
+        expires_at=rfc3339(now + timedelta(seconds=seconds)),
+    )
+    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
+    history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
+    return made
+
+
+def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
+    most = int(settings.value(team, "max_broadcasts_per_agent"))
+    going = [
+        question.id for question in questions.of_team(store, team.name, []) if question.open and question.from_ == asker
+    ]
+    if len(going) >= most:
+        raise Conflict(f"{asker} has {len(going)} open questions: {', '.join(going)}", "Wait for their answers.")
+
+
+def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
+    """Who is to answer."""
+    if mode == HUMAN:
+        _refuse_beside_human(to)
+        to = [HUMAN]
+    if not to:
+        return [name for name in team.active_names() if name != asker]
+    found = list(dict.fromkeys(teams.find_recipient(team, name) for name in to))
+    if asker in found:
+        raise InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
+    if HUMAN in found:
+        _refuse_beside_human(found)
+    return found
+
+
+def _refuse_beside_human(to: list[str]) -> None:
+    others = [name for name in to if name != HUMAN]
+    if others:
+        raise InvalidValue(
+            f"the human is asked alone, not with {', '.join(others)}",
+            "Leave --to out; or have the leader say: teams set broadcast agents; and ask the human apart: --human",
+        )
+
+
+def seconds_of(team: Team, timeout: float | None = None) -> float:
+    """How long the question waits."""
+    if timeout is None:
+        return float(settings.value(team, "broadcast_timeout"))
+    return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
+
+
+def _as_it_starts(store: Store, draft: Question) -> Question:
+    """The question collecting; or complete when there is nobody to ask; or deferred to what the human said before."""
+    if not draft.to:
+        return draft.having(status="complete", closed_at=draft.created_at)
+    if draft.to != [HUMAN]:
+        return draft.having(status="collecting")
+    answered = human_queue.answered_before(store, draft)
+    if answered:
+        return draft.having(status="deferred", known=answered, closed_at=draft.created_at)
+    return draft.having(status="pending")
+
+
+def as_result(store: Store, question: Question) -> dict[str, Any]:
+    """The question as its asker gets it back."""
+    document: dict[str, Any] = {
+        "requestId": question.id,
+        "status": question.status,
+        "responses": [
+            {"responder_id": a.responder, "content": a.content, "is_human": a.is_human, **_flags(a)}
+            for a in question.counted
+            if not a.skipped
+        ],
+    }
+    if not question.to:
+        document["note"] = "There is nobody else to ask."
+    if any(a.skipped for a in question.counted):
+        document["skipped"] = True
+    if question.to == [HUMAN]:
+        said = human_queue.answers_so_far(store, question.team_name)
+        if said and (question.status == "deferred" or question.answered_by_human):
+            document.update(human_qa_history=said, human_qa_note=HISTORY_NOTE)
+    return document
+
+
+def _flags(answer: Answer) -> dict[str, bool]:
+    return {"failed": True} if answer.failed else {}

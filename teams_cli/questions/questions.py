@@ -1,0 +1,119 @@
+"""Questions to the other agents or to the human, and their answers, as they are kept."""
+
+from __future__ import annotations
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import NotFound, QuestionNotFound, TeamsError
+from teams_cli.names import id_of
+from teams_cli.records.annotations import (
+    Any,
+    AskedWhom,
+    Depth,
+    Name,
+    QuestionId,
+    QuestionStatus,
+    Seconds,
+    Text,
+    Time,
+    Word,
+)
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, update
+from teams_cli.teams import teams
+
+
+class Answer(Record):
+    """One responder's answer. A late one came after the question was closed; a failed one says why there is none."""
+
+    responder: Name
+    content: Text
+    is_human: bool = False
+    at: Time
+    late: bool | None = None
+    failed: bool | None = None
+    skipped: bool | None = None
+
+
+class Question(Record):
+    """One question. `known` counts the answers of the human that its asker was shown with it, or knew."""
+
+    nested = {"answers": Answer}  # noqa: RUF012
+
+    id: QuestionId = ""
+    team_name: Name
+    from_: Name
+    question: Text
+    mode: AskedWhom
+    to: list[Name] = field(default_factory=list)
+    depth: Depth = "medium"
+    status: QuestionStatus = "pending"
+    created_at: Time
+    timeout: Seconds
+    expires_at: Time
+    closed_at: Time | None = None
+    known: list[QuestionId] = field(default_factory=list)
+    operation: Word | None = None
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def open(self) -> bool:
+        """Whether answers still count."""
+        return self.status in ("pending", "collecting")
+
+    @property
+    def counted(self) -> list[Answer]:
+        """The answers that came in time."""
+        return [answer for answer in self.answers if not answer.late]
+
+    @property
+    def waiting_for(self) -> list[str]:
+        """Who was asked and has not answered."""
+        answered = {answer.responder for answer in self.answers}
+        return [name for name in self.to if name not in answered]
+
+    @property
+    def answered_by_human(self) -> Answer | None:
+        """The person's answer, if it is one: neither late nor skipped."""
+        return next((a for a in self.counted if a.is_human and not a.skipped), None)
+
+
+QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=True, logins="question")
+
+
+def load(store: Store, team: str, word: str) -> Question:
+    """The question of that id; one whose time is over is closed.
+
+    Raises:
+        QuestionNotFound: There is none.
+    """
+    key = id_of(word, "ask")
+    try:
+        return in_time(store, store.get(team, QUESTION, key)[0])
+    except NotFound:
+        raise QuestionNotFound(f"team {team} has no question {key}", "See `teams get-questions`.") from None
+
+
+def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Question]:
+    """All questions, by number; those whose time is over are closed."""
+    return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
+
+
+def in_time(store: Store, question: Question) -> Question:
+    """The question, closed if its time is over: whoever asked may be gone, and nobody waits for it any more."""
+    if question.open and store.now() >= parse_rfc3339(question.expires_at):
+        return question.having(status="timeout", closed_at=question.expires_at)
+    return question
+
+
+def close(store: Store, team: str, question: Question) -> Question:
+    """Write down that the question's time is over, if it still waits."""
+
+    def change(found: Question) -> Question:
+        return found.having(status="timeout", closed_at=teams.now(store)) if found.open else found
+
+    return update(store, team, QUESTION.also_closed, question.id, change)[1]
+
+
+def as_shown(question: Question) -> dict[str, Any]:
+    """The question as JSON, with who has not answered yet."""
+    return {**question.to_json(), "waitingFor": question.waiting_for if question.open else []}

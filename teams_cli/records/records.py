@@ -1,0 +1,123 @@
+"""Records: what one JSON file holds, as a light class. The annotations are the one definition of its shape.
+
+The standard library's dataclasses cost 17 ms to import, as much as all else that a command does, so records
+have a base class of their own. Types are strings until `validation` reads them at a trust boundary.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):
+        return lambda cls: cls
+
+
+class Fresh:
+    """The default of a field that starts with a value of its own in each record."""
+
+    def __init__(self, factory: Callable[[], Any]) -> None:
+        self.factory = factory
+
+
+def field(*, default_factory: Callable[[], Any]) -> Any:
+    """Give a field a fresh list or object as its default."""
+    return Fresh(default_factory)
+
+
+MISSING = object()
+_UNSHOWN = frozenset({"owed"})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+class Record:
+    """Base of all records: snake_case here, camelCase on disk; unknown keys are kept in `extra` and written back."""
+
+    if TYPE_CHECKING:
+        fields: ClassVar[dict[str, tuple[str, Any]]]
+        attributes: ClassVar[dict[str, str]]
+        nested: ClassVar[dict[str, type[Record]]]
+        extra: dict[str, Any] = field(default_factory=dict)
+
+    nested = {}  # noqa: RUF012  # declared above
+    """The attributes that hold a list of records, and of which kind."""
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = {}
+        for name in cls.__dict__.get("__annotations__", ()):  # noqa: RUF063  # inspect costs 10 ms to import
+            cls.fields[name] = (key_of(name), getattr(cls, name, MISSING))
+        cls.attributes = {key: name for name, (key, _) in cls.fields.items()}
+
+    def __init__(self, **values: Any) -> None:
+        own = self.__dict__
+        for name, (_, default) in self.fields.items():
+            if name in values:
+                own[name] = values.pop(name)
+            elif default is MISSING:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+            else:
+                own[name] = default.factory() if type(default) is Fresh else default
+        own["extra"] = values.pop("extra", None) or {}
+        if values:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """The record that a checked JSON object says."""
+        attributes = cls.attributes
+        values: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for key, value in document.items():
+            if key in attributes:
+                values[attributes[key]] = value
+            else:
+                extra[key] = value
+        for name, kind in cls.nested.items():
+            if name in values or cls.fields[name][1] is not None:
+                values[name] = [kind.from_json(item) for item in values.get(name, ())]
+        return cls(**values, extra=extra)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object, in the order of the fields, then the unknown keys; None is left out."""
+        own = self.__dict__
+        document = {key: own[name] for name, (key, _) in self.fields.items() if own[name] is not None}
+        for name in self.nested:
+            if own[name] is not None:
+                document[self.fields[name][0]] = [item.to_json() for item in own[name]]
+        document.update(self.extra)
+        return document
+
+    def to_document(self) -> dict[str, Any]:
+        """The JSON object as it is shown to others: without what is only for the program."""
+        return {key: value for key, value in self.to_json().items() if key not in _UNSHOWN}
+
+    def numbered(self, **numbers: Any) -> Self:
+        """The record under the number that the store gave it."""
+        return self.having(**numbers)
+
+    def having(self, **changes: Any) -> Self:
+        """A copy with other values in some fields."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for name, value in changes.items():
+            if name not in self.fields:
+                raise TypeError(f"{type(self).__name__} has no {name}")
+            other.__dict__[name] = value
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # records are values that hold lists
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.to_json().items())})"
+
+
+def key_of(name: str) -> str:
+    """The key on disk of the attribute *name*: `claimed_at` is `claimedAt`, `from_` is `from`."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,66 @@
+"""Validation at the trust boundaries: files that this tool did not write, and whatever people and clients hand in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+
+from teams_cli.errors import DamagedRecord
+from teams_cli.records import types
+from teams_cli.records.records import MISSING, Fresh, Record
+
+_checkers: dict[type[Record], TypeAdapter[Any]] = {}
+
+
+def check_record(kind: type[Record], document: object, where: str) -> None:
+    """Check that *document*, read from *where*, has the shape of the record *kind*.
+
+    Raises:
+        DamagedRecord: It has not; names the place, the field and what is wrong with it.
+    """
+    if kind not in _checkers:
+        _checkers[kind] = TypeAdapter(_model(kind))
+    try:
+        _checkers[kind].validate_python(document, strict=True)
+    except ValidationError as error:
+        raise DamagedRecord(f"{where}: {first_problem(error)}", "Correct the file, or see `teams doctor`.") from None
+
+
+def schema_of(kind: type[Record]) -> dict[str, Any]:
+    """The JSON Schema of the record *kind*; of records nested in it, under `#/components/schemas/`."""
+    schema = TypeAdapter(_model(kind)).json_schema(ref_template="#/components/schemas/{model}")
+    found: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema knows no \\z
+    return found
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong, as `field: what`."""
+    problem = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in problem["loc"]) or "the document"
+    return f"{field}: {problem['msg']}"
+
+
+def _model(kind: type[Record]) -> Any:
+    """The pydantic model of the annotations of *kind*; nested records become models too."""
+    models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
+    hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
+    fields: dict[str, Any] = {
+        _free(name): (hints[name], Field(alias=key, **_default(default)))
+        for name, (key, default) in kind.fields.items()
+    }
+    return create_model(kind.__name__, __config__=ConfigDict(extra="allow", allow_inf_nan=False), **fields)
+
+
+def _free(name: str) -> str:
+    """The name of a field of the model: not one of what every model has."""
+    return f"{name}_" if hasattr(BaseModel, name) else name
+
+
+def _default(default: object) -> dict[str, Any]:
+    if default is MISSING:
+        return {}
+    if isinstance(default, Fresh):
+        return {"default_factory": default.factory}
+    return {"default": default}

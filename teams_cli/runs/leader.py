@@ -1,0 +1,252 @@
+"""The leader of a run: creates the tasks, starts the workers, watches them, synthesizes, and reports."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from teams_cli import closing
+from teams_cli.agents import worktrees
+from teams_cli.errors import NobodyThere, TeamsError
+from teams_cli.messages import messages
+from teams_cli.runs import agent_crew, reports, runs, steps
+from teams_cli.runs.crew import Crew
+from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
+from teams_cli.runs.synthesis import Answer, Synthesis
+from teams_cli.store import pace
+from teams_cli.store.contract import Store
+from teams_cli.store.pace import paced
+from teams_cli.tasks import attempts, dependencies, leases, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, role_definitions, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.workflows import checks, templates
+from teams_cli.workflows.model import Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from teams_cli.runs.surroundings import Surroundings
+
+    class Progress(Protocol):
+        """Whoever shows how a run gets on."""
+
+        def say(self, line: str) -> None:
+            """Something worth a line happened."""
+
+        def update(self, found: list[Task], living: list[str]) -> None:
+            """This is how the tasks are now, and which workers run."""
+
+
+_LEAVE_TAKING = 5.0
+_SEEN_EVERY = 10.0
+
+
+class Ended:
+    """A run at its end."""
+
+    def __init__(self, team: str, run: Run, found: list[Task], text: str) -> None:
+        self.team = team
+        self.run = run
+        self.tasks = found
+        self.text = text
+
+
+class Leader:
+    """Leads one attempt at a run."""
+
+    def __init__(
+        self, store: Store, team: str, run: Run, caller: Caller, surroundings: Surroundings, progress: Progress
+    ) -> None:
+        self.store = store
+        self.team = team
+        self.run = run
+        self.caller = caller
+        self.surroundings = surroundings
+        self.progress = progress
+        self.workflow = Workflow.model_validate(run.definition)
+        self.crew = Crew(caller, self.workflow.description)
+        self.synthesis = Synthesis(store, team, run, caller, surroundings, self.workflow)
+        self.troubles: list[str] = []
+
+    def lead(self) -> Ended:
+        """Carry the run on to its end; when that fails, all workers end and the state stays."""
+        try:
+            self._prepare()
+            if self._unsettled():
+                self._work()
+            return self._report(self._synthesize())
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _prepare(self) -> None:
+        for name, role in self.workflow.roles.items():
+            self._define(name, **role)
+        if not self.caller.is_human:
+            presence.register_process(self.store, self.team, self.caller.name, os.getpid())
+        planned = steps.expand(self.workflow, self.run.variables, self.run.items)
+        steps.create_missing(self.store, self.team, self.caller, planned, bool(self.run.thinks))
+        workers = ", ".join(agent.name for agent in self.run.agents)
+        count = "1 task" if len(planned) == 1 else f"{len(planned)} tasks"
+        self.progress.say(f"team {self.team}: {count} for {workers}")
+
+    def _define(
+        self,
+        name: str,
+        extends: str,
+        skill: list[str] | None = None,
+        description: str | None = None,
+        allow: list[str] | None = None,
+        deny: list[str] | None = None,
+    ) -> None:
+        role_definitions.define(
+            self.store,
+            self.team,
+            self.caller,
+            name,
+            extends=extends,
+            skills=skill,
+            description=description,
+            allow=allow,
+            deny=deny,
+        )
+
+    def _work(self) -> None:
+        try:
+            self.crew.start(self.store, self.team, self.run, self.surroundings)
+            self._broadcast()
+            pace.sleep_until(self.store, self.team, paced(self._look), None)
+            self.crew.wait(_LEAVE_TAKING)
+        finally:
+            self.crew.stop()
+        self.progress.update(self._tasks(), [])
+
+    def _broadcast(self) -> None:
+        """Tell all workers, once they have joined, what the workflow has to say to them."""
+        if not self.workflow.broadcast:
+            return
+        pace.sleep_until(self.store, self.team, self._all_joined, None)
+        body = templates.fill(self.workflow.broadcast, self.run.variables)
+        try:
+            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.id}-broadcast")
+        except NobodyThere:  # they are done, or dead, already
+            return
+        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
+
+    def _all_joined(self) -> bool:
+        self._note_fallen()
+        joined = teams.load(self.store, self.team).active_names()
+        return set(self.crew.living()) <= set(joined)
+
+    def _look(self) -> bool:
+        """Look at how far it is; whether it is over."""
+        self._note_fallen()
+        if self.store.host and not self.caller.is_human:  # other machines see by this that the run is led
+            presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+        found = self._tasks()
+        living = self.crew.living()
+        self.progress.update(found, living)
+        self.crew.call(found)
+        if self._give_up_tasks(found):
+            return False  # look again, at what is left
+        if any(task.status == "in_progress" for task in found):
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            return False
+        return not self._open(found, living)
+
+    def _give_up_tasks(self, found: list[Task]) -> bool:
+        """Let tasks fail that came back too often, or that nobody takes; whether there were any."""
+        reasons = {
+            task.id: f"nobody took it, though all who can were called {agent_crew.CALLS} times"
+            for task in self.crew.untaken(found)
+        }
+        for task in found:
+            if task.status == "pending" and (tries := attempts.made(task)) >= self._attempts(task):
+                reasons[task.id] = f"claimed {tries} times, and given back each time: {attempts.last_reason(task)}"
+        given_up = [key for key, why in reasons.items() if self._give_up_task(key, why)]
+        return bool(given_up)
+
+    def _give_up_task(self, key: str, why: str) -> bool:
+        done = attempts.give_up(self.store, self.team, self.caller.name, key, why)
+        if done:
+            self.progress.say(f"{key} failed: {why}")
+        return done
+
+    def _attempts(self, task: Task) -> int:
+        """How often the task is tried."""
+        key = steps.key_of(task)
+        own = next((t.attempts for t in self.workflow.tasks if key in (t.id, f"{t.id}-{key.rpartition('-')[2]}")), None)
+        return own or self.workflow.attempts
+
+    def _note_fallen(self) -> None:
+        for worker in self.crew.fallen():
+            trouble = f"{worker.name} died ({worker.how_it_ended()})"
+            self.troubles.append(f"{trouble}; what it had in progress went to others.")
+            self.progress.say(trouble)
+
+    def _open(self, found: list[Task], living: list[str]) -> bool:
+        """Whether a living worker could do any of the tasks, now or later."""
+        pending = [task for task in found if task.status == "pending"]
+        skills = self._skills(living)
+        beyond = {task.id for task in pending if not any(known.issuperset(task.require) for known in skills)}
+        seen = [task.having(status="cancelled") if task.id in beyond else task for task in found]
+        return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
+
+    def _skills(self, living: list[str]) -> list[set[str]]:
+        users = self.caller.config.agent if self.caller.config else {}
+        known = {**users, **self.workflow.roles}
+        return [checks.skills_of(agent.role, agent.type, known) for agent in self.run.agents if agent.name in living]
+
+    def _unsettled(self) -> bool:
+        return self._open(self._tasks(), [agent.name for agent in self.run.agents])
+
+    def _tasks(self) -> list[Task]:
+        return list(tasks.everything(self.store, self.team, []))
+
+    def _synthesize(self) -> Answer:
+        """The leader's answer, if the workflow says how to make one."""
+        if not self.synthesis.wanted:
+            return Answer(None)
+        self.progress.say(f"{self.caller.name} synthesizes")
+        made = self.synthesis.answer(self._tasks())
+        if made.problem:
+            self.troubles.append(f"The synthesis failed: {made.problem}")
+            self.progress.say(self.troubles[-1])
+        return made
+
+    def _report(self, answer: Answer) -> Ended:
+        found = self._tasks()
+        status = FAILED if answer.problem else _status(found)
+        run = self.run.having(status=status, verdict=answer.verdict)
+        text = reports.markdown(run, self.team, found, answer.text, self.troubles, self._worktrees())
+        reports.write(run.report, text)
+        runs.settle(self.store, self.team, self.run, status, answer.verdict)
+        if status == COMPLETED:
+            self._close()
+        return Ended(self.team, run, found, text)
+
+    def _worktrees(self) -> list[str]:
+        """What agents left in worktrees of their own, a line each."""
+        return [tree.line for tree in worktrees.of_team(self.store, self.team)]
+
+    def _close(self) -> None:
+        """Close the team, whose work is done; this process is the last that works for it."""
+        with suppress(TeamsError):  # what it made is reported; that it is open still hurts nobody
+            closing.close(self.store, self.team, self.caller, force=True)
+
+    def _give_up(self) -> None:
+        try:
+            leases.release_all(self.store, teams.load(self.store, self.team))
+            runs.settle(self.store, self.team, self.run, INTERRUPTED)
+        except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
+            return
+        finally:
+            self.progress.say(f"stopped; go on with: teams run --resume --team {self.team}")
+
+
+def _status(found: list[Task]) -> str:
+    if any(task.status == "failed" for task in found):
+        return FAILED
+    return COMPLETED if all(task.status in ("completed", "cancelled") for task in found) else INCOMPLETE

@@ -1,0 +1,154 @@
+"""What is kept of a run, to resume it: the workflow as it was, what was chosen, who works, how it ended."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import processes
+from teams_cli.clock import boot_id
+from teams_cli.errors import NotFound, WrongState
+from teams_cli.records.annotations import Count, Name, Object, Permissions, Text, Time, Word
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, update
+from teams_cli.teams import history, teams
+from teams_cli.teams import presence as agents
+
+SHELL = "shell"
+"""The harness of workers, which run the commands of tasks and have no model."""
+RUNNING, COMPLETED, FAILED, INTERRUPTED = "running", "completed", "failed", "interrupted"
+INCOMPLETE = "incomplete"
+"""Nothing failed, but tasks were left that no living worker could do."""
+
+
+class Assigned(Record):
+    """One worker of a run."""
+
+    name: Name
+    role: Name
+    type: Word | None = None
+    harness: Name | None = None
+    model: Text | None = None
+    permissions: Permissions | None = None
+    cwd: Text | None = None
+    worktree: bool | None = None
+    answer: Text | None = None
+
+
+class Run(Record):
+    """One run of a workflow, in the team of its own. Its tasks are the team's, told by their `step`."""
+
+    nested = {"agents": Assigned}  # noqa: RUF012
+
+    id: Word = ""
+    workflow: Name
+    file: Text | None = None
+    definition: Object
+    variables: Object = field(default_factory=dict)
+    items: Object = field(default_factory=dict)
+    agents: list[Assigned] = field(default_factory=list)
+    leader: Name
+    harness: Name = "shell"
+    model: Text | None = None
+    verdict: Text | None = None
+    permissions: Permissions | None = None
+    mark: Word
+    report: Text
+    status: Word = RUNNING
+    started_at: Time
+    ended_at: Time | None = None
+    pid: Count | None = None
+    pid_started: Word | None = None
+    pid_boot: Word | None = None
+
+    def harness_of(self, assigned: Assigned) -> str:
+        """What that agent is started with."""
+        return assigned.harness or self.harness
+
+    @property
+    def harnesses(self) -> list[str]:
+        """All that agents of the run are started with, each once; that of the run, which leads it, first."""
+        return list(dict.fromkeys([self.harness, *(self.harness_of(agent) for agent in self.agents)]))
+
+    @property
+    def thinks(self) -> str:
+        """The harness with a model that the leader's turn is taken with; empty when no agent has a model."""
+        return next((name for name in self.harnesses if name != SHELL), "")
+
+    def mark_of(self, agent: str) -> str:
+        """What the processes of that agent are found by."""
+        return f"{self.mark}.{agent}"
+
+    def led_by_us(self, host: str = "") -> Run:
+        """The run with this process, on the machine called so, as the one that leads it."""
+        pid = os.getpid()
+        started, place = processes.process_started(pid), processes.process_place(host) if host else boot_id()
+        return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
+
+
+RUN: Kind[Run] = Kind("run", Run, numbered=True)
+
+
+def is_led(store: Store, team: str, run: Run) -> bool:
+    """Whether the process that leads it still runs; of one on another machine, whether it was heard of lately."""
+    if run.status != RUNNING or run.pid is None:
+        return False
+    if not processes.host_of(run.pid_boot):
+        started = processes.process_started(run.pid)
+        return run.pid_boot == boot_id() and started != "" and started == run.pid_started
+    ended = processes.has_ended(run.pid, run.pid_started, run.pid_boot)
+    if ended is None:
+        return not agents.is_silent(store, teams.load(store, team), run.leader, run.started_at)
+    return not ended
+
+
+def of_team(store: Store, team: str) -> Run:
+    """The team's run; the last one, if there are several.
+
+    Raises:
+        NotFound: It has none.
+    """
+    found = [run for run, _ in store.scan(team, RUN, [])]
+    if not found:
+        raise NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
+    return found[-1]
+
+
+def unfinished(store: Store, workflow: str = "") -> list[str]:
+    """The teams whose run is not completed and that nobody leads now."""
+    found = []
+    for team in store.teams():
+        runs = [run for run, _ in store.scan(team, RUN, [])]
+        if (
+            runs
+            and runs[-1].status != COMPLETED
+            and not is_led(store, team, runs[-1])
+            and workflow in ("", runs[-1].workflow)
+        ):
+            found.append(team)
+    return found
+
+
+def take(store: Store, team: str, run: Run) -> Run:
+    """Make this process the one that leads the run.
+
+    Raises:
+        WrongState: Another one leads it.
+    """
+
+    def change(run: Run) -> Run:
+        if is_led(store, team, run) and run.pid != os.getpid():
+            raise WrongState(f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it.")
+        return run.led_by_us(store.host)
+
+    return update(store, team, RUN.also_closed, run.id, change)[1]
+
+
+def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> Run:
+    """Note how the run ended, and what the leader's verdict is."""
+
+    def change(run: Run) -> Run:
+        return run.having(status=status, ended_at=teams.now(store), verdict=verdict)
+
+    settled = update(store, team, RUN.also_closed, run.id, change)[1]
+    history.note(store, team, run.leader, f"run {status}", run=run.id)
+    return settled

@@ -1,0 +1,114 @@
+"""Crews: the worker processes of a run, from their start to their end, with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+from teams_cli import processes
+from teams_cli.errors import StorageFailed
+from teams_cli.runs import hand_offs
+from teams_cli.runs.runs import SHELL, Assigned, Run
+from teams_cli.store.contract import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.runs.surroundings import Surroundings
+
+_GRACE = 6.0
+_KILL = (("KILL", 2.0),)
+
+
+class Worker:
+    """One worker process. It is in a session of its own, so that Ctrl-C reaches us and not it."""
+
+    def __init__(self, store: Store, team: str, run: Run, assigned: Assigned, surroundings: Surroundings) -> None:
+        self.name = assigned.name
+        self.mark = run.mark_of(assigned.name)
+        self.log = os.path.join(hand_offs.directory(store.root, team, "logs"), f"{self.name}.log")
+        environment = surroundings.of_agent(store, team, self.name, assigned.type or assigned.role, self.mark)
+        # -P: the repository must not be searched for modules of our names.
+        words = [surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.id, str(os.getpid())]
+        try:
+            with open(self.log, "wb") as log:
+                self.process = subprocess.Popen(
+                    words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            raise StorageFailed(f"can't start {self.name}: {error.strerror}", f"Look at {self.log}.") from None
+
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    def how_it_ended(self) -> str:
+        """Its exit status or signal, and the last line that it said."""
+        status = self.process.returncode
+        how = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                said = log.read()[-2000:].strip().rpartition("\n")[2]
+        except OSError:
+            said = ""
+        return f"{how}: {said}" if said else how
+
+
+class Crew:
+    """The workers of a run."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+        self._missed: set[str] = set()
+
+    def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:
+        """Start all workers.
+
+        Raises:
+            StorageFailed: One can't be started.
+        """
+        for assigned in run.agents:
+            if run.harness_of(assigned) == SHELL:
+                self.workers.append(Worker(store, team, run, assigned, surroundings))
+
+    def living(self) -> list[str]:
+        """The names of the workers whose processes run."""
+        return [worker.name for worker in self.workers if worker.runs()]
+
+    def fallen(self) -> list[Worker]:
+        """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""
+        found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
+        for worker in found:
+            self._missed.add(worker.name)
+            processes.end_marked(worker.mark, _KILL)
+        return found
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of all workers, at most so long; whether they ended."""
+        give_up = time.monotonic() + seconds
+        for worker in self.workers:
+            try:
+                worker.process.wait(max(give_up - time.monotonic(), 0.001))
+            except subprocess.TimeoutExpired:
+                return False
+        return True
+
+    def stop(self) -> None:
+        """End all workers and what they started: asked first, by force after a grace or a second Ctrl-C."""
+        for worker in self.workers:
+            if worker.runs():
+                worker.process.send_signal(signal.SIGTERM)
+        try:
+            self.wait(_GRACE)
+        finally:
+            for worker in self.workers:
+                if worker.runs():
+                    worker.process.kill()
+                worker.process.wait()
+                processes.end_marked(worker.mark, _KILL)
+
+
+def reap(run: Run) -> None:
+    """End what an earlier attempt at the run left running: it was killed before it could."""
+    for name in [*(assigned.name for assigned in run.agents), run.leader]:
+        processes.end_marked(run.mark_of(name), _KILL)

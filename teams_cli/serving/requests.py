@@ -1,0 +1,143 @@
+"""Requests: commands that programs call with JSON; what all faces that serve programs have in common."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from teams_cli import commands
+from teams_cli.commands.call import Call, Outcome
+from teams_cli.errors import InvalidValue
+from teams_cli.questions import approvals
+from teams_cli.records.annotations import Any, Callable, Mapping
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from teams_cli.commands.declaration import Command, Parameter
+
+    Spelling = Callable[[str], str]
+
+
+def offered() -> list[Command]:
+    """The commands that programs may request, in the order of the help."""
+    return [command for command in commands.every().values() if not command.at_shell]
+
+
+def parameters(command: Command) -> list[Parameter]:
+    """What a request of the command may say."""
+    return [parameter for parameter in command.own if not parameter.at_shell]
+
+
+def snake_case(key: str) -> str:
+    """`blocked_by`, as tools and functions are called."""
+    return key
+
+
+def camel_case(key: str) -> str:
+    """`blockedBy`, as in the files."""
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def schema(name: str, spelling: Spelling) -> dict[str, Any]:
+    """The JSON Schema of a request of the command."""
+    found = _model(name, spelling).model_json_schema()
+    for field in found.get("properties", {}).values():
+        field.pop("title", None)
+        _without_null(field)
+    return {"type": "object", "properties": found.get("properties", {}), **_only(found, "required")} | {
+        "additionalProperties": False
+    }
+
+
+def _without_null(field: dict[str, Any]) -> None:
+    """What may be left out need not be null: the shorter schema is what models read with every call."""
+    field.pop("default", None) if field.get("default", ...) in (None, False, []) else None
+    options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1:
+        del field["anyOf"]
+        field.update(options[0])
+
+
+def _only(document: dict[str, Any], key: str) -> dict[str, Any]:
+    return {key: document[key]} if key in document else {}
+
+
+def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
+    """The values of the command's own parameters, from a request's JSON.
+
+    Raises:
+        InvalidValue: A field is missing, unknown, or not of its type; the message names it.
+    """
+    from pydantic import ValidationError
+
+    from teams_cli.records.validation import first_problem
+
+    command = commands.get(name)
+    try:
+        checked = _model(name, spelling).model_validate(given)
+    except ValidationError as error:
+        known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
+        raise InvalidValue(first_problem(error), f"{name} takes {known or 'nothing'}.") from None
+    said = {parameter.name: parameter.default for parameter in command.own}
+    return said | {key: value for key, value in checked if key in checked.model_fields_set and value is not None}
+
+
+@cache
+def _model(name: str, spelling: Spelling) -> type[BaseModel]:
+    """The pydantic model of a request, derived from the declaration of its command."""
+    from pydantic import ConfigDict, create_model
+
+    fields: Any = {parameter.name: _field(parameter, spelling) for parameter in parameters(commands.get(name))}
+    strict = ConfigDict(extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
+    return create_model(name, __config__=strict, **fields)
+
+
+def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
+    from typing import Annotated, Literal
+
+    from pydantic import AliasChoices, BeforeValidator, Field
+
+    kind: Any = bool if parameter.flag else parameter.type
+    if parameter.choices:
+        kind = Literal[parameter.choices]
+    if parameter.many:
+        kind = Annotated[list[kind], BeforeValidator(_several)]
+    alias = AliasChoices(*dict.fromkeys(map(spelling, (parameter.key, parameter.older_key))))
+    # Where leaving it out means all, a program's list that came out empty must not be taken for that.
+    least = 1 if parameter.many and (parameter.else_all or parameter.required or parameter.needed) else None
+    if parameter.required or parameter.needed:
+        return kind, Field(validation_alias=alias, description=parameter.help, min_length=least)
+    default = [] if parameter.many else parameter.default
+    return kind | None, Field(default, validation_alias=alias, description=parameter.help, min_length=least)
+
+
+def _several(value: Any) -> Any:
+    """One text alone is as good as a list of it."""
+    return [value] if isinstance(value, str) else value
+
+
+def call_as(base: Call, agent: str, team: str = "", token: str = "") -> Call:
+    """A call of its own for one request: by that agent, with what the server was started with; in its team unless
+    said. What the rules say to ask about is put to the human's queue.
+    """
+    team = team or base.said_team
+    caller = None
+    if agent:
+        ask = partial(approvals.ask_human, base.store, team, agent)
+        caller = Caller(agent, token=token, config=base.config, approve=ask)
+    sources = {**base.sources, "team": (team, "request"), "agent": (agent, "request")}
+    return Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
+
+
+def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
+    """Run the command with the values of a request; its document.
+
+    Raises:
+        TeamsError: It is refused.
+    """
+    command = commands.get(name)
+    document = command.answer(call, values(name, given, spelling))
+    return document.document if isinstance(document, Outcome) else document

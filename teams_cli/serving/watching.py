@@ -1,0 +1,170 @@
+"""Looking out for changes in the teams: one thread a team, whoever of this server wants to know."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Any, Callable, Collection
+from teams_cli.store.contract import EVERY_TOPIC, Store, concerns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Watch
+
+    Listener = Callable[[], None]
+    Topics = Collection[str] | None
+
+_LOOK_AGAIN = 1.0
+_IDLE_ROUNDS = 30
+
+
+class Watchers:
+    """The watchers of a server, by team."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.closed = False
+        self._lock = threading.Lock()
+        self._listeners: dict[str, dict[Listener, Topics]] = {}
+        self._running: set[str] = set()
+
+    def listen(self, team: str, listener: Listener, topics: Topics = None) -> None:
+        """Have *listener* called, in another thread, whenever the team may have changed, and at least every second;
+        or only when it may have changed on one of the topics.
+        """
+        with self._lock:
+            self._listeners.setdefault(team, {})[listener] = topics
+            if team not in self._running and not self.closed:
+                self._running.add(team)
+                threading.Thread(target=self._look_out, args=(team,), name=f"watch {team}", daemon=True).start()
+
+    def forget(self, team: str, listener: Listener) -> None:
+        """Call it no more."""
+        with self._lock:
+            self._listeners.get(team, {}).pop(listener, None)
+
+    def close(self) -> None:
+        """End all, waking those who wait."""
+        self.closed = True
+        for team in list(self._listeners):
+            self._tell(team, EVERY_TOPIC)
+
+    def _look_out(self, team: str) -> None:
+        watch: Watch | None = None
+        idle = 0
+        try:
+            while not self.closed:
+                watch, heard = self._looked(team, watch)
+                idle = 0 if self._tell(team, heard) else idle + 1
+                if idle > _IDLE_ROUNDS and self._retire(team):
+                    return
+        except BaseException:
+            self._running.discard(team)  # whoever listens next starts another
+            raise
+        finally:
+            if watch is not None:
+                watch.close()
+
+    def _looked(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
+        """Wait for a change, or a second; the watch to go on with, None while the store can't be looked at, and on
+        which topics there were changes.
+        """
+        try:
+            watch = watch or self.store.watch(team)
+            return watch, watch.heard if watch.wait(_LOOK_AGAIN) else frozenset()
+        except TeamsError:
+            if watch is not None:
+                watch.close()
+            time.sleep(_LOOK_AGAIN)
+            return None, EVERY_TOPIC
+
+    def _tell(self, team: str, heard: frozenset[str]) -> int:
+        with self._lock:
+            listeners = list(self._listeners.get(team, {}).items())
+        for listener, topics in listeners:
+            if concerns(topics, heard):
+                listener()
+        return len(listeners)
+
+    def _retire(self, team: str) -> bool:
+        with self._lock:
+            if self._listeners.get(team):
+                return False
+            self._listeners.pop(team, None)
+            self._running.discard(team)
+            return True
+
+
+class Departed(Exception):
+    """The client is gone, or the server ends: nobody waits for the answer any more."""
+
+
+class Client:
+    """Whether the client of a request is still there; wakes what waits for it when it is not."""
+
+    def __init__(self) -> None:
+        self._gone = False
+        self._wake: set[threading.Event] = set()
+
+    def leave(self) -> None:
+        """End every wait on the client's behalf."""
+        self._gone = True
+        for event in list(self._wake):
+            event.set()
+
+    def wait(self, event: threading.Event, timeout: float) -> bool:
+        """Wait for the event.
+
+        Raises:
+            Departed: The client is gone.
+        """
+        self._wake.add(event)
+        happened = not self._gone and event.wait(timeout)
+        self._wake.discard(event)
+        if self._gone:
+            raise Departed
+        return happened
+
+
+class SharedWatch:
+    """A watch for one request, woken by the team's watcher."""
+
+    slow = ""
+    heard = EVERY_TOPIC
+
+    def __init__(self, watchers: Watchers, team: str, topics: Topics, client: Client) -> None:
+        self._watchers = watchers
+        self._team = team
+        self._client = client
+        self._event = threading.Event()
+        watchers.listen(team, self._event.set, topics)
+
+    def wait(self, timeout: float) -> bool:
+        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        happened = self._client.wait(self._event, timeout)
+        self._event.clear()
+        return happened
+
+    def fileno(self) -> None:
+        """There is nothing to select on."""
+
+    def close(self) -> None:
+        """Look out no more."""
+        self._watchers.forget(self._team, self._event.set)
+
+
+class WatchedStore:
+    """The store as one request sees it: waiting goes through the watchers, and ends when the client is gone."""
+
+    def __init__(self, watchers: Watchers, client: Client) -> None:
+        self._watchers = watchers
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._watchers.store, name)
+
+    def watch(self, team: str, topics: Topics = None) -> Watch:
+        """Look out for changes in the team."""
+        return SharedWatch(self._watchers, team, topics, self._client)

@@ -1,0 +1,162 @@
+"""Shadow agents: a copy of each agent asked, with its whole history, answers a question while the agent works on.
+
+A process of its own collects the answers of one question: a front end, started by whoever asks and outliving it. Agents
+that can't be copied are asked through their inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+from teams_cli import processes, text
+from teams_cli.agents import logs, sessions, started_here, waking
+from teams_cli.agents.terminals import sitting, terminals
+from teams_cli.clients import environments, profiles
+from teams_cli.clients.profiles import Profile
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.messages import messages
+from teams_cli.questions import answering, questions
+from teams_cli.questions.questions import Answer, Question
+from teams_cli.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.teams import config, settings, teams
+from teams_cli.teams.config import Config
+from teams_cli.teams.teams import Member
+
+_TO_BEGIN = 30.0
+"""How many seconds a client that was started may take to begin its session."""
+_LOOK_AGAIN = 0.2
+
+
+def main() -> None:
+    """Collect the answers to the question that the command line names."""
+    store = opening.from_environment(os.environ)
+    user = config.load(store.root)
+    store.on_append = waking.wakes(store, user, os.environ, [])
+    collect(store, os.environ["TEAMS_TEAM"], sys.argv[1], user)
+
+
+def start(store: Store, question: Question, environ: dict[str, str]) -> None:
+    """Start collecting, in a process that outlives the one who asks."""
+    own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
+    log = logs.path_of(store, question.team_name, question.id)
+    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
+
+
+def collect(store: Store, team_name: str, key: str, user: Config) -> None:
+    """Have all who were asked answer, at most `max_shadows` at once; each answer is recorded as it comes."""
+    question = questions.load(store, team_name, key)
+    team = teams.load(store, team_name)
+    at_once = int(settings.value(team, "max_shadows"))
+    with ThreadPoolExecutor(at_once) as pool:
+        for name in question.to:
+            member = team.member(name)
+            if member is not None:
+                pool.submit(_ask, store, question, member, user)
+
+
+def _ask(store: Store, question: Question, member: Member, user: Config) -> None:
+    """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
+    try:
+        shadow = _shadow(store, question, member, user)
+        if shadow is None:
+            _ask_itself(store, question, member, user)
+            return
+        content, failed = shadow.run(_left(store, question))
+    except Exception as error:
+        traceback.print_exc()
+        content, failed = f"the shadow failed: {error}", True
+    try:
+        _record(store, question, member.agent_id, content, failed)
+    except TeamsError as error:  # it answered by itself meanwhile
+        sys.stderr.write(f"{member.agent_id}: {error.message}\n")
+
+
+def _left(store: Store, question: Question) -> float:
+    """The seconds until the question's time is over."""
+    return max(0.1, -seconds_since(question.expires_at, store.now()))
+
+
+def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
+    session = sessions.find(store, question.team_name, member.agent_id)
+    if session and not started_here.is_ours(store, question.team_name, session):
+        session = None  # of another machine, or not as it was started here: what it says is not for us to run
+    profile = profiles.find(session.harness, user) if session else None
+    fork = _fork(store, question, member, profile) if profile and profile.fork else None
+    fork = fork or _fork_of_terminal(store, question, member, user)
+    here = member.answer_host in (None, store.host or None)
+    return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
+
+
+def _fork_of_terminal(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
+    """The copy of the session of a client in a terminal of this machine, once something was said in it."""
+    terminal = terminals.find(store, question.team_name, member.agent_id)
+    if terminal is None or not terminal.turns or not terminal.session_id or terminal.host not in ("", store.host):
+        return None
+    profile = profiles.find(terminal.client, user)
+    if not profile.fork:
+        return None
+    session = sitting.as_session(terminal)
+    if not started_here.is_ours(store, question.team_name, session):
+        return None
+    fork = Fork(store, question, member, os.environ, session, profile)
+    return fork if fork.possible else None
+
+
+def _fork(store: Store, question: Question, member: Member, profile: Profile) -> Fork | None:
+    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
+    give_up = time.monotonic() + min(_TO_BEGIN, _left(store, question) / 2)
+    while session := sessions.find(store, question.team_name, member.agent_id):
+        fork = Fork(store, question, member, os.environ, session, profile)
+        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
+        elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
+        if session.turns and fork.possible and not elsewhere:
+            return fork
+        if session.ended or elsewhere or time.monotonic() > give_up:
+            break
+        time.sleep(_LOOK_AGAIN)
+    return None
+
+
+def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:
+    """Record the answer, and let the agent know what was said in its name; that wakes nobody."""
+    content = _cut(content)
+    given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
+    answering.record(store, question.team_name, question.id, given)
+    if failed:
+        return
+    said = content if len(content) <= SHORT else content[:SHORT] + "..."
+    told = (
+        f'While you were working, {question.from_} asked: "{question.question}"\nYour shadow answered: "{said}"\n'
+        "(For your information; nothing is to be done.)"
+    )
+    messages.notify(store, question.team_name, name, told, f"{question.id}-told~{name}", "info")
+
+
+def _cut(content: str) -> str:
+    """The answer, not longer than an answer may be; what was cut off is said."""
+    data = content.encode(errors="replace")
+    if len(data) <= text.MAX_MESSAGE:
+        return content
+    note = f"\n[cut: the answer has {len(data)} bytes]"
+    return data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
+
+
+def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:
+    """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
+    body = f"{question.question}\n(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    uid = f"{question.id}-asked~{member.agent_id}"
+    messages.notify(
+        store, question.team_name, member.agent_id, body, uid, "question", question.from_, about=question.id
+    )
+
+
+if __name__ == "__main__":
+    main()

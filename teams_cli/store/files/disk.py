@@ -1,0 +1,214 @@
+"""Single files and directories: read with suspicion, written so that a crash leaves the old or the new."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from teams_cli.errors import DamagedRecord, OutcomeUnknown, StorageFailed
+from teams_cli.store.documents import MAX_RECORD
+
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_TEMP = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_made = 0
+
+
+def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
+    """All bytes of a regular file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        DamagedRecord: It is a link, a directory, a device, a pipe, or larger than *limit* bytes.
+        StorageFailed: The system refused.
+    """
+    try:
+        descriptor = os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(path) from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise DamagedRecord(f"{path}: is a symbolic link, not a file", "Remove the link.") from None
+        if error.errno == errno.ENXIO:
+            raise DamagedRecord(f"{path}: is not a regular file", "Remove it.") from None
+        raise failed("read", path, error) from None
+    try:
+        return _read_all(descriptor, path, limit)
+    except OSError as error:
+        raise failed("read", path, error) from None
+    finally:
+        release(descriptor)
+
+
+def release(descriptor: int) -> None:
+    """Close a file that was only read, locked or synced: an error changes nothing there, and none is reported."""
+    try:
+        os.close(descriptor)
+    except OSError:
+        return
+
+
+def _read_all(descriptor: int, path: str, limit: int) -> bytes:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise DamagedRecord(f"{path}: is not a regular file", "Remove it.")
+    if found.st_size > limit:
+        raise DamagedRecord(f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller.")
+    data = os.read(descriptor, found.st_size + 1)
+    while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
+        data += more
+    if len(data) > limit:
+        raise DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.")
+    return data
+
+
+def write_temp(directory: str, data: bytes) -> str:
+    """Write *data* to a new file in *directory* and bring it to the disk; its path.
+
+    Raises:
+        StorageFailed: The system refused; nothing is left behind.
+    """
+    global _made
+    _made += 1
+    path = f"{directory}/{os.getpid()}.{_made}.{os.urandom(6).hex()}"
+    try:
+        descriptor = os.open(path, _TEMP, 0o600)
+    except OSError as error:
+        raise failed("write", path, error) from None
+    try:
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        discard(path)
+        raise failed("write", path, error) from None
+    except BaseException:
+        discard(path)
+        raise
+    return path
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def discard(path: str) -> None:
+    """Remove a file that nothing depends on, if that can be done."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def commit(temp: str, path: str) -> None:
+    """Put the file *temp* in the place of *path*, durably.
+
+    Raises:
+        StorageFailed: It was not put there.
+        OutcomeUnknown: It was, but the disk did not confirm it.
+    """
+    put(temp, path)
+    confirm(os.path.dirname(path), path)
+
+
+def put(temp: str, path: str) -> None:
+    """Put the file *temp* in the place of *path*; it is durable when `confirm` says so.
+
+    Raises:
+        StorageFailed: It was not put there.
+    """
+    try:
+        os.rename(temp, path)
+    except OSError as error:
+        discard(temp)
+        raise failed("write", path, error) from None
+
+
+def confirm(directory: str, path: str) -> None:
+    """Make the entries of *directory* durable, where *path* was changed or seen.
+
+    Raises:
+        OutcomeUnknown: The disk did not confirm.
+    """
+    try:
+        sync_directory(directory)
+    except OSError as error:
+        raise OutcomeUnknown(
+            f"{path} was changed, but the disk did not confirm it: {error.strerror}",
+            "Repeat the command: it is safe, and tells whether the change is there.",
+        ) from None
+
+
+def sync_directory(path: str) -> None:
+    """Bring the entries of a directory to the disk (Linux keeps them in memory otherwise)."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        release(descriptor)
+
+
+def make_directories(path: str, root: str) -> None:
+    """Make *path* and what is missing above it, each durable in its parent.
+
+    A directory that is there may be younger than the last time its parent was brought to the disk: another process
+    makes it just now, or was killed doing so. One with a lock file is older, since that is made afterwards.
+    Above *root* directories are made as the user's umask says, from *root* on for the user alone.
+
+    Raises:
+        StorageFailed: The system refused.
+    """
+    if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):
+        return
+    parent = os.path.dirname(path)
+    if parent and parent != path:
+        make_directories(parent, root)
+    try:
+        os.mkdir(path, 0o700 if path.startswith(root) else 0o777)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise StorageFailed(f"{path} is in the way: it is not a directory", "Move it away.") from None
+    except OSError as error:
+        raise failed("make", path, error) from None
+    try:
+        sync_directory(path)
+        sync_directory(parent or ".")
+    except OSError as error:
+        if path != root or error.errno != errno.EACCES:  # the root may be in a place that its owner can't look into
+            raise failed("make", path, error) from None
+
+
+def names_in(path: str) -> list[str]:
+    """The names in a directory, in no order; none when it is not there.
+
+    Raises:
+        StorageFailed: The system refused.
+    """
+    try:
+        return os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise failed("list", path, error) from None
+
+
+def failed(doing: str, path: str, error: OSError) -> StorageFailed:
+    """The refusal that says what the system would not do, where, and what helps."""
+    return StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
+
+
+_REMEDIES = {
+    errno.ENOSPC: "The disk is full: make room and repeat the command. Nothing was changed.",
+    errno.EDQUOT: "The quota is used up: make room and repeat the command. Nothing was changed.",
+    errno.EROFS: "The disk is read-only: reading works, changing does not. See --root.",
+    errno.EACCES: "Check the owner and the mode of the directory, or choose another with --root.",
+    errno.EPERM: "Check the owner and the mode of the directory, or choose another with --root.",
+    errno.EIO: "The disk reports an error. Nothing was changed; check the disk before you repeat the command.",
+    errno.EMFILE: "Too many files are open: close some, or raise the limit with ulimit -n.",
+    errno.ENFILE: "Too many files are open on this machine.",
+    errno.EFBIG: "The file would be larger than the limit: see ulimit -f.",
+}

@@ -1,0 +1,426 @@
+"""The file engine: one JSON file a record under a root directory, for the agents of one machine.
+
+    <root>/                                    0700
+    ├── teams/<team>/team.json
+    │   ├── agents/<agent>.json · inboxes/<agent>.json · plans/plan-1.json · shutdowns/… · runs/…
+    │   ├── messages/<number div 1000>/<number>.<to>.<uid>.json     <to> is a name, or @ with the list inside
+    │   └── history.jsonl
+    ├── tasks/<team>/task-1.json
+    │   └── index/<label>/task-1                empty files: which tasks are in progress, which wait with what priority
+    └── tmp/                                    files being written
+
+Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; then the
+directory is brought to the disk. A revision is the bytes that were read. An empty file `.last.<n>` beside numbered
+records or the log says that n was given. Who closes a team holds all its locks, so that no change is under way then.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.clock import SystemClock
+from teams_cli.errors import AlreadyExists, DamagedRecord, InvalidValue, NotFound, StaleRevision, TeamsError
+from teams_cli.names import is_name
+from teams_cli.records.annotations import Any, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, team_closed
+from teams_cli.store.documents import decode, encode, says_closed
+from teams_cli.store.files import disk, marks, numbers, root_directory
+from teams_cli.store.files.closing import Closing
+from teams_cli.store.files.locks import LOCK, Lock
+from teams_cli.store.files.message_log import MessageLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import TypeVar
+
+    from teams_cli.clock import Clock
+    from teams_cli.store.contract import Finding, Watch
+
+    R = TypeVar("R", bound=Record)
+
+FILES = "files"
+"""The address of the store that is in files under the root."""
+
+_PLURALS = {"inbox": "inboxes"}
+
+
+class FileStore(Store):
+    """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn, which *lock* gives."""
+
+    host = ""
+
+    def __init__(
+        self, root: str, clock: Clock | None = None, lock_timeout: float = 10.0, lock: type[Lock] = LOCK
+    ) -> None:
+        self.place = self.root = os.path.abspath(root)
+        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": FILES}
+        self.clock = clock or SystemClock()
+        self.lock_timeout = lock_timeout
+        self.lock = lock
+        self._temp = f"{self.place}/tmp"
+        self._writable = False
+        root_directory.check_owner(self.place)
+
+    def teams(self) -> list[str]:
+        names = disk.names_in(f"{self.place}/teams")
+        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.place}/teams/{n}/team.json"))
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
+        directory = self._directory(team, kind)
+        path = self._path(team, kind, key) if key is not None else ""
+        self._prepare()
+        if kind.name == "team":
+            return self._create_team(team, kind, record)
+        disk.make_directories(directory, self.place)
+        if key is None:
+            return self._create_numbered(team, kind, record)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock(directory):
+                _refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
+                self._refuse_closed(team, kind)
+                marks.make(self._marks(team, kind, key, record))
+                disk.commit(temp, path)
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return record, data
+
+    def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
+        """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
+        parent, directory = f"{self.place}/teams", self._directory(team, kind)
+        disk.make_directories(parent, self.place)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock(parent):
+                for name in disk.names_in(parent):
+                    if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
+                        disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
+                        raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
+                disk.make_directories(directory, self.place)
+                disk.make_directories(f"{self.place}/tasks/{team}", self.place)
+                disk.commit(temp, f"{directory}/team.json")
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return record, data
+
+    def remains(self, team: str) -> str:
+        """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
+        own = [f"{self.place}/teams/{team}/{name}" for name in disk.names_in(f"{self.place}/teams/{team}")]
+        tasks = f"{self.place}/tasks/{team}"
+        own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
+        return min(own, default="")
+
+    def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
+        directory = self._directory(team, kind)
+        with self._lock(directory):
+            self._refuse_closed(team, kind)
+            before, newest = _given(directory, kind)
+            number = max(before, newest) + 1
+            record = kind.numbering(record, number)
+            key = getattr(record, kind.key)
+            temp = disk.write_temp(self._temp, data := encode(record))
+            try:
+                marks.make(self._marks(team, kind, key, record))
+                disk.put(temp, f"{directory}/{key}.json")
+            except BaseException:
+                disk.discard(temp)
+                raise
+            numbers.note(directory, before, number)
+            disk.confirm(directory, f"{directory}/{key}.json")
+        return record, data
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
+        if kind.name == "message":
+            return self._log(team).get(kind, key)
+        path = self._path(team, kind, key)
+        try:
+            data = disk.read_file(path)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {kind.name} {key}") from None
+        return decode(data, kind, key, path), data
+
+    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
+        directory = self._directory(team, kind)
+        for key in self._keys(directory, kind, problems):
+            path = f"{directory}/{key}.json"
+            try:
+                data = disk.read_file(path)
+                yield decode(data, kind, key, path), data
+            except FileNotFoundError:
+                continue
+            except TeamsError as problem:
+                problems.append(problem)
+
+    def _keys(self, directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+        """The keys that files stand for, by number or name."""
+        keys = []
+        for name in disk.names_in(directory):
+            if name.endswith(".json"):
+                key = name[:-5]
+                if _number(name, kind) if kind.numbered else is_name(key):
+                    keys.append(key)
+                else:
+                    problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", "Remove it."))
+        return sorted(keys, key=lambda key: int(key.rpartition("-")[2])) if kind.numbered else sorted(keys)
+
+    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+        names = disk.names_in(f"{self._directory(team, kind)}/index/{label}")
+        names.sort()
+        names.sort(key=len)  # without leading zeros this is the order of the numbers, and no name has to be looked into
+        return names
+
+    def owing(self, team: str) -> list[tuple[str, str]]:
+        names = (name.partition("~") for name in disk.names_in(f"{self.place}/teams/{_checked(team)}/owed"))
+        return sorted((kind, key) for kind, _, key in names)
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
+        path = self._path(team, kind, key)
+        self._refuse_stale(path, f"{kind.name} {key}", revision)  # early; under the lock is what counts
+        self._prepare()
+        directory = os.path.dirname(path)
+        temp = disk.write_temp(self._temp, data := encode(record))
+        try:
+            with self._lock_for(team, kind, record, directory):
+                self._refuse_stale(path, f"{kind.name} {key}", revision)
+                self._refuse_closed(team, kind)
+                marks.make(self._marks(team, kind, key, record))
+                disk.commit(temp, path)
+                before = self._marks(team, kind, key, decode(revision, kind, key, path))
+                marks.clear(before, kept=self._marks(team, kind, key, record))
+        except BaseException:
+            disk.discard(temp)
+            raise
+        return data
+
+    def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
+        """The lock for replacing a record: for one that closes the team, all locks of the team."""
+        if kind.closes and kind.closes(record):
+            return Closing(self.place, team, self._lock)
+        return self._lock(directory)
+
+    def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
+        """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
+        if kind.while_closed:
+            return
+        path = f"{self.place}/teams/{team}/team.json"
+        try:
+            data = disk.read_file(path)
+        except FileNotFoundError:
+            return
+        if says_closed(data, path):
+            raise team_closed(team)
+
+    def _refuse_stale(self, path: str, what: str, revision: bytes) -> None:
+        try:
+            current = disk.read_file(path)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {what}") from None
+        if current != revision:
+            raise StaleRevision(f"{what} was changed meanwhile", "Look at it again.")
+
+    def _marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
+        """The empty files by which the record is found: by its label, and as one that owes a notice."""
+        found = []
+        if kind.label and (label := kind.label(record)):
+            found.append(self.mark_path(team, kind, label, key))
+        if getattr(record, "owed", None):
+            found.append(f"{self.place}/teams/{team}/owed/{kind.name}~{key}")
+        return found
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        if kind.name == "message":
+            self._log(team).confirm(kind, key)
+        else:
+            path = self._path(team, kind, key)
+            disk.confirm(os.path.dirname(path), path)
+            if kind.closes and says_closed(disk.read_file(path), path):
+                with Closing(self.place, team, self._lock):  # who closed it may have been killed before it waited
+                    pass
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        log = self._log(team)
+        self._prepare()
+        return log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+    ) -> list[R]:
+        return self._log(team).read(kind, agent, after, problems, limit)
+
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        return self._log(team).fetch(kind, numbers, problems)
+
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+        from teams_cli.store.files.search import MessageSearch, in_records
+
+        if kind.name == "message":
+            return MessageSearch(self._log(team), f"{self.place}/index/{team}").find(kind, words, problems)
+        directory = self._directory(team, kind)
+        return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        if kind.name == "message":
+            return self._log(team).last()
+        return max(_given(self._directory(team, kind), kind))
+
+    def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        directory = self._numbers_of(team, kind)
+        if number <= numbers.highest(disk.names_in(directory)):
+            return
+        self._prepare()
+        disk.make_directories(directory, self.place)
+        with self._lock(directory):
+            numbers.keep(directory, number)
+            numbers.tidy(directory, disk.names_in(directory))
+            disk.confirm(directory, directory)
+
+    def _numbers_of(self, team: str, kind: Kind[R]) -> str:
+        """The directory that says which numbers of that kind were given."""
+        return self._log(team).directory if kind.name == "message" else self._directory(team, kind)
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        if kind.name == "message":
+            yield from self._log(team).pack(kind)
+            return
+        problems: list[TeamsError] = []
+        directory = self._directory(team, kind)
+        for key in [team] if kind.name == "team" else self._keys(directory, kind, problems):
+            path = self._path(team, kind, key)
+            data = disk.read_file(path)
+            decode(data, kind, key, path)
+            yield key, data
+        for problem in problems:
+            raise problem
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        self._prepare()
+        if kind.name == "message":
+            self._log(team).put(kind, key, data)
+            return
+        path = self._path(team, kind, key)
+        record, directory = decode(data, kind, key, path), os.path.dirname(path)
+        disk.make_directories(directory, self.place)
+        with self._lock(directory):
+            marks.make(self._marks(team, kind, key, record))
+            disk.commit(disk.write_temp(self._temp, data), path)
+
+    def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
+        from teams_cli.store.files import dropping
+
+        path = self._path(team, kind, team)
+        self._prepare()
+        with Closing(self.place, team, self._lock):
+            self._refuse_stale(path, f"{kind.name} {team}", revision)
+            if not says_closed(revision, path):
+                raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
+            trash = dropping.take_away(self.place, team)
+        dropping.empty(trash)
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        from teams_cli.store.files.journal import note
+
+        note(f"{self.place}/teams/{_checked(team)}/history.jsonl", entry)
+
+    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        from teams_cli.store.files.journal import entries
+
+        return entries(f"{self.place}/teams/{_checked(team)}/history.jsonl", after)
+
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        from teams_cli.store.files.watches import watch_directories
+
+        return watch_directories(f"{self.place}/teams/{_checked(team)}", f"{self.place}/tasks/{team}", topics)
+
+    def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
+        raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+        from teams_cli.store.files.examination import examine
+
+        return examine(self, kinds, fix)
+
+    def mark_path(self, team: str, kind: Kind[R], label: str, key: str) -> str:
+        """Where the mark is by which a record of that label is found."""
+        return f"{self._directory(team, kind)}/index/{label}/{key}"
+
+    def mark(self, team: str, kind: Kind[R], key: str, record: R) -> None:
+        """Make the record findable by its label."""
+        marks.make(self._marks(team, kind, key, record))
+
+    def unmark(self, team: str, kind: Kind[R], label: str, key: str) -> None:
+        """Remove a mark by which the record is not to be found, unless it is by now."""
+        path = self.mark_path(team, kind, label, key)
+        with self._lock(self._directory(team, kind)):
+            try:
+                kept = self._marks(team, kind, key, self.get(team, kind, key)[0])
+            except NotFound:
+                kept = []
+            marks.clear([path], kept)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def steady(self) -> tuple[str, float]:
+        return self.clock.steady()
+
+    def close(self) -> None:
+        return None
+
+    def _prepare(self) -> None:
+        """Before the first change: a root of our own on a disk that keeps its promises."""
+        if not self._writable:
+            root_directory.prepare(self.place)
+            self._writable = True
+            if os.urandom(1) == b"\0":  # now and then, so that it costs little
+                from teams_cli.store.files.examination import tidy
+
+                tidy(self)
+
+    def _lock(self, directory: str) -> Lock:
+        return self.lock(directory, self.lock_timeout)
+
+    def _log(self, team: str) -> MessageLog:
+        return MessageLog(f"{self.place}/teams/{_checked(team)}/messages", self.place, self._lock)
+
+    def _directory(self, team: str, kind: Kind[R]) -> str:
+        if kind.name == "task":
+            return f"{self.place}/tasks/{_checked(team)}"
+        if kind.name == "team":
+            return f"{self.place}/teams/{_checked(team)}"
+        return f"{self.place}/teams/{_checked(team)}/{_PLURALS.get(kind.name) or kind.name + 's'}"
+
+    def _path(self, team: str, kind: Kind[R], key: str) -> str:
+        directory = self._directory(team, kind)
+        if kind.name == "team":
+            if os.path.islink(directory):
+                raise DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
+            return f"{directory}/team.json"
+        return f"{directory}/{_checked(key)}.json"
+
+
+def _checked(name: str) -> str:
+    """The name, which becomes a part of a path."""
+    if not is_name(name):
+        raise NotFound(f"there is nothing called {name!r}")
+    return name
+
+
+def _given(directory: str, kind: Kind[R]) -> tuple[int, int]:
+    """The highest number that was given: by what is noted of it, and by the records that there are."""
+    names = disk.names_in(directory)
+    return numbers.highest(names), max((_number(name, kind) for name in names), default=0)
+
+
+def _number(file_name: str, kind: Kind[R]) -> int:
+    """The number in the file name of a numbered record; 0 if it is not one."""
+    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
+
+
+def _refuse_taken(directory: str, file_name: str, what: str) -> None:
+    if any(name.lower() == file_name.lower() for name in disk.names_in(directory)):
+        disk.confirm(directory, f"{directory}/{file_name}")
+        raise AlreadyExists(f"there is a {what} already", "Choose another name.")

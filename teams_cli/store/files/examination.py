@@ -1,0 +1,176 @@
+"""What `doctor` looks at in the file engine: the root, damaged files, leftovers, marks and locks; and the mending."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from teams_cli.errors import DamagedRecord, NotFound, TeamsError
+from teams_cli.names import is_name
+from teams_cli.records.annotations import Iterator, Sequence
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind
+from teams_cli.store.files import disk, root_directory, watches
+from teams_cli.store.files.locks import holder_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Finding
+    from teams_cli.store.files.engine import FileStore
+
+_LEFTOVER_AGE = 36 * 3600.0
+
+
+def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool) -> Iterator[Finding]:
+    """What is wrong with the files; with *fix*, what can be mended without losing anything is.
+
+    Damaged files are moved to `quarantine`, never changed.
+    """
+    yield from _root(store)
+    yield from _leftovers(store, fix)
+    yield from _remains(store)
+    for team in store.teams():
+        for kind in kinds:
+            yield from _records(store, team, kind, fix)
+            if kind.label:
+                yield from _marks(store, team, kind, fix)
+        yield from _locks(store, team)
+
+
+def finding(where: str, what: str, remedy: str = "", fixed: bool = False, warning: bool = False) -> Finding:
+    level = "fixed" if fixed else "warning" if warning else "problem"
+    return {"level": level, "where": where, "what": what, "remedy": remedy}
+
+
+def _root(store: FileStore) -> Iterator[Finding]:
+    network = root_directory.network_file_system(store.place)
+    if network:
+        yield finding(store.place, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
+    if watches.is_exhausted():
+        remedy = "Raise them: sysctl fs.inotify.max_user_instances=1024"
+        yield finding("fs.inotify", "no watch is left, so who waits sees changes late", remedy, warning=True)
+    if os.path.isdir(store.place) and os.stat(store.place).st_mode & 0o077:
+        yield finding(store.place, "others may read it", f"Run: chmod 700 {store.place}", warning=True)
+
+
+def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
+    """Files that a crashed process was writing; younger ones may be being written now."""
+    for name in disk.names_in(f"{store.place}/tmp"):
+        path = f"{store.place}/tmp/{name}"
+        try:
+            old = time.time() - os.lstat(path).st_mtime > _LEFTOVER_AGE
+        except FileNotFoundError:
+            continue
+        if old and name != "config.checked":
+            if fix:
+                disk.discard(path)
+            yield finding(path, "is left over from a crash", "Remove it, or use --fix.", fixed=fix, warning=True)
+
+
+def _remains(store: FileStore) -> Iterator[Finding]:
+    """Teams that lost their `team.json`, and with it are in no list."""
+    known = set(store.teams())
+    found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.place}/{part}") if is_name(name)}
+    for name in sorted(found - known):
+        if remains := store.remains(name):
+            what = f"its team.json is missing, while there is {remains}"
+            yield finding(f"team {name}", what, "Bring it back from a backup, or move the others away.")
+
+
+def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
+    for problem in _problems(store, team, kind):
+        path = problem.message.partition(": ")[0]
+        movable = fix and isinstance(problem, DamagedRecord) and kind.name != "team" and os.path.lexists(path)
+        if movable:
+            store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
+            _quarantine(store, path)
+            key = os.path.basename(path).removesuffix(".json")
+            for label in _labels(store, team, kind):
+                store.unmark(team, kind, label, key)
+        yield finding(f"team {team}", problem.message, problem.hint, fixed=movable)
+
+
+def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[TeamsError]:
+    problems: list[TeamsError] = []
+    try:
+        if kind.name == "team":
+            store.get(team, kind, team)
+        elif kind.name == "message":
+            store.read(team, kind, None, 0, problems)
+        else:
+            list(store.scan(team, kind, problems))
+    except TeamsError as problem:
+        problems.append(problem)
+    return problems
+
+
+def _quarantine(store: FileStore, path: str) -> None:
+    aside = f"{store.place}/quarantine/{os.path.relpath(path, store.place).replace('/', '.')}.{int(time.time())}"
+    disk.make_directories(os.path.dirname(aside), store.place)
+    disk.commit(path, aside)
+    disk.confirm(os.path.dirname(path), path)
+
+
+def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
+    """Records that can't be found by their label, as after an edit by hand: `claim-task --next` would see them last;
+    and marks of records that have lost the label, which it would look at each time.
+    """
+    assert kind.label is not None
+    wanted = set()
+    for record, _ in store.scan(team, kind, []):
+        label = kind.label(record)
+        key = getattr(record, kind.key)
+        wanted.add((label, key))
+        if label and not os.path.lexists(store.mark_path(team, kind, label, key)):
+            if fix:
+                store.mark(team, kind, key, record)
+            yield finding(
+                f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
+            )
+
+    for label in _labels(store, team, kind):
+        stale = [key for key in store.labelled(team, kind, label) if (label, key) not in wanted]
+        stale = [key for key in stale if _is_stale(store, team, kind, label, key)]
+        if stale:
+            for key in stale if fix else ():
+                store.unmark(team, kind, label, key)
+            what = f"{len(stale)} marks of {label} are of records that are not, as {stale[0]}"
+            yield finding(f"team {team}", what, "Use --fix.", fixed=fix, warning=True)
+
+
+def _labels(store: FileStore, team: str, kind: Kind[Record]) -> list[str]:
+    """The labels of which there were ever marks."""
+    place = os.path.dirname(os.path.dirname(store.mark_path(team, kind, "any", "any")))
+    return sorted(disk.names_in(place)) if kind.label else []
+
+
+def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
+    """Whether the record has not that label; one that can't be read may have it."""
+    assert kind.label is not None
+    try:
+        return kind.label(store.get(team, kind, key)[0]) != label
+    except NotFound:
+        return True
+    except TeamsError:
+        return False
+
+
+def tidy(store: FileStore) -> None:
+    """Remove what crashed processes were writing long ago."""
+    for _ in _leftovers(store, fix=True):
+        pass
+
+
+def _locks(store: FileStore, team: str) -> Iterator[Finding]:
+    for directory, _, files in os.walk(f"{store.place}/teams/{team}"):
+        if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
+            what = f"is held by process {holder}{' which is stopped' if _is_stopped(holder) else ''}"
+            yield finding(f"{directory}/.lock", what, f"If it hangs, end process {holder}.", warning=True)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except OSError:
+        return False

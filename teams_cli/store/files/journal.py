@@ -1,0 +1,72 @@
+"""The history of a team: one JSON object a line, for people and live views; derived, never the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.store.files.disk import failed, release
+
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MAX_LINE = 1 << 20
+
+
+def note(path: str, entry: dict[str, Any]) -> None:
+    """Add a line. The change that it tells of is made already, so a disk that refuses is no reason to fail."""
+    try:
+        descriptor = os.open(path, _APPEND, 0o600)
+    except OSError:
+        return
+    try:
+        line = json.dumps(entry).encode() + b"\n"
+        os.write(descriptor, line if _at_line_start(descriptor) else b"\n" + line)
+    except OSError:
+        return
+    finally:
+        release(descriptor)
+
+
+def _at_line_start(descriptor: int) -> bool:
+    """Whether the last line is whole: a power failure may have left a part of one."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
+
+
+def entries(path: str, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The entries from byte *after* on, each with the position behind it; lines that are none are passed over."""
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            yield from _entries(descriptor, after)
+    except OSError as error:
+        raise failed("read", path, error) from None
+    finally:
+        release(descriptor)
+
+
+def _entries(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    begins = True
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        file.seek(position)
+        while part := file.readline(_MAX_LINE):
+            ends = part.endswith(b"\n")
+            if not ends and len(part) < _MAX_LINE:  # being written, or cut off
+                return
+            position += len(part)
+            if begins and ends and (entry := _entry(part)) is not None:
+                yield position, entry
+            begins = ends
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None

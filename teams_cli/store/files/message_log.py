@@ -1,0 +1,217 @@
+"""The log of one team's messages as files: a thousand to a directory, each written once and never changed."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.errors import DamagedRecord, InvalidValue, NotFound, TeamsError
+from teams_cli.names import is_name, is_number
+from teams_cli.records.annotations import Callable, Iterator, Sequence
+from teams_cli.store.documents import decode, encode
+from teams_cli.store.files import disk, numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.locks import Lock
+
+    R = TypeVar("R", bound=Record)
+
+_SEGMENT = 1000
+_SEVERAL = "@"
+
+
+class MessageLog:
+    """Messages as `<number div 1000>/<number>.<to>.<uid>.json`; number order is the order of commitment."""
+
+    def __init__(self, directory: str, root: str, lock: Callable[[str], Lock]) -> None:
+        self.directory = directory
+        self.root = root
+        self.lock = lock
+
+    def append(
+        self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
+    ) -> tuple[R, bool]:
+        """See the contract. Numbers are given under the lock, so the file is written under it too; *check* refuses
+        what is not to be appended, under it as well.
+        """
+        check_addressees(to, uid)
+        addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
+        disk.make_directories(self.directory, self.root)
+        with self.lock(self.directory):
+            if uid is not None and (earlier := self._find(f".{uid}.json")):
+                disk.confirm(os.path.dirname(earlier), earlier)
+                return self._decode(kind, earlier), False
+            check()
+            before, newest = self._given()
+            number = max(before, newest) + 1
+            segment = self._segment_for(number, newest)
+            record = kind.numbering(record, number)
+            path = f"{segment}/{number}.{addressee}.{uid or os.urandom(8).hex()}.json"
+            disk.put(disk.write_temp(f"{self.root}/tmp", encode(record)), path)
+            numbers.note(self.directory, before, number)
+            disk.confirm(segment, path)
+        return record, True
+
+    def _segment_for(self, number: int, newest: int) -> str:
+        """The directory for the message behind the *newest*; all messages in the directories before it are durable."""
+        segment = f"{self.directory}/{number // _SEGMENT}"
+        first = not newest or newest // _SEGMENT != number // _SEGMENT
+        if first or not os.path.isdir(segment):  # who made it may have been killed before it was durable
+            before = f"{self.directory}/{newest // _SEGMENT}"
+            if os.path.isdir(before):
+                disk.confirm(before, before)
+            disk.make_directories(segment, self.root)
+        return segment
+
+    def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        found: list[R] = []
+        for segment in sorted({number // _SEGMENT for number in numbers}):
+            for number, name in self._names(segment, None):
+                if number in numbers:
+                    self._take(kind, f"{self.directory}/{segment}/{name}", None, found, problems)
+        return found
+
+    def read(self, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0) -> list[R]:
+        found: list[R] = []
+        for segment in self.segments():
+            if segment >= (after + 1) // _SEGMENT:
+                for _, name in self._names(segment, agent, after):
+                    self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
+                    if limit and len(found) == limit:
+                        return found
+        return found
+
+    def pack(self, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        """See the contract."""
+        for segment in self.segments():
+            for _, name in self._names(segment, None):
+                path = f"{self.directory}/{segment}/{name}"
+                self._decode(kind, path)
+                yield name.removesuffix(".json"), disk.read_file(path)
+
+    def put(self, kind: Kind[R], key: str, data: bytes) -> None:
+        """See the contract."""
+        number = _number(f"{key}.json")
+        if not number:
+            raise DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
+        decode(data, kind, f"{kind.prefix}-{number}", key)
+        disk.make_directories(f"{self.directory}/{number // _SEGMENT}", self.root)
+        path = f"{self.directory}/{number // _SEGMENT}/{key}.json"
+        if not os.path.lexists(path):
+            disk.commit(disk.write_temp(f"{self.root}/tmp", data), path)
+
+    def _take(self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[TeamsError]) -> None:
+        try:
+            record = self._decode(kind, path)
+        except FileNotFoundError:
+            return
+        except TeamsError as problem:
+            if isinstance(problem, DamagedRecord):
+                problem.number = _number(os.path.basename(path))
+            problems.append(problem)
+            return
+        if agent is None or record.to == agent or agent in (record.recipients or ()):  # type: ignore[attr-defined]
+            found.append(record)
+
+    def get(self, kind: Kind[R], key: str) -> tuple[R, bytes]:
+        path = self._find_number(kind, key)
+        try:
+            return self._decode(kind, path), b""
+        except FileNotFoundError:
+            raise NotFound(f"there is no {kind.name} {key}") from None
+
+    def confirm(self, kind: Kind[R], key: str) -> None:
+        path = self._find_number(kind, key)
+        disk.confirm(os.path.dirname(path), path)
+
+    def last(self) -> int:
+        """See the contract."""
+        return max(self._given())
+
+    def _given(self) -> tuple[int, int]:
+        """The highest number that was given: by what is noted of it, and by the messages that there are."""
+        names = disk.names_in(self.directory)
+        return numbers.highest(names), self._newest(_segments(names))
+
+    def _newest(self, segments: list[int]) -> int:
+        for segment in reversed(segments):
+            names = disk.names_in(f"{self.directory}/{segment}")
+            if number := _number(max(names, key=_place, default="")):
+                return number
+            if number := max(map(_number, names), default=0):  # the last by name was no message
+                return number
+        return 0
+
+    def _find_number(self, kind: Kind[R], key: str) -> str:
+        number = kind.number_in(key)
+        segment = number // _SEGMENT
+        for name in disk.names_in(f"{self.directory}/{segment}") if number else ():
+            if name.startswith(f"{number}.") and _number(name):
+                return f"{self.directory}/{segment}/{name}"
+        raise NotFound(f"there is no {kind.name} {key}")
+
+    def _find(self, ending: str) -> str | None:
+        """The newest message whose file name ends so: a retry comes soon after what it repeats."""
+        for segment in reversed(self.segments()):
+            for name in disk.names_in(f"{self.directory}/{segment}"):
+                if name.endswith(ending) and _number(name):
+                    return f"{self.directory}/{segment}/{name}"
+        return None
+
+    def segments(self) -> list[int]:
+        """The numbers of the directories that there are, in order."""
+        return _segments(disk.names_in(self.directory))
+
+    def files(self, segment: int) -> list[tuple[int, str]]:
+        """The numbers and paths of the messages in a directory, in order."""
+        return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
+
+    def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
+        """The numbers and file names of messages after that one that may be for *agent*, in order."""
+        names = disk.names_in(f"{self.directory}/{segment}")
+        if after:  # most are not, and are left out without a closer look
+            last = (len(str(after)), f"{after}/")
+            names = [name for name in names if _place(name) > last]
+        if agent is not None:
+            alone, several = f".{agent}.", f".{_SEVERAL}."
+            names = [name for name in names if alone in name or several in name]
+        return sorted((number, name) for name in names if (number := _number(name)))
+
+    def _decode(self, kind: Kind[R], path: str) -> R:
+        number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
+        record = decode(disk.read_file(path), kind, f"{kind.prefix}-{number}", path)
+        if getattr(record, "number", number) != number:
+            raise DamagedRecord(f"{path}: number: does not fit the name of the file", "Correct the file or its name.")
+        if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
+            raise DamagedRecord(f"{path}: to: does not fit the name of the file", "Correct the file or its name.")
+        return record
+
+
+def check_addressees(to: Sequence[str], uid: str | None) -> None:
+    """Raises InvalidValue: A recipient or the uid is of another form."""
+    for name in to:
+        if not is_name(name):
+            raise InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
+    if uid is not None and not all(map(is_name, uid.split("~"))):
+        raise InvalidValue(f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts.")
+
+
+def _segments(names: list[str]) -> list[int]:
+    return sorted(int(name) for name in names if is_number(name) or name == "0")
+
+
+def _place(file_name: str) -> tuple[int, str]:
+    """What sorts file names by their numbers, without looking whether they are ones."""
+    return file_name.find("."), file_name
+
+
+def _number(file_name: str) -> int:
+    """The number in the file name of a message; 0 if it is not one."""
+    parts = file_name.split(".")
+    if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
+        return 0
+    return int(parts[0]) if parts[1] == _SEVERAL or is_name(parts[1]) else 0

@@ -1,0 +1,134 @@
+"""Finding records by words: by looking into the files, and for old messages into an index of them.
+
+A thousand messages share a directory, which does not change any more once it is full; its index is one file with a line
+for each of them, under `<root>/index/<team>/`. It is derived: it is made by whoever searches first, it may be removed
+at any time, and one that does not fit its directory is made anew.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.errors import TeamsError
+from teams_cli.names import is_number
+from teams_cli.records.annotations import Iterator, Sequence
+from teams_cli.store.documents import decode
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.message_log import MessageLog
+
+    R = TypeVar("R", bound=Record)
+
+_LARGEST = 1 << 30
+_AT_ONCE = 50
+_END = b"# end\n"
+"""Behind an index that is whole: it is not brought to the disk, so a power failure may leave a part of it."""
+
+
+def in_records(
+    directory: str, keys: list[str], kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
+) -> Iterator[R]:
+    """The records in a directory that have the words, the last of the keys first."""
+    for key in reversed(keys):
+        path = f"{directory}/{key}.json"
+        try:
+            data = disk.read_file(path)
+            if _has(_folded(data), words):
+                yield decode(data, kind, key, path)
+        except FileNotFoundError:
+            continue
+        except TeamsError as problem:
+            problems.append(problem)
+
+
+class MessageSearch:
+    """Finds messages of one log; its indexes are in *directory*."""
+
+    def __init__(self, log: MessageLog, directory: str) -> None:
+        self.log = log
+        self.directory = directory
+
+    def find(self, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+        """The messages that may have the words, the newest first."""
+        segments = self.log.segments()
+        for segment in reversed(segments):
+            numbers = self._numbers(segment, words, full=segment < segments[-1])
+            while numbers:
+                yield from reversed(self.log.fetch(kind, numbers[-_AT_ONCE:], problems))
+                del numbers[-_AT_ONCE:]
+
+    def _numbers(self, segment: int, words: Sequence[str], full: bool) -> list[int]:
+        """The numbers of the messages in a directory that have the words."""
+        index = self._index(segment) if full else _made(self.log.files(segment))
+        return [number for number, line in _lines(index, words) if _has(line, words)]
+
+    def _index(self, segment: int) -> bytes:
+        """The index of a directory that is full, as it is on the disk, or made now and kept."""
+        stamp = _stamp(f"{self.log.directory}/{segment}")
+        path = f"{self.directory}/{segment}"
+        try:
+            index = disk.read_file(path, _LARGEST)
+            if index.startswith(stamp) and index.endswith(_END):
+                return index
+        except (FileNotFoundError, TeamsError):
+            pass
+        index = stamp + _made(self.log.files(segment)) + _END
+        _keep(path, index)
+        return index
+
+
+def _stamp(directory: str) -> bytes:
+    """What tells the state of a directory: files that come, go or are put in the place of others change it."""
+    found = os.stat(directory)
+    return f"# {found.st_ino} {found.st_mtime_ns}\n".encode()
+
+
+def _made(paths: list[tuple[int, str]]) -> bytes:
+    """A line for each file, with its number and its text as it is compared; of one that can't be read, none."""
+    lines = []
+    for number, path in paths:
+        try:
+            lines.append(b"%d %s\n" % (number, _folded(disk.read_file(path)).replace(b"\n", b" ")))
+        except (FileNotFoundError, TeamsError):
+            continue
+    return b"".join(lines)
+
+
+def _keep(path: str, index: bytes) -> None:
+    """Write the index in one go. A disk that refuses costs the next search time, and nothing else."""
+    temp = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(index)
+        os.rename(temp, path)
+    except OSError:
+        disk.discard(temp)
+
+
+def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The lines of an index that have the longest of the words, each with its number."""
+    wanted = max(words, key=len).encode()
+    place = index.find(wanted)
+    while place >= 0:
+        start, end = index.rfind(b"\n", 0, place) + 1, index.find(b"\n", place)
+        number, _, line = index[start:end].partition(b" ")
+        if is_number(number.decode("ascii", "replace")):
+            yield int(number), line
+        place = index.find(wanted, end)
+
+
+def _folded(data: bytes) -> bytes:
+    """The text as it is compared. Most is ASCII, which needs no decoding."""
+    return data.lower() if data.isascii() else data.decode(errors="replace").lower().encode()
+
+
+def _has(text: bytes, words: Sequence[str]) -> bool:
+    """Whether all words are somewhere in it; a text with characters that are spelt out may have any."""
+    return b"\\u" in text or all(word.encode() in text for word in words)

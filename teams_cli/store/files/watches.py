@@ -1,0 +1,233 @@
+"""Waiting for a change under some directories: woken by inotify where there is one, else by looking again and again."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from teams_cli.records.annotations import Collection, Iterator
+from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.polling import PollingWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctypes import CDLL
+
+    from teams_cli.store.contract import Watch
+
+_CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
+_NAMES = _CREATE | _MOVED_TO | _DELETE
+_OVERFLOW, _IS_DIRECTORY = 0x4000, 0x40000000
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+_PAUSE = 0.02
+_HEAD = 16
+"""Bytes of an event before its name: descriptor, mask, cookie, length of the name; four each."""
+_KINDS = {"inboxes": "inbox"}
+_TOO_MANY = (
+    "the system has no more watches for this user, so changes are seen up to a second late: "
+    "raise fs.inotify.max_user_instances and max_user_watches"
+)
+_LOOK_AGAIN = 1.0
+
+
+def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
+    """A watch over the directory *tree* of a team and those below it, also ones made later, and over *flat* alone,
+    which has its tasks; only for changes on the *topics*, if some are given.
+    """
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        descriptor = libc.inotify_init1(_FLAGS)
+    except (ImportError, OSError, AttributeError):
+        return polling_watch(tree, flat)
+    if descriptor < 0:  # 128 instances a user is a usual limit
+        return polling_watch(tree, flat, _TOO_MANY)
+    return InotifyWatch(tree, flat, topics, libc, descriptor)
+
+
+def is_exhausted() -> bool:
+    """Whether the user has no watch left, so that whoever waits looks again and again."""
+    watch = watch_directories("/", "/", ())
+    watch.close()
+    return bool(watch.slow)
+
+
+class InotifyWatch:
+    """Wakes within a fraction of a millisecond. Others' changes are told from those asked for by the names of files."""
+
+    def __init__(self, tree: str, flat: str, topics: Collection[str] | None, libc: CDLL, descriptor: int) -> None:
+        self.slow = ""
+        self._places = (tree, flat)
+        self._topics = None if topics is None else _with_several(topics)
+        self._libc = libc
+        self._descriptor = descriptor
+        self._watched: dict[str, int] = {}
+        self._paths: dict[int, str] = {}
+        self.heard: frozenset[str] = EVERY_TOPIC
+        self._add_new()
+
+    def wait(self, timeout: float) -> bool:
+        """Block until anything asked for may have changed since the last call; False when *timeout* ran out."""
+        give_up = time.monotonic() + timeout
+        if self._add_new():
+            self.heard = EVERY_TOPIC
+            return True
+        if self.slow:
+            select.select([self._descriptor], [], [], min(_LOOK_AGAIN, max(timeout, 0)))
+            self.heard = self._take() | EVERY_TOPIC
+            return timeout > 0
+        while select.select([self._descriptor], [], [], max(give_up - time.monotonic(), 0))[0]:
+            self.heard = self._take()
+            if concerns(self._topics, self.heard):
+                return True
+        return False
+
+    def fileno(self) -> int:
+        """What select and poll take."""
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _take(self) -> frozenset[str]:
+        """The topics of all that happened."""
+        heard: set[str] = set()
+        for watch, mask, name in self._events():
+            if watch not in self._paths:  # more happened than the system keeps, or a directory went away
+                heard.update(EVERY_TOPIC if mask & _OVERFLOW else ())
+            elif mask & _IS_DIRECTORY:
+                heard.update(EVERY_TOPIC if self._add_new() else ())
+            else:
+                heard.update(self._topics_of(self._paths[watch], mask, name))
+        return frozenset(heard)
+
+    def _events(self) -> Iterator[tuple[int, int, str]]:
+        while True:
+            try:
+                data = os.read(self._descriptor, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            at = 0
+            while at + _HEAD <= len(data):
+                length = int.from_bytes(data[at + 12 : at + _HEAD], sys.byteorder)
+                name = data[at + _HEAD : at + _HEAD + length].rstrip(b"\0")
+                watch = int.from_bytes(data[at : at + 4], sys.byteorder, signed=True)
+                yield watch, int.from_bytes(data[at + 4 : at + 8], sys.byteorder), os.fsdecode(name)
+                at += _HEAD + length
+
+    def _topics_of(self, directory: str, mask: int, name: str) -> set[str]:
+        """The topics of what happened to that file."""
+        tree, flat = self._places
+        if directory.startswith(f"{flat}/index/"):
+            return _of_record(flat, "task", name, settled=True) if mask & _DELETE else set()
+        if not name.endswith(".json"):
+            return {"history"} if name.startswith("history") else set()
+        if directory == flat:
+            return _of_record(flat, "task", name[:-5], settled=False)
+        if directory == tree:
+            return {"team", f"team/{os.path.basename(tree)}"}
+        place = directory[len(tree) + 1 :]
+        if place.startswith("messages/"):
+            return {"message", f"message/{[*name.split('.'), ''][1]}"}
+        kind = _KINDS.get(place) or place.removesuffix("s")
+        return {kind, f"{kind}/{name[:-5]}"}
+
+    def _add_new(self) -> bool:
+        found = _directories(*self._places)
+        new = [path for path in found if path not in self._watched and self._is_wanted(path)]
+        for path in new:
+            watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._mask(path))
+            self._watched[path] = watch
+            self._paths[watch] = path
+            if watch < 0 and os.path.isdir(path):  # the system has no more; it is looked at again and again
+                self.slow = _TOO_MANY
+        return bool(new)
+
+    def _mask(self, path: str) -> int:
+        """The history grows in place beside the team's file, and is no news to whoever asked for topics."""
+        return _NAMES if self._topics is not None and path == self._places[0] else _NAMES | _MODIFY
+
+    def _is_wanted(self, path: str) -> bool:
+        tree, flat = self._places
+        topics = self._topics
+        if path.startswith(f"{flat}/index"):
+            return topics is not None and any(topic.startswith("task:") for topic in topics)
+        if topics is None or path == tree:
+            return True
+        kind = "task" if path == flat else path[len(tree) + 1 :].partition("/")[0]
+        kind = _KINDS.get(kind) or kind.removesuffix("s")
+        return any(topic == kind or topic.startswith((f"{kind}/", f"{kind}:")) for topic in topics)
+
+
+def _with_several(topics: Collection[str]) -> frozenset[str]:
+    """The topics, with that of messages to several: their names do not say to whom they are."""
+    several = {"message/@"} if any(topic.startswith("message/") for topic in topics) else set()
+    return frozenset({*topics, *several})
+
+
+def _of_record(directory: str, kind: str, key: str, settled: bool) -> set[str]:
+    """The topics of a record that has changed, with the labels of the marks that it has.
+
+    While it changes from one label to another it has the marks of both, before it is *settled* by removing one.
+    """
+    marks = f"{directory}/index"
+    try:
+        labels = [label for label in os.listdir(marks) if os.path.lexists(f"{marks}/{label}/{key}")]
+    except OSError:
+        labels = []
+    found = {kind, f"{kind}/{key}"}
+    if settled or len(labels) < 2:
+        found.update(f"{kind}:{label}" for label in labels or [""])
+    return found
+
+
+def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
+    """A watch that looks at the times of the directories, which change with every rename into them."""
+    return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow)
+
+
+def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
+    found = {}
+    for path in _directories(tree, flat):
+        if path.startswith(f"{flat}/index"):
+            continue  # what is found there changed beside it too
+        try:
+            state = os.stat(path)
+        except OSError:
+            continue
+        found[path] = (state.st_mtime_ns, state.st_ino)
+    return found
+
+
+def _directories(tree: str, flat: str) -> list[str]:
+    """The directories there are now: *flat* with its index, and *tree* with two levels below it (the segments of the
+    log).
+    """
+    index = f"{flat}/index"
+    found = [path for path in (flat, index, *_below(index)) if os.path.isdir(path)]
+    level = [tree]
+    for _ in range(3):
+        level = [path for path in level if os.path.isdir(path)]
+        found += level
+        level = [entry for path in level for entry in _below(path)]
+    return found
+
+
+def _below(path: str) -> list[str]:
+    """The directories in one that holds few other things; of the log's segments, only the newest grows."""
+    try:
+        with os.scandir(path) as entries:
+            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    segments = [name for name in names if name.isascii() and name.isdigit()]
+    if segments:
+        names = [name for name in names if name not in segments] + [max(segments, key=int)]
+    return [f"{path}/{name}" for name in names]

@@ -1,0 +1,140 @@
+"""Pace: looking again at what others change all the time, without taking a processor for it."""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+
+from teams_cli.errors import Busy, InvalidValue
+from teams_cli.processes import has_ended
+from teams_cli.records.annotations import Callable, Collection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.store.contract import Store, Watch
+
+    T = TypeVar("T")
+
+_TRIES = 5
+
+
+def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
+    """The same question, with a pause after each no, twice as long as it took to answer: in a team with thousands of
+    tasks it takes long, and something changes all the time.
+    """
+
+    def ask() -> bool:
+        began = time.monotonic()
+        if ready():
+            return True
+        time.sleep(min(2 * (time.monotonic() - began), 1.0))
+        return False
+
+    return ask
+
+
+def insist(change: Callable[[], T]) -> T:
+    """Make the change, again when it did not have its turn.
+
+    Raises:
+        Busy: It did not have it several times.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return change()
+        except Busy:
+            continue
+    return change()
+
+
+_LOOK_AGAIN = 1.0
+_TO_BE_SURE = 60.0
+
+
+class Alarm:
+    """What besides a change ends a sleep: a moment, or the end of a process of this machine; set anew at each look."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Let nothing end the sleep but a look now and then, to be sure."""
+        self.moment = time.monotonic() + _TO_BE_SURE
+        self._processes: set[tuple[int, str | None, str | None]] = set()
+
+    def ring_in(self, seconds: float) -> None:
+        """End the sleep in so many seconds, if nothing does before."""
+        self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
+
+    def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
+        """End the sleep when the process ends, if it is one of this machine that goes on now."""
+        if pid is not None and has_ended(pid, started, place) is False:
+            self._processes.add((pid, started, place))
+
+    def rings(self) -> bool:
+        """Whether the sleep is over."""
+        if time.monotonic() >= self.moment:
+            return True
+        return any(has_ended(*process) for process in self._processes)
+
+    def left(self, give_up: float) -> float:
+        """Seconds until it has to be looked at again: processes end without a word."""
+        left = min(self.moment, give_up) - time.monotonic()
+        return min(left, _LOOK_AGAIN) if self._processes else left
+
+
+meanwhile: ContextVar[Callable[[str], float] | None] = ContextVar("meanwhile", default=None)
+"""What is done before each sleep, with the name of the team; it says in how many seconds it has to be done again."""
+
+
+def sleep_until(
+    store: Store,
+    team: str,
+    ready: Callable[[], bool],
+    timeout: float | None,
+    topics: Collection[str] | None = None,
+    alarm: Alarm | None = None,
+    say: Callable[[str], None] | None = None,
+) -> bool:
+    """Block until *ready* says so; False when *timeout* seconds ran out (None: never).
+
+    Woken by changes in the team, or only by those on the *topics*. Time alone changes things too (a lease runs out):
+    *ready* sets the *alarm* for that; where there is none, it is asked every second as well. *say* is told if changes
+    are seen late.
+
+    Raises:
+        InvalidValue: *timeout* is below zero, or no number.
+    """
+    if timeout is not None and not timeout >= 0:
+        raise InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
+    give_up = float("inf") if timeout is None else time.monotonic() + timeout
+    watch = store.watch(team, topics)
+    if say and watch.slow:
+        say(f"teams: {watch.slow}")
+    clock = alarm or Alarm()
+    try:
+        while not _looked(ready, clock, alarm is None):
+            if time.monotonic() >= give_up:
+                return False
+            _sleep(watch, clock, give_up, team)
+        return True
+    finally:
+        watch.close()
+
+
+def _looked(ready: Callable[[], bool], alarm: Alarm, each_second: bool) -> bool:
+    alarm.clear()
+    if each_second:
+        alarm.ring_in(_LOOK_AGAIN)
+    return ready()
+
+
+def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
+    """Until something may have changed."""
+    if keep_alive := meanwhile.get():
+        alarm.ring_in(keep_alive(team))
+    while (left := alarm.left(give_up)) > 0 and not alarm.rings():
+        if watch.wait(left):
+            return

@@ -1,0 +1,69 @@
+"""Whole teams taken out of PostgreSQL, and put into it, to the byte."""
+
+from __future__ import annotations
+
+from teams_cli.errors import DamagedRecord
+from teams_cli.records.annotations import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.postgres.engine import PostgresStore
+
+    R = TypeVar("R", bound=Record)
+
+_SEVERAL = "@"
+_COUNTED = """counted AS (INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
+    ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)), """
+_PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
+    changed_at = clock_timestamp() RETURNING 1"""
+_PUT_MESSAGE = """INSERT INTO messages (team, number, uid, recipients, body)
+    VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"""
+
+
+def pack(store: PostgresStore, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """See the contract."""
+    if kind.name == "message":
+        yield from _pack_messages(store, team, kind)
+        return
+    found = store.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
+    for key, body in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+        store.decode(team, kind, key, body)
+        yield key, body.encode()
+
+
+def _pack_messages(store: PostgresStore, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    for number, uid, body in store.look(
+        "SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team]
+    ):
+        message = store.decode(team, kind, f"{kind.prefix}-{number}", body)
+        to = _SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
+        yield f"{number}.{to}.{uid}", body.encode()
+
+
+def put(store: PostgresStore, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+    """See the contract."""
+    body = data.decode()
+    if kind.name == "message":
+        number, _, rest = key.partition(".")
+        record = store.decode(team, kind, f"{kind.prefix}-{number}", body)
+        uid = rest.partition(".")[2]
+        if not uid:
+            raise DamagedRecord(f"{store.place}: {key!r}: no message is called that", "Look where it comes from.")
+        to = record.recipients or [record.to]  # type: ignore[attr-defined]
+        store.change(
+            team, kind.also_closed, _PUT_MESSAGE, [team, kind.name, number, team, number, uid, to, body], _COUNTED
+        )
+        return
+    record = store.decode(team, kind, key, body)
+    label = kind.label(record) if kind.label else None
+    values = [team, kind.name, key, label, body]
+    if kind.numbered:
+        counted = [team, kind.name, kind.number_in(key)]
+        store.change(team, kind.also_closed, _PUT, [*counted, *values], _COUNTED)
+    else:
+        store.change(team, kind.also_closed, _PUT, values)

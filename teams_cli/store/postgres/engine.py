@@ -1,0 +1,378 @@
+"""The engine for many machines: records in PostgreSQL as jsonb to read with SQL, beside their exact text.
+
+Each operation is one transaction. Numbers are given under the lock of a row of the team, so that their order is that
+of commitment; a revision is the transaction that wrote the record; the time is the server's. Waiting is by LISTEN, or
+by looking again behind a pooler, which does not pass notifications on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from hashlib import md5
+
+from teams_cli.clock import SystemClock
+from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, StorageFailed, TeamsError
+from teams_cli.names import is_name
+from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.records import Record
+from teams_cli.store import documents
+from teams_cli.store.contract import EVERY_TOPIC, Kind, Store, topics_of
+from teams_cli.store.documents import encode
+from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files.message_log import check_addressees
+from teams_cli.store.postgres import copies, schema
+from teams_cli.store.postgres.connections import Connection, Server, Taken
+from teams_cli.store.postgres.watches import watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.clock import Clock
+    from teams_cli.store.contract import Finding, Watch
+
+    R = TypeVar("R", bound=Record)
+    T = TypeVar("T")
+
+_ASK_AGAIN = 30.0
+_PAYLOAD = 7900
+"""Bytes; a notification takes 8,000."""
+_TIME = "extract(epoch FROM clock_timestamp())::float8"
+_MADE = """WITH {before}made AS ({sql})
+    INSERT INTO changes (id, team) SELECT %s, %s FROM made RETURNING xmin::text, {told}"""
+_TOLD = "pg_notify(%s, %s)"
+_INSERT = "INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)"
+_CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
+_CREATE_NEXT = f"{_INSERT} RETURNING 1"
+_REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
+    WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
+_APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
+_COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, 1)
+    ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + 1 RETURNING last"""
+_RESERVE = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
+    ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)"""
+_OF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
+_DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid
+    AND record->>'state' = 'closed' RETURNING 1),
+    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_OF_GONE}),
+    no_messages AS (DELETE FROM messages WHERE {_OF_GONE}), no_history AS (DELETE FROM history WHERE {_OF_GONE}),
+    no_counters AS (DELETE FROM counters WHERE {_OF_GONE}), no_logins AS (DELETE FROM logins WHERE {_OF_GONE}), """
+_NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
+    RETURNING {_TOLD}"""
+
+
+class PostgresStore(Store):
+    """Records in the database at *address*; *root* is for what belongs to this machine, which is called *host*.
+
+    A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        root: str,
+        clock: Clock | None = None,
+        host: str = "",
+        patience: float = 10.0,
+        lock_timeout: float = 10.0,
+    ) -> None:
+        self.root = os.path.abspath(root)
+        self.host = _host(host or os.uname().nodename)
+        self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
+        root_directory.check_owner(self.root)
+        self.server = Server(address, patience, lock_timeout)
+        self.place = self.server.name
+        self.clock = clock or ServerClock(self.server)
+        self._made = False
+
+    def teams(self) -> list[str]:
+        return sorted(name for (name,) in self.look("SELECT team FROM records WHERE kind = 'team'"))
+
+    def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
+        body = encode(record)
+        if key is None:
+            return self._numbered(team, kind, record, None)
+        values = [_checked(team), kind.name, _checked(key), label := _label(kind, record), body.decode()]
+        revision = self.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
+        if revision is None:
+            raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
+        return record, revision
+
+    def change(
+        self,
+        team: str,
+        kind: Kind[R],
+        sql: str,
+        values: Sequence[object],
+        before: str = "",
+        topics: Collection[str] = EVERY_TOPIC,
+    ) -> str | None:
+        """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing.
+
+        *before* is what is to be done with it, as a `name AS (…), ` of its WITH.
+        """
+        statement = _MADE.format(before=before, sql=sql, told=_TOLD)
+
+        def job(connection: Connection, mark: str, sending: Callable[[str], None]) -> str | None:
+            sending(mark)
+            everything = [*values, mark, team, self.channel(team), told(topics)]
+            made = connection.change(statement, everything, kind.while_closed)
+            return str(made[0][0]) if made else None
+
+        revision = self._prepared().do_once(job)
+        if revision is None or revision.isdigit():
+            return revision
+        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
+
+    def _numbered(
+        self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
+    ) -> tuple[R, str]:
+        """Create a record or append a message under the next number of its kind."""
+        sql = _MADE.format(before="", sql=_CREATE_NEXT if message is None else _APPEND, told=_TOLD)
+
+        def job(connection: Connection, mark: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
+            bump = f"{_COUNT}, pg_current_xact_id()::xid::text"
+            number, revision = connection.begin(bump, [_checked(team), kind.name], kind.while_closed)[0]
+            numbered = kind.numbering(record, number)
+            body = encode(numbered).decode()
+            key, label = getattr(numbered, kind.key), _label(kind, numbered)
+            values, topics = [team, kind.name, key, label, body], topics_of(kind, key, label)
+            if message is not None:
+                values = [team, number, message[1], list(message[0]), body]
+                topics = frozenset({"message", *(f"message/{name}" for name in message[0])})
+            sending((numbered, revision))
+            connection.commit(sql, [*values, mark, team, self.channel(team), told(topics)])
+            return numbered, revision
+
+        try:
+            return self._prepared().do_once(job)
+        except Taken:
+            if message is not None:
+                raise
+            raise StorageFailed(f"the next number of {kind.name} is taken", "Look at the table counters.") from None
+
+    def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
+        if kind.name == "message":
+            sql = "SELECT body, '' FROM messages WHERE team = %s AND number = %s"
+            found = self.look(sql, [_checked(team), kind.number_in(key)])
+        else:
+            sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
+            found = self.look(sql, [_checked(team), kind.name, _checked(key)])
+        if not found:
+            raise NotFound(f"there is no {kind.name} {key}")
+        return self.decode(team, kind, key, found[0][0]), found[0][1]
+
+    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, str]]:
+        sql = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s"
+        found = self.look(sql, [_checked(team), kind.name])
+        for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
+            try:
+                yield self.decode(team, kind, key, body), revision
+            except TeamsError as problem:
+                problems.append(problem)
+
+    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+        sql = "SELECT key FROM records WHERE team = %s AND kind = %s AND label = %s ORDER BY length(key), key"
+        return [key for (key,) in self.look(sql, [_checked(team), kind.name, label])]
+
+    def owing(self, team: str) -> list[tuple[str, str]]:
+        sql = "SELECT kind, key FROM records WHERE team = %s AND record ? 'owed' ORDER BY kind, length(key), key"
+        return list(self.look(sql, [_checked(team)]))
+
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str) -> str:
+        body, label = encode(record).decode(), _label(kind, record)
+        where = [_checked(team), kind.name, _checked(key)]
+        topics = topics_of(kind, key, label)
+        made = self.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
+        if made is None:
+            found = self.look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
+            if not found:
+                raise NotFound(f"there is no {kind.name} {key}")
+            if found == [(revision,)]:  # seen, and not to be changed: row-level security
+                raise NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
+            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+        return made
+
+    def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        """Nothing is to be done: a server that was not told otherwise shows nothing before it is durable."""
+
+    def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        check_addressees(to, uid)
+        encode(record)
+        earlier = self._with_uid(team, kind, uid) if uid is not None else None
+        if earlier is None:
+            try:
+                return self._numbered(team, kind, record, (to, uid or os.urandom(8).hex()))[0], True
+            except Taken:
+                earlier = self._with_uid(team, kind, str(uid))
+        if earlier is None:
+            raise Busy(f"a message with the uid {uid} was being stored", "Try again.")
+        return earlier, False
+
+    def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
+        found = self.look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
+        return self.decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
+
+    def read(
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+    ) -> list[R]:
+        mine = "" if agent is None else " AND %s = ANY (recipients)"
+        values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
+        return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
+
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+        return self._messages(team, kind, "number = ANY (%s) ORDER BY number", [team, list(numbers)], problems)
+
+    def _messages(
+        self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[TeamsError]
+    ) -> list[R]:
+        found = []
+        for number, body in self.look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values):
+            try:
+                found.append(self.decode(team, kind, f"{kind.prefix}-{number}", body))
+            except TeamsError as problem:
+                problems.append(problem)
+        return found
+
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+        from teams_cli.store.postgres.search import search
+
+        return search(self, _checked(team), kind, words, problems)
+
+    def last(self, team: str, kind: Kind[R]) -> int:
+        found = self.look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
+        return int(found[0][0]) if found else 0
+
+    def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        if number > self.last(team, kind):
+            self._prepared().do(lambda connection: connection.change(_RESERVE, [_checked(team), kind.name, number]))
+
+    def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+        return copies.pack(self, _checked(team), kind)
+
+    def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        copies.put(self, _checked(team), kind, key, data)
+
+    def drop(self, team: str, kind: Kind[R], revision: str) -> None:
+        where = [_checked(team), kind.name, team]
+        values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
+        if self.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
+            if not self.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
+                raise NotFound(f"there is no {kind.name} {team}")
+            raise StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+
+    def journal(self, team: str, entry: dict[str, Any]) -> None:
+        """The change that it tells of is made already, so a server that refuses is no reason to fail."""
+        values = [_checked(team), "history", team, json.dumps(entry), self.channel(team, "h"), "history"]
+        try:
+            self._prepared().do(
+                lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)
+            )
+        except (TeamsError, Taken):
+            return
+
+    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        sql = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s ORDER BY position"
+        for position, entry in self.look(sql, [_checked(team), after]):
+            yield position, json.loads(entry)
+
+    def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
+        channels = [self.channel(team)]
+        if topics is None or "history" in topics:
+            channels.append(self.channel(team, "h"))
+        return watch(self.server, _checked(team), channels, topics)
+
+    def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
+        from teams_cli.store.postgres.logins import admit
+
+        return admit(self._prepared(), _checked(team), agents, kinds)
+
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+        from teams_cli.store.postgres.examination import examine
+
+        return examine(self, kinds)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def steady(self) -> tuple[str, float]:
+        return self.clock.steady()
+
+    def close(self) -> None:
+        self.server.close()
+
+    def channel(self, team: str, suffix: str = "") -> str:
+        """What is notified of every change in the team; with the suffix `h`, of notes in its history."""
+        return f"teams{suffix}_{md5(f'{self.server.schema} {team}'.encode(), usedforsecurity=False).hexdigest()}"
+
+    def _prepared(self) -> Server:
+        """The server, with tables as this version needs them."""
+        if not self._made:
+            disk.make_directories(f"{self.root}/tmp", self.root)
+            schema.prepare(self.server)
+            self._made = True
+        return self.server
+
+    def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if not self._made:
+            self._made = schema.check(self.server) == schema.VERSION
+        return self.server.look(sql, values)
+
+    def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
+        return documents.decode(body.encode(), kind, key, f"{self.place}: {team}/{kind.name}/{key}")
+
+
+class ServerClock:
+    """The server's clock: asked now and then, and counted on from there by this machine's steady one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._local = SystemClock()
+        self._asked = -_ASK_AGAIN
+        self._ahead = 0.0
+        self._epoch = ""
+
+    def now(self) -> datetime:
+        """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
+        return datetime.fromtimestamp(self.steady()[1], UTC)
+
+    def steady(self) -> tuple[str, float]:
+        """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""
+        seconds = self._local.steady()[1]
+        if seconds - self._asked >= _ASK_AGAIN:
+            self._ask()
+            seconds = self._local.steady()[1]
+        return self._epoch, seconds + self._ahead
+
+    def _ask(self) -> None:
+        before = self._local.steady()[1]
+        found = self._server.look(f"SELECT {_TIME}, store FROM format") or self._server.look(f"SELECT {_TIME}, ''")
+        after = self._local.steady()[1]
+        seconds, self._epoch = found[0]
+        self._ahead = seconds - (before + after) / 2
+        if self._epoch:  # there are tables by now
+            self._asked = after
+
+
+def _host(name: str) -> str:
+    """The name without what would not fit into a record."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
+
+
+def told(topics: Collection[str]) -> str:
+    """What those who listen are told of a change: its topics, as far as a notification holds them."""
+    said = " ".join(sorted(topics))
+    return said if len(said) < _PAYLOAD else "*"
+
+
+def _label(kind: Kind[R], record: R) -> str | None:
+    return kind.label(record) if kind.label else None
+
+
+def _checked(name: str) -> str:
+    """The name; what is none, nothing is called."""
+    if not is_name(name):
+        raise NotFound(f"there is nothing called {name!r}")
+    return name

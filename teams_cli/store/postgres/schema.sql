@@ -1,0 +1,423 @@
+-- The tables of `teams` in PostgreSQL 15 or later. The program makes them in a schema of their own and brings older
+-- ones up to date, part by part: each part below is carried out once, in a transaction, and then never changed.
+--
+-- `body` is the record to the byte, as the file engine would write it, with its checksum; `record` is the same for
+-- reading with SQL, where JSON's NUL character, which jsonb has not, is shown as U+FFFD.
+
+-- version 1
+CREATE FUNCTION readable(body text) RETURNS jsonb IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT CASE strpos(body, '\u0000')
+        WHEN 0 THEN body::jsonb
+        ELSE regexp_replace(body, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb
+    END
+$$;
+
+CREATE TABLE records (
+    team text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    label text COLLATE "C",
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    record jsonb NOT NULL GENERATED ALWAYS AS (readable(body)) STORED,
+    body text NOT NULL,
+    PRIMARY KEY (team, kind, key)
+);
+CREATE UNIQUE INDEX records_any_case ON records (team, kind, lower(key));
+CREATE UNIQUE INDEX records_teams ON records (lower(team)) WHERE kind = 'team';
+CREATE INDEX records_labels ON records (team, kind, label) WHERE label IS NOT NULL;
+
+CREATE TABLE messages (
+    team text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    uid text COLLATE "C" NOT NULL,
+    recipients text[] COLLATE "C" NOT NULL,
+    record jsonb NOT NULL GENERATED ALWAYS AS (readable(body)) STORED,
+    body text NOT NULL,
+    PRIMARY KEY (team, number),
+    UNIQUE (team, uid)
+);
+
+CREATE TABLE history (
+    team text COLLATE "C" NOT NULL,
+    position bigint NOT NULL,
+    entry json NOT NULL,
+    PRIMARY KEY (team, position)
+);
+
+-- Numbers are given under the lock of a row, not by a sequence: their order is the order of commitment.
+CREATE TABLE counters (
+    team text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    last bigint NOT NULL,
+    PRIMARY KEY (team, kind)
+) WITH (fillfactor = 50);
+
+-- One row a change, kept for some days: tells a client whose connection broke whether its change was made.
+CREATE TABLE changes (
+    id text COLLATE "C" PRIMARY KEY,
+    team text COLLATE "C" NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX changes_at ON changes (team, at);
+
+-- version 2
+-- Logins of agents, made by `teams set-up-roles`. The owner of the tables is bound by none of this.
+CREATE TABLE logins (
+    login text PRIMARY KEY,
+    team text COLLATE "C" NOT NULL,
+    agent text COLLATE "C" NOT NULL,
+    leads boolean NOT NULL
+);
+
+CREATE FUNCTION me(of_team text) RETURNS text STABLE SECURITY DEFINER SET search_path FROM CURRENT LANGUAGE sql AS $$
+    SELECT agent FROM logins WHERE login = session_user AND team = of_team
+$$;
+
+CREATE FUNCTION leads(of_team text) RETURNS boolean STABLE SECURITY DEFINER SET search_path FROM CURRENT LANGUAGE sql
+AS $$
+    SELECT EXISTS (SELECT 1 FROM logins WHERE login = session_user AND team = of_team AND leads)
+$$;
+
+-- What an agent's own login may change: its inbox, what is known of it, tasks that are free or its own.
+CREATE FUNCTION may_change(of_team text, of_kind text, of_key text, said jsonb) RETURNS boolean
+STABLE SET search_path FROM CURRENT LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN me(of_team) IS NULL THEN false
+        WHEN leads(of_team) THEN true
+        WHEN of_kind IN ('inbox', 'agent', 'output') THEN of_key = me(of_team)
+        WHEN of_kind = 'task' THEN said->>'status' IS DISTINCT FROM 'in_progress'
+            OR said->>'owner' = me(of_team)
+            OR (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp())
+        ELSE of_kind NOT IN ('team', 'run')
+    END
+$$;
+
+ALTER TABLE records ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON records FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY made ON records FOR INSERT WITH CHECK (may_change(team, kind, key, record));
+CREATE POLICY changed ON records FOR UPDATE
+    USING (may_change(team, kind, key, record)) WITH CHECK (may_change(team, kind, key, record));
+
+ALTER TABLE messages ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON messages FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY sent ON messages FOR INSERT WITH CHECK (record->>'from' IN (me(team), 'system') OR leads(team));
+
+ALTER TABLE history ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON history FOR SELECT USING (me(team) IS NOT NULL);
+CREATE POLICY noted ON history FOR INSERT WITH CHECK (me(team) IS NOT NULL);
+
+ALTER TABLE counters ENABLE ROW LEVEL SECURITY;
+CREATE POLICY counted ON counters USING (me(team) IS NOT NULL);
+
+ALTER TABLE changes ENABLE ROW LEVEL SECURITY;
+CREATE POLICY seen ON changes FOR SELECT USING (true);
+CREATE POLICY made ON changes FOR INSERT WITH CHECK (true);
+
+-- version 3
+-- Temporary tables come last, or a login could put one of its own in the place of `logins`.
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['me(text)', 'leads(text)', 'may_change(text, text, text, jsonb)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;
+
+-- Members propose plans, and leaders decide them.
+CREATE POLICY proposed ON records AS RESTRICTIVE FOR INSERT
+    WITH CHECK (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed');
+CREATE POLICY decided ON records AS RESTRICTIVE FOR UPDATE
+    USING (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed')
+    WITH CHECK (kind <> 'plan' OR leads(team) OR record->>'status' = 'proposed');
+
+-- A login of an agent takes the next number and no other.
+CREATE FUNCTION next_number() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF me(NEW.team) IS NOT NULL AND (NEW.team, NEW.kind, NEW.last) IS DISTINCT FROM (OLD.team, OLD.kind, OLD.last + 1) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'numbers are taken one by one';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER next_number BEFORE UPDATE ON counters FOR EACH ROW EXECUTE FUNCTION next_number();
+
+-- version 4
+-- Search by words. What is compared are the words of all strings of a record, of letters and digits alone, so that it
+-- does not matter what the parser of full-text search makes of paths and hyphens. A very long record, which may have
+-- more words than a tsvector holds, is found by every search.
+CREATE FUNCTION plain_words(said text) RETURNS text IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
+    SELECT trim(regexp_replace(said, '[^[:alnum:]]+', ' ', 'g'))
+$$;
+
+CREATE FUNCTION words_of(record jsonb) RETURNS tsvector IMMUTABLE PARALLEL SAFE SET search_path FROM CURRENT
+LANGUAGE sql AS $$
+    SELECT to_tsvector('simple'::regconfig, plain_words(left(string_agg(found #>> '{}', ' '), 100000)))
+    FROM jsonb_path_query(record, 'strict $.** ? (@.type() == "string")') AS found
+$$;
+
+-- Each word may be the beginning of a longer one; NULL where nothing is left to look for.
+CREATE FUNCTION wanted(words text[]) RETURNS tsquery STABLE SET search_path FROM CURRENT LANGUAGE sql AS $$
+    SELECT to_tsquery('simple'::regconfig, string_agg(part || ':*', ' & '))
+    FROM unnest(words) AS word, unnest(string_to_array(plain_words(word), ' ')) AS part WHERE part <> ''
+$$;
+
+CREATE INDEX messages_words ON messages USING gin (words_of(record));
+CREATE INDEX messages_long ON messages (team, number) WHERE length(body) > 100000;
+CREATE INDEX tasks_words ON records USING gin (words_of(record)) WHERE kind = 'task';
+CREATE INDEX tasks_long ON records (team) WHERE kind = 'task' AND length(body) > 100000;
+
+-- version 5
+-- Records that owe somebody a notice of what was done: whoever comes next sends it.
+CREATE INDEX records_owing ON records (team) WHERE record ? 'owed';
+
+-- version 6
+-- In a closed team nothing is changed but by who says so with `SET LOCAL teams.also_closed TO on`. Whoever changes
+-- something shares a lock of the team while it looks whether the team is closed; who closes it has the lock alone, so
+-- that none who saw the team open is still about to change something.
+CREATE FUNCTION refuse_closed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'records' THEN
+        IF NEW.kind = 'team' AND readable(NEW.body)->>'state' = 'closed' THEN
+            PERFORM pg_advisory_xact_lock(hashtext(TG_TABLE_SCHEMA), hashtext(NEW.team));
+        END IF;
+        IF NEW.kind = 'team' AND TG_OP = 'INSERT' THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    IF current_setting('teams.also_closed', true) = 'on' THEN
+        RETURN NEW;
+    END IF;
+    PERFORM pg_advisory_xact_lock_shared(hashtext(TG_TABLE_SCHEMA), hashtext(NEW.team));
+    PERFORM FROM records WHERE team = NEW.team AND kind = 'team' AND record->>'state' = 'closed';
+    IF FOUND THEN
+        RAISE 'team % is closed', NEW.team USING ERRCODE = 'TC001', DETAIL = NEW.team;
+    END IF;
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION refuse_closed() SET search_path = %I, pg_temp', current_schema());
+END $$;
+CREATE TRIGGER refuse_closed BEFORE INSERT OR UPDATE ON records FOR EACH ROW EXECUTE FUNCTION refuse_closed();
+CREATE TRIGGER refuse_closed BEFORE INSERT ON messages FOR EACH ROW EXECUTE FUNCTION refuse_closed();
+
+-- version 7
+-- What logins of agents may do with each kind of record: `own` (the key is the agent's name), or a rule that is told
+-- below; a kind that is not here is closed to them. `prefix` is that of a numbered kind. `teams set-up-roles` adds the
+-- kinds that a later program declares.
+CREATE TABLE opened (
+    kind text COLLATE "C" PRIMARY KEY,
+    rule text COLLATE "C" NOT NULL,
+    prefix text COLLATE "C"
+);
+INSERT INTO opened VALUES
+    ('inbox', 'own', NULL), ('agent', 'own', NULL), ('output', 'own', NULL), ('terminal', 'own', NULL),
+    ('session', 'session', NULL), ('task', 'task', 'task'), ('plan', 'plan', 'plan'), ('question', 'question', 'ask'),
+    ('shutdown', 'shutdown', 'shutdown'), ('message', 'message', 'msg');
+
+ALTER TABLE logins ADD manages boolean NOT NULL DEFAULT false;
+UPDATE logins SET manages = EXISTS (
+    SELECT FROM records, jsonb_array_elements(record->'members') AS member
+    WHERE records.team = logins.team AND kind = 'team'
+        AND member->>'agentId' = logins.agent AND member->>'role' = 'task-manager');
+
+CREATE FUNCTION rule_of(of_kind text) RETURNS text STABLE SECURITY DEFINER LANGUAGE sql AS $$
+    SELECT rule FROM opened WHERE kind = of_kind
+$$;
+
+CREATE FUNCTION manages(of_team text) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT 1 FROM logins WHERE login = session_user AND team = of_team AND (leads OR manages))
+$$;
+
+-- Whether an agent's own login may make or change that record, as it is or as it is to be.
+CREATE OR REPLACE FUNCTION may_change(of_team text, of_kind text, of_key text, said jsonb) RETURNS boolean
+STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN me(of_team) IS NULL THEN false
+        WHEN leads(of_team) THEN true
+        ELSE CASE rule_of(of_kind)
+            WHEN 'own' THEN of_key = me(of_team)
+            WHEN 'session' THEN of_key = me(of_team)
+            WHEN 'shutdown' THEN said->>'agent' = me(of_team)
+            WHEN 'plan' THEN said->>'from' = me(of_team)
+            WHEN 'question' THEN said->>'from' = me(of_team) OR coalesce(said->'to' ? me(of_team), false)
+            WHEN 'task' THEN manages(of_team) OR said->>'owner' = me(of_team) OR said->>'status' = 'pending'
+                OR (said->>'status' = 'in_progress'
+                    AND (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp()))
+            ELSE false
+        END
+    END
+$$;
+
+-- The record without these fields, without those that are null, and without what is not said but computed.
+CREATE FUNCTION but(said jsonb, VARIADIC fields text[]) RETURNS jsonb IMMUTABLE LANGUAGE sql AS $$
+    SELECT jsonb_strip_nulls(said - fields - 'checksum' - 'owed')
+$$;
+
+-- How an agent's own login may change a record from one state to another; an empty text, or what it may not.
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    answered int := coalesce(jsonb_array_length(was->'answers'), 0);
+    added jsonb;
+BEGIN
+    IF rule = 'session' AND but(was, 'state', 'outcome', 'outcomeBefore', 'turns', 'delivered', 'interjected',
+        'stopAsked', 'pauseAsked', 'startedAt', 'endedAt', 'exitStatus', 'failure', 'resumes') IS DISTINCT FROM but(said,
+        'state', 'outcome', 'outcomeBefore', 'turns', 'delivered', 'interjected', 'stopAsked', 'pauseAsked',
+        'startedAt', 'endedAt', 'exitStatus', 'failure', 'resumes') THEN
+        RETURN 'what an agent is run with is not its to change';
+    ELSIF rule = 'shutdown' AND (was->>'status' <> 'requested' AND but(was, '') <> but(said, '')
+        OR but(was, 'status', 'decidedAt', 'answer') <> but(said, 'status', 'decidedAt', 'answer')) THEN
+        RETURN 'a request is answered once, and not changed';
+    ELSIF rule = 'plan' AND (was->>'status' <> 'proposed' AND but(was, '') <> but(said, '')
+        OR said->>'status' <> was->>'status' OR but(was, 'plan') <> but(said, 'plan')) THEN
+        RETURN 'plans are decided by who leads';
+    ELSIF rule = 'question' THEN
+        IF but(was, 'answers', 'status', 'closedAt', 'known') <> but(said, 'answers', 'status', 'closedAt', 'known')
+            OR (was->>'from' <> who AND was->'known' IS DISTINCT FROM said->'known') THEN
+            RETURN 'a question stands as it was asked';
+        ELSIF was->>'status' NOT IN ('pending', 'collecting')
+            AND but(was, 'answers', 'known') <> but(said, 'answers', 'known') THEN
+            RETURN 'a question that is over stays so';
+        END IF;
+        FOR added IN SELECT entry FROM jsonb_array_elements(said->'answers') WITH ORDINALITY AS listed (entry, place)
+            WHERE place > answered LOOP
+            IF coalesce((added->>'isHuman')::boolean, false) OR added->>'responder' = 'human'
+                OR NOT (added->>'responder' = who OR was->>'from' = who) THEN
+                RETURN 'an answer is given by who was asked';
+            END IF;
+        END LOOP;
+        IF EXISTS (SELECT FROM generate_series(0, answered - 1) AS nth
+            WHERE was->'answers'->nth IS DISTINCT FROM said->'answers'->nth) THEN
+            RETURN 'an answer that was given stands';
+        END IF;
+    ELSIF rule = 'task' THEN
+        IF was->>'owner' = who THEN
+            IF but(was, 'title', 'description', 'priority', 'blockedBy', 'status', 'owner', 'updatedAt', 'claimedAt',
+                'completedAt', 'result', 'claim', 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'notes', 'evidence')
+                <> but(said, 'title', 'description', 'priority', 'blockedBy', 'status', 'owner', 'updatedAt',
+                'claimedAt', 'completedAt', 'result', 'claim', 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'notes',
+                'evidence') THEN
+                RETURN 'what a task runs and asks for is said by who made it';
+            END IF;
+        ELSIF but(was, 'status', 'owner', 'updatedAt', 'claimedAt', 'completedAt', 'claim', 'leaseExpiresAt',
+            'leaseEpoch', 'leaseUntil', 'notes') <> but(said, 'status', 'owner', 'updatedAt', 'claimedAt',
+            'completedAt', 'claim', 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'notes')
+            OR said->>'status' NOT IN ('pending', 'in_progress') THEN
+            RETURN 'the task is not yours';
+        END IF;
+        IF (said->>'claim')::int NOT BETWEEN (was->>'claim')::int AND (was->>'claim')::int + 1 THEN
+            RETURN 'claims are counted one by one';
+        END IF;
+    END IF;
+    RETURN '';
+END $$;
+
+-- Of what an agent's own login writes: numbers are those that the server gave just before, what is decided, said or
+-- finished stays so, and notices are owed in nobody's name but the agent's and the program's.
+CREATE FUNCTION hold_to_own() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    numbered text;
+    given bigint;
+    said jsonb;
+    why text := '';
+BEGIN
+    IF who IS NULL THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' THEN
+        SELECT prefix INTO numbered FROM opened WHERE kind = NEW.kind;
+        IF leads(NEW.team) AND numbered IS NULL AND NEW.kind = 'run' THEN
+            numbered := 'run';
+        END IF;
+        SELECT last INTO given FROM counters WHERE team = NEW.team AND kind = NEW.kind;
+        IF numbered IS NOT NULL AND NEW.key IS DISTINCT FROM numbered || '-' || given THEN
+            RAISE insufficient_privilege USING MESSAGE = 'numbers are given by the server';
+        END IF;
+    END IF;
+    IF leads(NEW.team) THEN
+        RETURN NEW;
+    END IF;
+    said := NEW.record;
+    IF EXISTS (SELECT FROM jsonb_array_elements(CASE jsonb_typeof(said->'owed') WHEN 'array' THEN said->'owed' ELSE '[]' END)
+        AS owed WHERE coalesce(owed->>'sender', 'system') NOT IN ('system', who)) THEN
+        why := 'a notice is sent in nobody else''s name';
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF (NEW.team, NEW.kind, NEW.key) IS DISTINCT FROM (OLD.team, OLD.kind, OLD.key) THEN
+            why := 'a record stays where it is';
+        ELSIF NOT (OLD.kind = 'task' AND manages(OLD.team)) THEN
+            why := refusal(who, rule_of(OLD.kind), OLD.record, said);
+        END IF;
+    ELSIF NEW.kind IN ('session', 'shutdown') OR (NEW.kind = 'task' AND NOT manages(NEW.team))
+        OR (NEW.kind = 'question' AND (said->>'from' <> who OR jsonb_array_length(said->'answers') > 0)) THEN
+        why := format('a %s is made by who leads', NEW.kind);
+    END IF;
+    IF why <> '' THEN
+        RAISE insufficient_privilege USING MESSAGE = why;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold_to_own AFTER INSERT OR UPDATE ON records FOR EACH ROW EXECUTE FUNCTION hold_to_own();
+
+-- The same of messages and of the history, which are only added to.
+CREATE FUNCTION hold_to_given() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    of_kind text := CASE TG_TABLE_NAME WHEN 'messages' THEN 'message' ELSE 'history' END;
+    given bigint;
+    said jsonb;
+BEGIN
+    IF who IS NULL THEN
+        RETURN NEW;
+    END IF;
+    SELECT last INTO given FROM counters WHERE team = NEW.team AND kind = of_kind;
+    IF TG_TABLE_NAME = 'history' THEN
+        IF NEW.position IS DISTINCT FROM given THEN
+            RAISE insufficient_privilege USING MESSAGE = 'numbers are given by the server';
+        END IF;
+        RETURN NEW;
+    END IF;
+    said := NEW.record;
+    IF NEW.number IS DISTINCT FROM given OR (said->>'number')::bigint IS DISTINCT FROM given
+        OR said->>'id' IS DISTINCT FROM 'msg-' || given THEN
+        RAISE insufficient_privilege USING MESSAGE = 'numbers are given by the server';
+    END IF;
+    IF NEW.recipients IS DISTINCT FROM (CASE jsonb_typeof(said->'recipients')
+        WHEN 'array' THEN ARRAY(SELECT jsonb_array_elements_text(said->'recipients')) ELSE ARRAY[said->>'to'] END) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a message is for those that it names';
+    END IF;
+    IF strpos(NEW.uid, '~') > 0 AND split_part(NEW.uid, '~', 1) NOT IN ('system', who) AND NOT leads(NEW.team) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'the uid is another''s';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold_to_given AFTER INSERT ON messages FOR EACH ROW EXECUTE FUNCTION hold_to_given();
+CREATE TRIGGER hold_to_given AFTER INSERT ON history FOR EACH ROW EXECUTE FUNCTION hold_to_given();
+
+-- Counters begin at one, of kinds that there are.
+CREATE FUNCTION first_number() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+BEGIN
+    IF me(NEW.team) IS NOT NULL AND (NEW.last <> 1 OR NOT (NEW.kind = 'history' OR leads(NEW.team)
+        OR EXISTS (SELECT FROM opened WHERE kind = NEW.kind AND prefix IS NOT NULL))) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'numbers are taken one by one';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER first_number BEFORE INSERT ON counters FOR EACH ROW EXECUTE FUNCTION first_number();
+
+-- Who may update a whole table may lock it; a login updates what it may, column by column.
+DO $$
+DECLARE
+    of_ours text;
+    held text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['rule_of(text)', 'manages(text)', 'may_change(text, text, text, jsonb)',
+        'but(jsonb, text[])', 'refusal(text, text, jsonb, jsonb)', 'hold_to_own()', 'hold_to_given()',
+        'first_number()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+    FOR held IN SELECT login FROM logins JOIN pg_roles ON rolname = login LOOP
+        EXECUTE format('REVOKE UPDATE ON records, counters FROM %I', held);
+        EXECUTE format('GRANT UPDATE (label, body, changed_at) ON records TO %I', held);
+        EXECUTE format('GRANT UPDATE (last) ON counters TO %I', held);
+    END LOOP;
+END $$;

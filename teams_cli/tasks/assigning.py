@@ -1,0 +1,159 @@
+"""Assigning: a pending task is kept for one member, whom the others leave it to, while that member is there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from teams_cli.errors import NotAllowed, TaskKept, TeamsError, WrongState
+from teams_cli.messages import messages
+from teams_cli.messages.notices import deliver
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Callable
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import dependencies, tasks
+from teams_cli.tasks.tasks import KEPT, PRIORITIES, TASK, Task
+from teams_cli.teams import history, presence, roles, teams
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
+
+
+def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
+    """Raises NotAllowed: The task asks for a skill that the member has not."""
+    member = team.member(name)
+    skills = roles.skills_of(member, team, config) if member else set()
+    if missing := set(task.require) - skills:
+        raise NotAllowed(
+            f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",
+            "Skills come with the role or the --type at joining: `teams define-role`.",
+        )
+
+
+def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
+    """Raises TaskKept: The task is kept for another member, who is there."""
+    if task.assignee and task.assignee != name and not lost(store, team, task):
+        raise TaskKept(
+            f"{task.id} is kept for {task.assignee}",
+            "Take another: teams claim-task --next; or ask the leader: teams update-task ID --unassign",
+        )
+
+
+def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
+    """The task kept for the member, who is to be told."""
+    if task.assignee == name:
+        return task
+    kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
+    if name == by:
+        return kept
+    body = f"{task.id} ({task.title}){_standing(store, team, task)}"
+    return owing(kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by))
+
+
+def kept_from_the_start(store: Store, team: Team, draft: Task, name: str, by: str) -> Task:
+    """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
+    body = f" ({draft.title}){_standing(store, team, draft)}"
+    return draft.having(assignee=name, owed=[Owed(to=name, message=body, uid="kept-new", by=by)])
+
+
+def _standing(store: Store, team: Team, task: Task) -> str:
+    blockers = dependencies.open_blockers(task, dependencies.stored(store, team.name))
+    if not blockers:
+        return " is kept for you and ready: teams claim-task --next"
+    return f" is kept for you; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"
+
+
+def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
+    """The task for anybody; for whom it was kept is to be told."""
+    if task.assignee is None:
+        raise WrongState(f"{task.id} is kept for nobody", f"See teams show-task {task.id}")
+    free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
+    if task.assignee == by:
+        return free
+    body = f"{by} keeps {task.id} ({task.title}) for you no longer{f': {reason}' if reason else ''}"
+    uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
+    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by))
+
+
+def of_agent(store: Store, team: str, agent: str) -> list[Task]:
+    """The tasks that are kept for the agent, best first."""
+    found = [task for task in tasks.labelled(store, team, KEPT) if task.assignee == agent]
+    return sorted(found, key=lambda task: PRIORITIES.index(task.priority))
+
+
+def lost(store: Store, team: Team, task: Task) -> str:
+    """Why the member for whom the task is kept will not take it; empty while it may.
+
+    One that `teams` started is resumed when there is something for it, so its silence means nothing.
+    """
+    name = task.assignee
+    member = team.find(name) if name else None
+    if member is None or name is None:
+        return ""
+    if not member.active:
+        return f"{name} {'was shut down' if member.stopped_by else 'left the team'}"
+    if member.started_by:
+        return ""
+    if presence.is_gone(presence.load(store, team.name, name)):
+        return f"the process of {name} is gone"
+    if presence.is_silent(store, team, name, task.updated_at):
+        return f"nothing was heard of {name} for {team.settings.get('staleAfterSeconds', 300):g} seconds"
+    return ""
+
+
+def free_lost(store: Store, team: Team) -> None:
+    """Give what is kept for members that are lost to anybody, and tell the leader."""
+    for task in list(tasks.labelled(store, team.name, KEPT)):
+        if lost(store, team, task):
+            _free(store, team, task.id, lambda found: lost(store, team, found))
+
+
+def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
+    """Give all that is kept for the agent to anybody, and tell the leader. It is gone: failing here is no failure."""
+    for task in of_agent(store, team.name, agent):
+        _free(store, team, task.id, lambda found: reason if found.assignee == agent else "")
+
+
+def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> None:
+    def change(task: Task) -> Task:
+        reason = why(task)
+        if task.status != "pending" or not task.assignee or not reason:
+            return task
+        free = task.having(assignee=None).noted(teams.now(store), SYSTEM, "unassigned", reason, owner=task.assignee)
+        body = f"{task.id} ({task.title}) was kept for {task.assignee} and is anybody's now: {reason}"
+        return owing(free, Owed(to=team.leader, message=body, uid=f"freed-{task.id}-{len(free.notes)}-{task.claim}"))
+
+    try:
+        before, task = update(store, team.name, TASK, key, change)
+        if before is not task:
+            history.note(store, team.name, SYSTEM, "task unassigned", task=key, owner=before.assignee)
+        deliver(store, team.name, TASK, task)
+    except TeamsError:  # another's login, or a disk that can't be written: whoever comes next
+        return
+
+
+def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
+    """What completing *done* makes ready for those for whom it is kept."""
+    status_of = dependencies.stored(store, team.name)
+    told = []
+    for task in tasks.labelled(store, team.name, KEPT):
+        if done.id in task.blocked_by and task.assignee:
+            waits = dependencies.open_blockers(task, lambda key: "completed" if key == done.id else status_of(key))
+            if not waits:
+                told.append(_ready(task, done))
+    return told
+
+
+def tell_ready(store: Store, team: Team, done: Task) -> None:
+    """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
+    with suppress(TeamsError):
+        for told in ready_notices(store, team, done):
+            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by)
+
+
+def _ready(task: Task, done: Task) -> Owed:
+    body = f"{task.id} ({task.title}), kept for you, is ready: teams claim-task --next"
+    uid = f"ready-{task.id}-{done.id}-{done.claim}"
+    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM)

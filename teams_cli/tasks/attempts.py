@@ -1,0 +1,41 @@
+"""How often a task was tried, and giving it up: what is given back again and again comes to an end."""
+
+from __future__ import annotations
+
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks.tasks import TASK, Note, Task
+from teams_cli.teams import history, teams
+
+_BACK = ("released", "expired")
+
+
+def made(task: Task) -> int:
+    """How often it was claimed and came back, since it was last opened again."""
+    return sum(note.what == "claimed" for note in _since_reopened(task)) - (task.status == "in_progress")
+
+
+def last_reason(task: Task) -> str:
+    """Why it came back the last time, as far as that was said."""
+    back = [note for note in _since_reopened(task) if note.what in _BACK]
+    return (back[-1].reason or back[-1].what) if back else ""
+
+
+def _since_reopened(task: Task) -> list[Note]:
+    opened = [index for index, note in enumerate(task.notes) if note.what == "reopened"]
+    return task.notes[opened[-1] + 1 :] if opened else task.notes
+
+
+def give_up(store: Store, team: str, by: str, task_id: str, reason: str) -> bool:
+    """Note that a task that nobody has now has failed, for *reason*; False when somebody claimed it meanwhile."""
+
+    def change(task: Task) -> Task:
+        if task.status != "pending":
+            return task
+        now = teams.now(store)
+        return task.having(status="failed", completed_at=now).noted(now, by, "failed", reason)
+
+    before, task = update(store, team, TASK, task_id, change)
+    if before is task:
+        return False
+    history.note(store, team, by, "task failed", task=task_id, reason=reason)
+    return True

@@ -1,0 +1,324 @@
+"""Changing a task: its words, its blockers, its status. Who may do what depends on the role and on whose it is."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import (
+    InvalidValue,
+    NotAllowed,
+    PlanRequired,
+    StaleClaim,
+    TaskBlocked,
+    WrongState,
+    WrongUsage,
+)
+from teams_cli.messages.notices import deliver
+from teams_cli.names import id_of
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import assigning, claims, dependencies, editing, leases, plans, tasks
+from teams_cli.tasks.claims import refuse_stranger, state_of
+from teams_cli.tasks.tasks import FINISHED, TASK, Task
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import Standing, require, standing_of
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+_RESULT = 400
+
+
+class Changes:
+    """What to change; None leaves a field as it is."""
+
+    def __init__(
+        self,
+        *,
+        status: str | None = None,
+        result: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        priority: str | None = None,
+        block: list[str] | None = None,
+        unblock: list[str] | None = None,
+        owner: str | None = None,
+        claim: int | None = None,
+        reason: str | None = None,
+        append: str | None = None,
+        unassign: bool = False,
+    ) -> None:
+        self.status = status
+        self.result = result
+        self.title = title
+        self.description = description
+        self.priority = priority
+        self.block = [id_of(word, "task") for word in block or ()]
+        self.unblock = [id_of(word, "task") for word in unblock or ()]
+        self.owner = owner
+        self.claim = claim
+        self.reason = reason
+        self.append = append
+        self.unassign = unassign
+
+    @property
+    def words(self) -> bool:
+        """Whether title, description, priority or blockers change."""
+        texts = self.description is not None or self.append is not None
+        return bool(self.title or self.priority or self.block or self.unblock) or texts
+
+    def check(self) -> None:
+        """Refuse what no task could take.
+
+        Raises:
+            InvalidValue: A text is blank or too long, a priority or status unknown.
+            WrongUsage: Nothing is to be changed.
+        """
+        if self.owner and self.unassign:
+            raise WrongUsage("--owner and --unassign go against each other", "Say one of them.")
+        if not (self.words or self.status or self.owner or self.unassign) and self.result is None:
+            raise WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
+        if self.title is not None:
+            text.one_line(self.title, "title", 500)
+        if self.status == "in_progress":
+            raise InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
+        text.within(self.description or "", "description", text.MAX_MESSAGE)
+        if self.append is not None:
+            text.checked(self.append, "text to append")
+        text.within(self.result or "", "result", text.MAX_RESULT)
+        text.within(self.reason or "", "reason", text.MAX_MESSAGE)
+
+
+@operation("update-task", may=EVERYBODY)
+def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Changes) -> Task:
+    """Change a task. Its owner completes or fails it; whoever manages the tasks reopens and cancels.
+
+    Completing one's completed task again changes nothing.
+
+    Raises:
+        TaskNotFound: The task, or a new blocker, does not exist.
+        NotAllowed: The change is not the caller's to make.
+        WrongState: The status does not follow on the one that it has.
+        StaleClaim: The claim that was quoted, or the caller's own, is over.
+        PlanRequired: It can't be completed before its plan is approved.
+        DependencyCycle: It would wait for itself.
+    """
+    who = require(store, team_name, caller, "update-task", word)
+    team = who.team
+    changes.check()
+    task_id = tasks.load(store, team_name, word).id
+    if changes.owner:
+        claims.refuse_unable(team, changes.owner, who.caller)
+    if changes.block:
+        dependencies.refuse_cycle(store, team_name, task_id, changes.block)
+
+    def change(task: Task) -> Task:
+        changed = _changed(store, team, task, changes, who)
+        if changed is task:
+            return task
+        told = _notices(store, team, task, changed, who) + editing.notices(task, changed, changes, who.name)
+        return owing(changed, *told)
+
+    if changes.owner:
+        change(tasks.load(store, team_name, task_id))  # what refuses it does so before anything is written
+        presence.forget_ended_process(store, team_name, changes.owner)
+    before, task = update(store, team_name, TASK, task_id, change)
+    if before is not task:
+        dependencies.refuse_late_cycle(store, team_name, task, before)
+        _note(store, team, before, task, changes, who)
+    paid = deliver(store, team_name, TASK, task)
+    if task.status == "completed" != before.status:
+        assigning.tell_ready(store, team, task)
+    return task.having(owed=None) if paid else task
+
+
+def moves(team: Team, caller: Caller, task: Task) -> list[str]:
+    """The statuses that a caller who does not own the task may bring it to: by releasing it if it is in progress, else
+    by an update.
+    """
+    who = standing_of(team, caller)
+    if who is None or team.state == "closed":
+        return []
+    if task.status == "in_progress":
+        return ["pending"] if who.leads or who.manages else []
+    return _AFTER[task.status] if who.manages and not who.leads else []
+
+
+_AFTER = {"pending": ["cancelled"], **{status: ["pending"] for status in FINISHED}}
+
+
+def _changed(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+    if changes.claim is not None and changes.claim != task.claim:
+        raise StaleClaim(
+            f"claim {changes.claim} of {task.id} is over: it is {state_of(task)}, claim {task.claim}",
+            "Look at it again: teams show-task " + task.id,
+        )
+    changed = task
+    if changes.words:
+        editing.refuse_foreign(task, who.name, who.leads or who.manages)
+        changed = editing.with_words(store, changed, changes, who.name)
+    if changes.status or changes.result is not None:
+        changed = _with_status(store, team, changed, changes, who)
+    if changes.owner:
+        changed = _with_owner(store, team, changed, changes.owner, who)
+    return _unassigned(store, changed, changes, who) if changes.unassign else changed
+
+
+def _with_status(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+    if who.leads:
+        raise NotAllowed(
+            "leaders monitor tasks; they do not set their status or result", "Ask the owner, or a task-manager."
+        )
+    if changes.status is None:
+        refuse_stranger(task, who.name)
+        return _amended(store, task, changes, who)
+    if changes.status in ("completed", "failed"):
+        return _finished(store, team, task, changes, who)
+    if changes.status == "cancelled":
+        return _cancelled(store, task, changes, who)
+    return _reopened(store, task, changes, who)
+
+
+def _finished(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+    refuse_stranger(task, who.name)
+    same = changes.result is None or changes.result == task.result
+    if task.status == changes.status and same:
+        return task
+    if task.status != "in_progress":
+        hint = f"Open it again first: teams update-task {task.id} --status pending"
+        if task.status == changes.status:
+            hint = f"Amend the result alone: teams update-task {task.id} --result TEXT"
+        raise WrongState(f"{task.id} is {task.status} already", hint)
+    if changes.status == "completed":
+        _refuse_unfinishable(store, team, task)
+    now = teams.now(store)
+    done = task.having(
+        status=changes.status,
+        result=task.result if changes.result is None else changes.result,
+        completed_at=now,
+        lease_expires_at=None,
+        lease_epoch=None,
+        lease_until=None,
+    )
+    return done.noted(now, who.name, str(changes.status), changes.reason)
+
+
+def _amended(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+    """The task with another result; of one that is finished the notes tell."""
+    amended = task.having(result=changes.result, updated_at=teams.now(store))
+    if task.status not in FINISHED or task.result == changes.result:
+        return amended
+    return amended.noted(teams.now(store), who.name, "amended", changes.reason)
+
+
+def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
+    if task.plan_required and not plans.is_approved(store, team.name, task.id):
+        raise PlanRequired(
+            f"{task.id} needs an approved plan before it is completed",
+            f"Propose one: teams propose-plan TEXT --task {task.id}",
+        )
+    if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
+        named = ", ".join(map(str, blockers))
+        raise TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
+
+
+def _cancelled(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+    if not who.manages:
+        raise NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
+    if task.status == "cancelled":
+        return task
+    if task.status != "pending":
+        raise WrongState(
+            f"{task.id} is {task.status}; only pending tasks are cancelled", f"First: teams release-task {task.id}"
+        )
+    now = teams.now(store)
+    return task.having(status="cancelled", completed_at=now).noted(now, who.name, "cancelled", changes.reason)
+
+
+def _reopened(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+    if not (who.manages or task.owner == who.name):
+        raise NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
+    if task.status == "pending":
+        return task
+    if task.status not in FINISHED:
+        raise WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
+    return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
+
+
+def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing) -> Task:
+    """Hand a task in progress to another member, under a new claim, or keep a pending one for it."""
+    if task.status == "in_progress" and task.owner == owner:
+        return task
+    if task.status == "pending":
+        _refuse_no_assigner(task, who)
+        assigning.refuse_unskilled(team, task, owner, who.caller.config)
+        return assigning.keep(store, team, task, owner, who.name)
+    if not (who.manages or task.owner == who.name):
+        raise NotAllowed(
+            f"{task.id} is not yours to hand over: it is {state_of(task)}", "Ask a task-manager or the human."
+        )
+    if task.status in FINISHED:
+        raise WrongState(f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending")
+    if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
+        raise TaskBlocked(f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed.")
+    assigning.refuse_unskilled(team, task, owner, who.caller.config)
+    now = teams.now(store)
+    taken = task.having(status="in_progress", owner=owner, claimed_at=now, claim=task.claim + 1)
+    return leases.leased(store, team, taken.noted(now, owner, "claimed", f"handed over by {who.name}"))
+
+
+def _refuse_no_assigner(task: Task, who: Standing) -> None:
+    if not (who.leads or who.manages):
+        raise NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
+
+
+def _unassigned(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+    if task.assignee != who.name:
+        _refuse_no_assigner(task, who)
+    return assigning.give_up(store, task, who.name, changes.reason)
+
+
+def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) -> list[Owed]:
+    """Whom the change concerns: the new owner of a task handed over, those who can go on, the leader if it ended; not
+    of what a run does.
+    """
+    notices = assigning.ready_notices(store, team, task) if task.status == "completed" != before.status else []
+    if task.status == "in_progress" and task.owner and task.owner != before.owner:
+        body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
+        notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))
+    if task.status == "failed" and before.status != "failed" and team.leader != who.name:
+        body = f"{task.id} ({task.title}) failed by {who.name}: teams show-task {task.id}"
+        notices.append(Owed(to=team.leader, message=body, uid=f"failed-{task.id}-{task.claim}", by=who.name))
+    of_a_run = task.run is not None or task.prompt is not None
+    if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
+        body, uid = f"{task.id} ({task.title}) completed by {who.name}", f"completed-{task.id}-{task.claim}"
+        said = _clipped(task)
+        notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name))
+    return notices
+
+
+def _clipped(task: Task) -> str:
+    """The result of the task behind a colon, as far as it is short."""
+    if not task.result:
+        return ""
+    if len(task.result) <= _RESULT:
+        return f": {task.result}"
+    return f": {task.result[:_RESULT]}… (all of it: teams show-task {task.id})"
+
+
+def _note(store: Store, team: Team, before: Task, task: Task, changes: Changes, who: Standing) -> None:
+    what = f"task {task.status}" if task.status != before.status else "task edited"
+    if task.status == "pending" and before.status in FINISHED:
+        what = "task reopened"
+    if changes.owner and task.owner != before.owner:
+        what = "task handed over"
+    if task.assignee != before.assignee:
+        what = f"task kept for {task.assignee}" if task.assignee else "task unassigned"
+    if task.result != before.result and task.status == before.status:
+        what = "result amended"
+    last = task.notes[-1] if task.notes else None
+    keys = ", ".join(last.changed or ()) if last and what == "task edited" else None
+    history.note(store, team.name, who.name, what, task=task.id, title=task.title, changed=keys, reason=changes.reason)

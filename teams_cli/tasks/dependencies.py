@@ -1,0 +1,95 @@
+"""What a task waits for: its open blockers, circles of them, and tasks that can never become ready."""
+
+from __future__ import annotations
+
+from teams_cli.errors import DependencyCycle, NotFound, TeamsError
+from teams_cli.records.annotations import Any, Callable, Iterable
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks.tasks import TASK, Task, load
+
+
+def stuck_tasks(found: list[Task]) -> set[str]:
+    """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled."""
+    stuck: set[str] = set()
+    dead = {task.id for task in found if task.status in ("failed", "cancelled")}
+    waiting = [task for task in found if task.status == "pending" and task.blocked_by]
+    grown = True
+    while grown:
+        more = {task.id for task in waiting if task.id not in stuck and (dead | stuck).intersection(task.blocked_by)}
+        stuck |= more
+        grown = bool(more)
+    return stuck
+
+
+class Blocker:
+    """A task that another waits for: its id and its status, `missing` or `unreadable` where it has none."""
+
+    def __init__(self, id: str, status: str) -> None:
+        self.id = id
+        self.status = status
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.status})"
+
+
+def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
+    """What the task waits for: all its blockers that are not completed. One that is missing or can't be read blocks."""
+    blockers = (Blocker(key, status_of(key)) for key in task.blocked_by)
+    return [blocker for blocker in blockers if blocker.status != "completed"]
+
+
+def stored(store: Store, team: str) -> Callable[[str], str]:
+    """The status of a task by its id, read from the store."""
+
+    def status_of(key: str) -> str:
+        try:
+            return load(store, team, key).status
+        except NotFound:
+            return "missing"
+        except TeamsError:
+            return "unreadable"
+
+    return status_of
+
+
+def among(found: Iterable[Task]) -> Callable[[str], str]:
+    """The status of a task by its id, among tasks that were read already."""
+    statuses = {task.id: task.status for task in found}
+    return lambda key: statuses.get(key, "missing")
+
+
+def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
+    """Refuse blockers that wait, themselves or through others, for the task.
+
+    Raises:
+        DependencyCycle: One does; names the way.
+        TaskNotFound: One does not exist.
+    """
+    ways = [[blocker] for blocker in blockers]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == task_id:
+            raise DependencyCycle(
+                f"{task_id} would wait for itself: {' waits for '.join([task_id, *way])}", "Drop one of these."
+            )
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            ways += [[*way, further] for further in load(store, team, way[-1]).blocked_by]
+
+
+def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
+    """Two changes at once may close a circle that neither would alone: the one who sees it takes its own back."""
+    if set(task.blocked_by) <= set(before.blocked_by):
+        return
+    try:
+        refuse_cycle(store, team, task.id, task.blocked_by)
+    except TeamsError:
+        update(store, team, TASK, task.id, lambda now: now.having(blocked_by=before.blocked_by))
+        raise
+
+
+def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
+    """The task as JSON, with which of the tasks that it waits for are not completed."""
+    blockers = [blocker.id for blocker in open_blockers(task, status_of)]
+    return {**task.to_document(), "blocked": bool(blockers), "openBlockers": blockers}

@@ -1,0 +1,114 @@
+"""Editing what a task says: its title, its text, its priority and blockers, and what others add to it."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import text
+from teams_cli.errors import NotAllowed, WrongState
+from teams_cli.messages.notices import deliver
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import tasks
+from teams_cli.tasks.claims import state_of
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.tasks.changes import Changes
+    from teams_cli.teams.caller import Caller
+
+_MAX_NOTE = 8 * 1024
+_MOST_SHOWN = 400
+
+
+def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
+    """Raises NotAllowed: The words of the task are not the caller's to change."""
+    if not (may_any or task.owner == name):
+        raise NotAllowed(
+            f"{task.id} is not yours to change: it is {state_of(task)}",
+            f"Ask the leader, claim it first, or add to it: teams note {task.id} TEXT",
+        )
+
+
+def with_words(store: Store, task: Task, changes: Changes, name: str) -> Task:
+    """The task with what its title, description, priority or blockers are to be, and a note that says which changed."""
+    blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
+    if missing := set(changes.unblock) - set(task.blocked_by):
+        raise WrongState(f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}")
+    blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
+    changed = task.having(
+        title=changes.title or task.title,
+        description=_description(task, changes),
+        priority=changes.priority or task.priority,
+        blocked_by=blockers,
+    )
+    if changed == task:
+        return task
+    before = task.to_json()
+    keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
+    return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, added=changes.append)
+
+
+def _description(task: Task, changes: Changes) -> str | None:
+    said = task.description if changes.description is None else changes.description
+    if changes.append is None:
+        return said
+    longer = f"{said}\n\n{changes.append}" if said else changes.append
+    return text.within(longer, "description", text.MAX_MESSAGE)
+
+
+def notices(before: Task, task: Task, changes: Changes, name: str) -> list[Owed]:
+    """What is to be told to whom the task concerns, if another edited it."""
+    told = [
+        f'title: "{task.title}"' if task.title != before.title else "",
+        f"priority: {task.priority}" if task.priority != before.priority else "",
+        f"waits for: {', '.join(task.blocked_by) or 'nothing'}" if task.blocked_by != before.blocked_by else "",
+        _about_text(before, task, changes),
+    ]
+    what = "; ".join(filter(None, told))
+    if not what or task.concerned in (None, name):
+        return []
+    because = f" (because: {changes.reason})" if changes.reason else ""
+    return [_to_whom_it_concerns(task, name, "edited", what + because)]
+
+
+def _about_text(before: Task, task: Task, changes: Changes) -> str:
+    if task.description == before.description:
+        return ""
+    if changes.append is not None and changes.description is None:
+        return f"added: {changes.append}"
+    said = task.description or "(none)"
+    return f"description: {said}" if len(said) <= _MOST_SHOWN else f"description: teams show-task {task.id}"
+
+
+def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
+    body = f"{name} {did} {task.id} ({task.title}): {what}"
+    return Owed(to=task.concerned or "", message=body, uid=f"edited-{task.id}-{os.urandom(6).hex()}", by=name)
+
+
+@operation("note", may=EVERYBODY)
+def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str) -> Task:
+    """Add a note to a task, whoever has it; its owner is told. What the task says otherwise stays as it is.
+
+    Raises:
+        TaskNotFound: There is no such task.
+        InvalidValue: The note is blank, or longer than 8 KiB.
+        WrongState: It has 100 notes.
+    """
+    name = require(store, team_name, caller, "note", word).name
+    text.checked(said, "note", _MAX_NOTE)
+
+    def add(task: Task) -> Task:
+        if task.is_full:
+            raise WrongState(f"{task.id} has as many notes as it can have", "Put it in a file, or send a message.")
+        told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
+        return owing(task.noted(teams.now(store), name, "note", added=said), *told)
+
+    _, task = update(store, team_name, TASK, tasks.load(store, team_name, word).id, add)
+    history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
+    deliver(store, team_name, TASK, task)
+    return task

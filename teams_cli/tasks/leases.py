@@ -1,0 +1,129 @@
+"""Leases: a claim lasts as long as its owner is heard from; after that the task is free, and everybody is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from teams_cli.clock import rfc3339
+from teams_cli.errors import NotAllowed, TeamsError, WrongState
+from teams_cli.messages.notices import deliver
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Iterable
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.tasks import tasks
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.store.pace import Alarm
+
+_PAST = 0.005
+_AGAIN = 1.0
+"""Seconds until a claim that is over, and for others to release, is looked at again."""
+
+
+def length(team: Team) -> float:
+    """How long a lease lasts, in seconds: the team's `staleAfterSeconds`."""
+    return float(team.settings.get("staleAfterSeconds", 300))
+
+
+def leased(store: Store, team: Team, task: Task) -> Task:
+    """The task with a lease from now on."""
+    epoch, seconds = store.steady()
+    expires = rfc3339(store.now() + timedelta(seconds=length(team)))
+    return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
+
+
+def over(store: Store, team: Team, task: Task) -> str:
+    """Why the claim on a task in progress is over; empty while it holds."""
+    if task.status != "in_progress":
+        return ""
+    if task.owner is None or not team.member(task.owner):
+        return f"{task.owner or 'its owner'} is no longer a member"
+    epoch, seconds = store.steady()
+    if task.lease_until is None or task.lease_epoch != epoch:
+        return f"the machine was started anew since {task.owner} claimed it"
+    agent = presence.load(store, team.name, task.owner)
+    if seconds > task.lease_until:
+        heard = f", and it was last heard of {agent.last_seen}" if agent.last_seen else ""
+        return f"the lease of {task.owner} ended {task.lease_expires_at}{heard}"
+    if presence.is_gone(agent):
+        return f"the process of {task.owner} is gone"
+    return ""
+
+
+def current(store: Store, team: Team, task: Task) -> Task:
+    """The task as it is once claims that are over are released. On a disk that can't be written, only shown so."""
+    if not over(store, team, task):
+        return task
+    try:
+        return release_if_over(store, team, task.id)
+    except TeamsError:
+        return task.freed()
+
+
+def release_if_over(store: Store, team: Team, task_id: str) -> Task:
+    """Release the task if the claim on it is over, and tell the leader."""
+    reasons: list[str] = []
+
+    def change(task: Task) -> Task:
+        reasons[:] = [over(store, team, task)]
+        return expired(store, team, task, reasons[0]) if reasons[0] else task
+
+    before, task = update(store, team.name, TASK, task_id, change)
+    if before is not task:
+        note_expiry(store, team, before, reasons[0])
+    deliver(store, team.name, TASK, task)
+    return task
+
+
+def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
+    """The task free again, with the reason, of which the leader and who had it are to be told; and who has it then."""
+    now_with = f"; {taker} has it now" if taker else ""
+    body = f"{task.id} ({task.title}) is free again: {reason}{now_with}."
+    told = [Owed(to=team.leader, message=body, uid=f"expired-{task.id}-{task.claim}")]
+    if task.owner and team.member(task.owner) and task.owner != taker:
+        what = now_with or f"; it is free: teams claim-task {task.id}"
+        body = f"{task.id} ({task.title}) is no longer yours: {reason}{what}."
+        told.append(Owed(to=task.owner, message=body, uid=f"lost-{task.id}-{task.claim}"))
+    return owing(task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner).freed(), *told)
+
+
+def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
+    """Note in the history that the claim on *task* expired."""
+    history.note(store, team.name, SYSTEM, "claim expired", task=task.id, owner=task.owner, reason=reason)
+
+
+def release_all(store: Store, team: Team) -> list[str]:
+    """Release every task in progress whose claim is over; their ids. Some are for others' logins to release, and in a
+    closed team none is.
+    """
+    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if over(store, team, task)]
+    released = []
+    for task in found:
+        try:
+            released.append(release_if_over(store, team, task.id).id)
+        except (NotAllowed, WrongState):
+            continue
+    return released
+
+
+def release_and_set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
+    """Release every claim that is over, and have the alarm ring when one of the others may be."""
+    release_all(store, team)
+    set_alarm(store, team, tasks.labelled(store, team.name, tasks.IN_PROGRESS), alarm)
+
+
+def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:
+    """Have the alarm ring when time alone, or the end of a process, may have ended the claim on one of these tasks."""
+    _, seconds = store.steady()
+    for task in found:
+        if task.status != "in_progress" or task.owner is None:
+            continue
+        left = (task.lease_until or 0) - seconds
+        alarm.ring_in(left + _PAST if left >= 0 else _AGAIN)
+        agent = presence.load(store, team.name, task.owner)
+        alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)

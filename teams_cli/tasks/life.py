@@ -1,0 +1,60 @@
+"""Signs of life: whatever an agent does renews the leases of its tasks, with a write only now and then."""
+
+from __future__ import annotations
+
+from teams_cli.clock import seconds_since
+from teams_cli.store.contract import Store, update, upsert
+from teams_cli.tasks import leases, tasks
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
+from teams_cli.teams import presence, teams
+from teams_cli.teams.presence import Agent
+from teams_cli.teams.teams import Team
+
+_PART = 0.25
+_MOST = 30.0
+
+
+def every(team: Team) -> float:
+    """How often a sign of life is written down, in seconds: when a quarter of a lease is gone."""
+    return leases.length(team) * _PART
+
+
+def renew(store: Store, team: Team, name: str, reading: bool = False) -> list[Task]:
+    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago; those of its
+    tasks whose lease was about to end. Of who only looks nothing is noted unless it has a task.
+    """
+    agent = presence.load(store, team.name, name)
+    if agent.renewed_at and seconds_since(agent.renewed_at, store.now()) < every(team):
+        return []
+    own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
+    if own or not reading:
+        found = [_renewed(store, team, task) for task in own]
+        _note(store, team.name, name)
+        return [task for task in found if task is not None]
+    return []
+
+
+def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
+    """Renew the lease of a task; the task if it was about to end, and was not over."""
+    name, length = seen.owner, leases.length(team)
+
+    def change(task: Task) -> Task:
+        if task.owner != name or task.status != IN_PROGRESS or leases.over(store, team, task):
+            return task
+        return leases.leased(store, team, task) if _left(store, task) < length * (1 - _PART) else task
+
+    before, task = update(store, team.name, TASK, seen.id, change)
+    return before if before is not task and _left(store, before) < length * _PART else None
+
+
+def _left(store: Store, task: Task) -> float:
+    return (task.lease_until or 0.0) - store.steady()[1]
+
+
+def _note(store: Store, team: str, name: str) -> None:
+    now = teams.now(store)
+
+    def change(agent: Agent) -> Agent:
+        return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
+
+    upsert(store, team, presence.AGENT.also_closed, name, presence.Agent(agent=name), change)

@@ -1,0 +1,185 @@
+"""Plans: proposed by members, decided once, by the leader or the human."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import NotAllowed, NotFound, PlanNotFound, TeamsError, WrongState
+from teams_cli.messages import handling
+from teams_cli.messages.notices import deliver
+from teams_cli.names import id_of
+from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, TaskId, Text, Time
+from teams_cli.records.owed import Owed, owing
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store, update
+from teams_cli.tasks import tasks
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import LEADERS, WORKERS, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+class Plan(Record):
+    """One plan. A decided plan is decided; a better one revises it."""
+
+    nested = {"owed": Owed}  # noqa: RUF012
+
+    id: PlanId = ""
+    team_name: Name
+    from_: Name
+    task: TaskId | None = None
+    plan: Text
+    status: PlanStatus = "proposed"
+    revises: PlanId | None = None
+    created_at: Time
+    decided_by: Name | None = None
+    decided_at: Time | None = None
+    note: Text | None = None
+    feedback: Text | None = None
+    owed: list[Owed] | None = None
+
+    def numbered(self, **numbers: Any) -> Plan:
+        """The plan under its number, which the notice to the leader names."""
+        made = self.having(**numbers)
+        return made.having(owed=[_proposal(made, notice.to) for notice in self.owed or ()] or None)
+
+
+PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
+
+
+@operation("propose-plan", may=WORKERS, instead="Members propose plans; leaders decide them.")
+def propose(
+    store: Store, team_name: str, caller: Caller | None, body: str, task: str | None = None, revises: str | None = None
+) -> Plan:
+    """Propose a plan to the leader, for a task or for all of one's work.
+
+    Raises:
+        TaskNotFound, PlanNotFound: The task, or the plan it revises, does not exist.
+        NotAllowed: The plan it revises is another member's.
+    """
+    at = require(store, team_name, caller, "propose-plan")
+    team, caller = at.team, at.caller
+    text.checked(body, "plan", text.MAX_RESULT)
+    draft = Plan(team_name=team_name, from_=caller.name, plan=body, created_at=teams.now(store))
+    if task is not None:
+        draft = draft.having(task=tasks.load(store, team_name, task).id)
+    if revises is not None:
+        earlier = load(store, team_name, revises)
+        if earlier.from_ != caller.name:
+            raise NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
+        draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
+    plan = _same_again(store, draft)
+    if plan is None:
+        told = Owed(to=team.leader, message="", uid="")
+        plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[told]))
+        history.note(store, team_name, caller.name, "plan proposed", plan=plan.id, task=plan.task)
+    deliver(store, team_name, PLAN, plan)
+    return plan
+
+
+def _same_again(store: Store, draft: Plan) -> Plan | None:
+    """The same plan, if it waits for its decision: its author may not have heard that it was taken."""
+    same = (
+        plan
+        for plan in listing(store, draft.team_name, [], only_open=True)
+        if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises)
+    )
+    return next(same, None)
+
+
+def _proposal(plan: Plan, to: str) -> Owed:
+    told = f"{plan.from_} proposes {plan.id}{f' for {plan.task}' if plan.task else ''}: teams show-plan {plan.id}"
+    return Owed(to=to, message=told, uid=f"proposed-{plan.id}", type="plan", by=plan.from_, about=plan.id)
+
+
+def load(store: Store, team: str, word: str) -> Plan:
+    """The plan of that id.
+
+    Raises:
+        PlanNotFound: There is none.
+    """
+    plan_id = id_of(word, "plan")
+    try:
+        return store.get(team, PLAN, plan_id)[0]
+    except NotFound:
+        raise PlanNotFound(f"team {team} has no plan {plan_id}", "See `teams get-plans`.") from None
+
+
+def listing(store: Store, team: str, problems: list[TeamsError], only_open: bool = False) -> list[Plan]:
+    """All plans, by number, or those that wait for a decision."""
+    found = [plan for plan, _ in store.scan(team, PLAN, problems)]
+    return [plan for plan in found if not only_open or plan.status == "proposed"]
+
+
+@operation("approve-plan", may=LEADERS)
+def approve(store: Store, team_name: str, caller: Caller | None, word: str, note: str | None = None) -> Plan:
+    """Approve a plan, once; its author is told.
+
+    Raises:
+        PlanNotFound: There is none.
+        WrongState: It is decided already.
+        NotAllowed: It is one's own.
+    """
+    return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
+
+
+@operation("reject-plan", may=LEADERS)
+def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedback: str) -> Plan:
+    """Reject a plan, once, saying why; its author is told.
+
+    Raises:
+        PlanNotFound: There is none.
+        WrongState: It is decided already.
+        NotAllowed: It is one's own.
+    """
+    text.checked(feedback, "feedback")
+    return _decide(store, team_name, caller, word, "rejected", "reject-plan", feedback=feedback)
+
+
+def _decide(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str,
+    status: str,
+    operation: str,
+    note: str | None = None,
+    feedback: str | None = None,
+) -> Plan:
+    caller = require(store, team_name, caller, operation, word).caller
+    name = caller.name
+
+    def change(plan: Plan) -> Plan:
+        if (plan.status, plan.decided_by, plan.note, plan.feedback) == (status, name, note, feedback):
+            return plan
+        if plan.status != "proposed":
+            raise WrongState(
+                f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
+                f"A decided plan stays so; a new one revises it: teams propose-plan … --revises {plan.id}",
+            )
+        if plan.from_ == name:
+            raise NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
+        now = teams.now(store)
+        decided = plan.having(status=status, decided_by=name, decided_at=now, note=note, feedback=feedback)
+        return owing(decided, _decision(decided))
+
+    text.within(note or "", "note", text.MAX_MESSAGE)
+    before, plan = update(store, team_name, PLAN, load(store, team_name, word).id, change)
+    if before is not plan:
+        history.note(store, team_name, name, f"plan {status}", plan=plan.id, note=note or feedback)
+    deliver(store, team_name, PLAN, plan)
+    handling.settle_about(store, team_name, name, plan.id)
+    return plan
+
+
+def _decision(plan: Plan) -> Owed:
+    said = plan.note or plan.feedback
+    told = f"{plan.id} was {plan.status} by {plan.decided_by}{f': {said}' if said else ''}"
+    return Owed(to=plan.from_, message=told, uid=f"{plan.status}-{plan.id}", type="plan", by=plan.decided_by or "")
+
+
+def is_approved(store: Store, team: str, task_id: str) -> bool:
+    """Whether a plan for the task was approved."""
+    return any(plan.status == "approved" and plan.task == task_id for plan in listing(store, team, []))

@@ -1,0 +1,219 @@
+"""Tasks: what is to be done, in what order, and by whom it is being done."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import NotFound, TaskNotFound, TeamsError
+from teams_cli.names import id_of
+from teams_cli.records.annotations import (
+    Any,
+    Count,
+    Iterator,
+    Name,
+    Priority,
+    Seconds,
+    TaskId,
+    TaskStatus,
+    Text,
+    Time,
+    Word,
+)
+from teams_cli.records.owed import Owed
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.roles import verdict
+from teams_cli.teams.teams import MANAGER, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
+
+STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled")
+FINISHED = frozenset({"completed", "failed", "cancelled"})
+PRIORITIES = ("high", "normal", "low")
+_NOTES = 50
+_SAID = 100
+
+
+class Note(Record):
+    """Something that happened to a task: claimed, released, expired, completed, failed, cancelled, reopened, amended,
+    kept, edited, with the keys that *changed*, or a note, with the text that was *added*. *owner* is who lost it.
+    """
+
+    at: Time
+    by: Name
+    what: Word
+    claim: Count | None = None
+    reason: Text | None = None
+    owner: Name | None = None
+    changed: list[Word] | None = None
+    added: Text | None = None
+
+
+class Task(Record):
+    """One task. `claim` is the fencing number: it rises with each claim, and an older one is over. A pending task is
+    kept for its `assignee`.
+    """
+
+    nested = {"notes": Note, "owed": Owed}  # noqa: RUF012
+
+    id: TaskId = ""
+    team_name: Name
+    title: Text
+    description: Text | None = None
+    status: TaskStatus = "pending"
+    priority: Priority = "normal"
+    owner: Name | None = None
+    assignee: Name | None = None
+    created_by: Name | None = None
+    created_at: Time
+    updated_at: Time | None = None
+    claimed_at: Time | None = None
+    completed_at: Time | None = None
+    blocked_by: list[TaskId] = field(default_factory=list)
+    require: list[Word] = field(default_factory=list)
+    run: Text | None = None
+    prompt: Text | None = None
+    plan_required: bool | None = None
+    step: Text | None = None
+    item: Text | None = None
+    result: Text | None = None
+    claim: Count = 0
+    lease_expires_at: Time | None = None
+    lease_epoch: Word | None = None
+    lease_until: Seconds | None = None
+    notes: list[Note] = field(default_factory=list)
+    owed: list[Owed] | None = None
+
+    def numbered(self, **numbers: Any) -> Task:
+        """The task under its number, with which what it owes begins."""
+        made = self.having(**numbers)
+        owed = [told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}") for told in made.owed or ()]
+        return made.having(owed=owed or None)
+
+    def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
+        """The task with one more note. Of what happened the last 50 are kept, and all that somebody added."""
+        note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
+        notes = [*self.notes, note]
+        surplus = sum(note.added is None for note in notes) - _NOTES
+        if surplus > 0:
+            oldest = next(place for place, note in enumerate(notes) if note.added is None)
+            del notes[oldest]
+        return self.having(notes=notes, updated_at=at)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody can add a text any more."""
+        return sum(note.added is not None for note in self.notes) >= _SAID
+
+    @property
+    def concerned(self) -> str | None:
+        """Whom a change of the task concerns: its owner, or for whom it is kept."""
+        return self.owner if self.status == "in_progress" else self.assignee if self.status == "pending" else None
+
+    def freed(self) -> Task:
+        """The task without owner and lease, to be claimed again."""
+        return self.having(
+            status="pending",
+            owner=None,
+            claimed_at=None,
+            completed_at=None,
+            lease_expires_at=None,
+            lease_epoch=None,
+            lease_until=None,
+        )
+
+    def was_claimed_by(self, agent: str) -> bool:
+        """Whether the agent had it, as far as the notes tell."""
+        return any(note.by == agent and note.what == "claimed" for note in self.notes)
+
+
+IN_PROGRESS = "in_progress"
+KEPT = "kept"
+"""The label of pending tasks that are kept for somebody."""
+
+
+def waiting(priority: str) -> str:
+    """The label of pending tasks of that priority."""
+    return f"pending-{priority}"
+
+
+FREED = frozenset({"task:", f"task:{KEPT}", *(f"task:{waiting(priority)}" for priority in PRIORITIES)})
+"""The topics of every change by which a task may become ready, or all of them settled: all but claiming."""
+
+
+def _label(task: Task) -> str | None:
+    if task.status == "pending":
+        return KEPT if task.assignee else waiting(task.priority)
+    return IN_PROGRESS if task.status == "in_progress" else None
+
+
+TASK: Kind[Task] = Kind("task", Task, numbered=True, label=_label, logins="task")
+
+
+def may_add(team: Team, role: str, config: Config | None) -> bool:
+    """Whether those of that role may add tasks, or may be allowed to."""
+    return verdict(role, "create-task", team, config) != "deny"
+
+
+@operation("create-task", may=(*LEADERS, MANAGER))
+def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
+    """Add a task to the team's queue. It waits until all tasks in `blocked_by` are completed.
+
+    Raises:
+        TaskNotFound: A blocker does not exist.
+        InvalidValue: The title, the command or a skill is blank or too long.
+    """
+    caller = require(store, team_name, caller, "create-task", draft.title).caller
+    check(draft)
+    for blocker in draft.blocked_by:
+        load(store, team_name, blocker)
+    now = teams.now(store)
+    draft = draft.having(created_by=caller.name, created_at=now, updated_at=now)
+    task, _ = store.create(team_name, TASK, None, draft)
+    history.note(store, team_name, caller.name, "task created", task=task.id, title=task.title)
+    return task
+
+
+def check(draft: Task) -> None:
+    """Raises InvalidValue: The title, the command or a skill is blank or too long."""
+    text.one_line(draft.title, "title", 500)
+    text.within(draft.description or "", "description", text.MAX_MESSAGE)
+    for skill in draft.require:
+        text.one_line(skill, "skill", text.MAX_SKILL)
+    if draft.run is not None:
+        text.checked(draft.run, "command")
+
+
+def load(store: Store, team: str, word: str) -> Task:
+    """The task of that id.
+
+    Raises:
+        TaskNotFound: There is none.
+        DamagedRecord: Its file is damaged.
+    """
+    task_id = id_of(word, "task")
+    try:
+        return store.get(team, TASK, task_id)[0]
+    except NotFound:
+        raise TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
+
+
+def everything(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
+    """All tasks, by number; damaged ones are added to *problems*."""
+    return (task for task, _ in store.scan(team, TASK, problems))
+
+
+def labelled(store: Store, team: str, label: str) -> Iterator[Task]:
+    """The tasks that seem to have the label, by number; damaged ones are passed over."""
+    for key in store.labelled(team, TASK, label):
+        try:
+            task, _ = store.get(team, TASK, key)
+        except TeamsError:
+            continue
+        if _label(task) == label:
+            yield task

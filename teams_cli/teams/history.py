@@ -1,0 +1,66 @@
+"""Every change of a team, with its actor: for `history`, live views and `brief`; derived, never the truth."""
+
+from __future__ import annotations
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import InvalidValue
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.store.contract import Store
+from teams_cli.teams import teams
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
+    """Note a change after it was made. *what* is the operation in the past tense, `task claimed`."""
+    said = {key: value for key, value in details.items() if value not in (None, "", [])}
+    store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
+
+
+def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The noted changes from *moment* on, oldest first, each with its position."""
+    for position, entry in store.history(team, after):
+        if moment is None or is_since(entry, moment):
+            yield position, entry
+
+
+def moment(word: str, now: datetime) -> datetime:
+    """The time that *word* means: itself one, or how long ago.
+
+    Raises:
+        InvalidValue: It is neither.
+    """
+    from datetime import timedelta
+
+    number, unit = word[:-1], word[-1:]
+    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) < 10:
+        return now - timedelta(seconds=int(number) * _UNITS[unit])
+    try:
+        return parse_rfc3339(word)
+    except ValueError:
+        raise InvalidValue(
+            f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, or 90s, 10m, 2h, 1d."
+        ) from None
+
+
+def is_since(entry: dict[str, Any], moment: datetime) -> bool:
+    """Whether the change was made at that moment or later."""
+    return _at(entry) >= moment
+
+
+def _at(entry: dict[str, Any]) -> datetime:
+    from datetime import UTC, datetime
+
+    try:
+        return parse_rfc3339(str(entry.get("at")))
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def line(entry: dict[str, Any]) -> str:
+    """The entry in words: `bob: task claimed task-1`."""
+    said = [str(value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
+    return f"{entry.get('actor')}: {entry.get('what')} {' '.join(said)}".rstrip()

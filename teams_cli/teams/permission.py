@@ -1,0 +1,127 @@
+"""The one question that every change asks for leave: may this caller do this, in this team, now."""
+
+from __future__ import annotations
+
+from teams_cli.errors import NeedsHuman, NoIdentity, NotAllowed, WrongState
+from teams_cli.names import HUMAN
+from teams_cli.store.contract import Store
+from teams_cli.teams import operations, teams
+from teams_cli.teams.roles import lineage, verdict
+from teams_cli.teams.teams import LEADER, MANAGER, Team
+from teams_cli.teams.tokens import verify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+class Standing:
+    """Where a caller stands in a team: who it is there, in what role."""
+
+    def __init__(self, team: Team, caller: Caller, role: str) -> None:
+        self.team = team
+        self.caller = caller
+        self.role = role
+
+    @property
+    def name(self) -> str:
+        """The name of the caller."""
+        return self.caller.name
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has the leader's role, or one that extends it."""
+        return self._base == LEADER
+
+    @property
+    def manages(self) -> bool:
+        """Whether it is the human or has the role of a task-manager, or one that extends it."""
+        return self._base in (MANAGER, HUMAN)
+
+    @property
+    def _base(self) -> str:
+        return HUMAN if self.role == HUMAN else lineage(self.role, self.team, self.caller.config)[-1]
+
+
+def standing_of(team: Team, caller: Caller | None) -> Standing | None:
+    """Where the caller stands in the team; None if it is no active member."""
+    if caller is None:
+        return None
+    if caller.is_human:
+        return Standing(team, caller, HUMAN)
+    member = team.member(caller.name)
+    return Standing(team, caller, member.role) if member else None
+
+
+def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
+    """Check that the caller may do *operation* in the team, and return where it stands there.
+
+    Whoever is asked for leave (`ask`) is shown the operation and what it is *about*.
+
+    Raises:
+        NoIdentity: Nobody said who asks.
+        TeamNotFound: There is no such team.
+        NotAllowed: The caller is no active member, its token is wrong, or its role may not.
+        NeedsHuman: The rules say to ask the human, who did not allow it.
+        WrongState: The team is closed.
+    """
+    if caller is None:
+        raise NoIdentity(
+            f"{operation} changes the team and needs to know who you are",
+            "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
+        )
+    team = teams.load(store, team_name)
+    if team.state == "closed" and not operations.get(operation).of_closed_team:
+        raise WrongState(f"team {team.name} is closed", f"`teams restore-team {team.name}` opens it again.")
+    at = standing_of(team, caller)
+    if at is None:
+        raise _stranger(team, caller, operation)
+    verify(team, caller)
+    decision = verdict(at.role, operation, team, caller.config)
+    if decision == "ask" and team.grants_to(caller.name, operation):
+        decision = "allow"
+    judge(at.role, operation, decision, caller, about)
+    return at
+
+
+def _stranger(team: Team, caller: Caller, operation: str) -> NotAllowed:
+    """Why one who is no active member may do nothing."""
+    member = team.find(caller.name)
+    if member is None:
+        return NotAllowed(
+            f"{caller.name} is not a member of team {team.name}, so it may not {operation}",
+            f"Join first: teams join-team {team.name} --as {caller.name}",
+        )
+    if member.stopped_by:
+        return NotAllowed(f"{caller.name} was shut down ({member.stopped_by})", "Work goes on under another name.")
+    return NotAllowed(
+        f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
+    )
+
+
+def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "") -> None:
+    """Let pass what is allowed; put to the human what is to be asked.
+
+    Raises:
+        NotAllowed: It is denied.
+        NeedsHuman: The human did not allow it, or can't be asked.
+    """
+    if decision == "deny":
+        raise NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", _hint(role, operation))
+    if decision == "ask" and not (caller.approve and caller.approve(operation, about)):
+        raise NeedsHuman(
+            f"{caller.name} may {operation} only when the human allows it",
+            f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json.",
+        )
+
+
+def _called(role: str) -> str:
+    return "the human" if role == HUMAN else f"a {role}"
+
+
+def _hint(role: str, operation: str) -> str:
+    declared = operations.get(operation)
+    able = f"Allowed to: {', '.join(declared.may)}."
+    if role in (HUMAN, LEADER):
+        return declared.instead or able
+    return f"{able} A message to the leader may help."

@@ -1,0 +1,145 @@
+"""What changes often about an agent: its status line, when it was last seen, the process that runs it."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.clock import seconds_since
+from teams_cli.errors import NotFound
+from teams_cli.processes import has_ended, process_place, process_started
+from teams_cli.records.annotations import Count, Name, Text, Time, Word
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store, update, upsert
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+_HISTORY = 50
+_SEEN_EVERY = 30.0
+
+
+class Status(Record):
+    """A status line that an agent announced."""
+
+    status: Text
+    at: Time
+
+
+class Agent(Record):
+    """One agent of a team, as it is now."""
+
+    nested = {"status_history": Status}  # noqa: RUF012
+
+    agent: Name
+    status: Text | None = None
+    status_history: list[Status] = field(default_factory=list)
+    last_seen: Time | None = None
+    note: Text | None = None
+    host: Word | None = None
+    pid: Count | None = None
+    pid_started: Word | None = None
+    pid_boot: Word | None = None
+    looked_to: Count | None = None
+    renewed_at: Time | None = None
+    told: list[Word] = field(default_factory=list)
+    """What it was told of what is so at the time: that a task is ready, that all are settled."""
+    told_to: Count | None = None
+    """Up to which message it was told that it has mail."""
+
+
+AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
+
+
+def load(store: Store, team: str, agent: str) -> Agent:
+    """What is known of the agent; nothing if it never said anything."""
+    try:
+        return store.get(team, AGENT, agent)[0]
+    except NotFound:
+        return Agent(agent=agent)
+
+
+@operation("announce", may=EVERYBODY)
+def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
+    """Say in a line what you are working on. The others see it in the list of agents; it wakes nobody.
+
+    The last 50 lines are kept.
+
+    Raises:
+        InvalidValue: It is blank, longer than 300 characters, or more than one line.
+    """
+    caller = require(store, team_name, caller, "announce").caller
+    line = text.one_line(status, "status")
+    at = teams.now(store)
+
+    def change(agent: Agent) -> Agent:
+        lines = [*agent.status_history, Status(status=line, at=at)][-_HISTORY:]
+        return agent.having(status=line, status_history=lines, last_seen=at)
+
+    agent = upsert(store, team_name, AGENT, caller.name, Agent(agent=caller.name), change)[1]
+    history.note(store, team_name, caller.name, "status announced", status=line)
+    return agent
+
+
+def introduce(store: Store, team: str, name: str, message: str) -> None:
+    """Take the beginning of an agent's first broadcast as its status, if it announced none."""
+    if load(store, team, name).status is not None:
+        return
+    line = Status(status=" ".join(message.split())[: text.MAX_LINE], at=teams.now(store))
+
+    def change(agent: Agent) -> Agent:
+        return agent if agent.status else agent.having(status=line.status, status_history=[line])
+
+    upsert(store, team, AGENT, name, Agent(agent=name), change)
+
+
+def saw(store: Store, team: str, name: str, note: str | None = None, every: float = _SEEN_EVERY) -> Agent:
+    """Note that the agent is alive, unless that was noted within the last *every* seconds."""
+
+    def change(agent: Agent) -> Agent:
+        recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
+        if note is None and recent and (agent.host or "") == store.host:
+            return agent
+        said = agent.note if note is None else note
+        return agent.having(last_seen=teams.now(store), note=said, host=store.host or None)
+
+    agent = load(store, team, name)
+    if change(agent) is agent:
+        return agent
+    return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
+
+
+def register_process(store: Store, team: str, name: str, pid: int) -> None:
+    """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
+    place = {"pid_started": process_started(pid), "pid_boot": process_place(store.host), "host": store.host or None}
+
+    def change(agent: Agent) -> Agent:
+        return agent.having(pid=pid, last_seen=teams.now(store), **place)
+
+    upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+
+
+def forget_ended_process(store: Store, team: str, name: str) -> None:
+    """Forget the process that was registered for the agent, if that has ended: somebody else acts under the name now,
+    and what it takes on is not free because of the one before.
+    """
+
+    def change(agent: Agent) -> Agent:
+        return agent.having(pid=None, pid_started=None, pid_boot=None) if is_gone(agent) else agent
+
+    if is_gone(load(store, team, name)):
+        update(store, team, AGENT.also_closed, name, change)
+
+
+def is_gone(agent: Agent) -> bool:
+    """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
+    return agent.pid is not None and has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
+
+
+def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
+    """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
+    seen = max(filter(None, (load(store, team.name, name).last_seen, since)), default=None)
+    return seen is not None and seconds_since(seen, store.now()) > float(team.settings.get("staleAfterSeconds", 300))

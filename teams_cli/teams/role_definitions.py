@@ -1,0 +1,80 @@
+"""Roles that a team makes for itself."""
+
+from __future__ import annotations
+
+from teams_cli import names, text
+from teams_cli.errors import AlreadyExists, InvalidValue
+from teams_cli.records.annotations import RoleDefinition
+from teams_cli.store.contract import Store, update
+from teams_cli.teams import history, operations, roles
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+@operation("define-role", may=LEADERS)
+def define(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    name: str,
+    *,
+    extends: str = MEMBER,
+    allow: list[str] | None = None,
+    deny: list[str] | None = None,
+    skills: list[str] | None = None,
+    description: str | None = None,
+) -> RoleDefinition:
+    """Define a role of the team, or define it anew: what it extends, what it may and may not do, what it knows.
+
+    Raises:
+        InvalidValue: The name can't be one, or an operation or the role it extends does not exist.
+        AlreadyExists: The name differs only in case from another role's.
+    """
+    at = require(store, team_name, caller, "define-role", name)
+    team, caller = at.team, at.caller
+    _check_name(name, team)
+    parent = _parent(name, extends, team, caller)
+    _check_operations([*(allow or ()), *(deny or ())])
+    definition: RoleDefinition = {
+        "extends": parent,
+        "skill": [text.one_line(s, "skill", text.MAX_SKILL) for s in skills or ()],
+    }
+    definition["allow"], definition["deny"] = list(allow or ()), list(deny or ())
+    if description:
+        definition["description"] = text.checked(description, "description")
+
+    def edit(team: Team) -> Team:
+        return team.having(roles={**team.roles, name: definition})
+
+    update(store, team_name, TEAM, team_name, edit)
+    history.note(store, team_name, caller.name, "role defined", role=name, extends=parent)
+    return definition
+
+
+def _check_name(name: str, team: Team) -> None:
+    names.check_name(name, "role")
+    if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
+        raise InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
+    for other in team.roles:
+        if other.lower() == name.lower() and other != name:
+            raise AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
+
+
+def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
+    """The role that *name* shall extend: no leader, and not itself by way of others."""
+    parent = roles.known_role(extends, team, caller.config)
+    line = roles.lineage(parent, team, caller.config)
+    if line[-1] == LEADER or name in line:
+        raise InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them.")
+    return parent
+
+
+def _check_operations(said: list[str]) -> None:
+    for name in said:
+        if name not in operations.names():
+            raise InvalidValue(f"there is no operation {name!r}", f"Operations: {', '.join(operations.names())}.")

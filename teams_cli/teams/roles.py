@@ -1,0 +1,106 @@
+"""What each role may do: what its operations say, and what the team and the user say of it."""
+
+from __future__ import annotations
+
+from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Mapping, RoleDefinition
+from teams_cli.teams import operations
+from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
+
+BUILT_IN = (LEADER, MEMBER, MANAGER)
+ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
+
+_STRENGTH = ("allow", "ask", "deny")
+
+
+def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
+    """`allow`, `ask` or `deny`: the stronger of what the team and what the user says, else the operation.
+
+    Each says it of this very role, else of one that it extends, else of `*`. Deny beats ask beats allow, so that no
+    team gives back what the user took.
+    """
+    may = operations.get(operation).may
+    if role == HUMAN:
+        return "allow" if HUMAN in may else "deny"
+    line = lineage(role, team, config)
+    rules = config.permission.get("tool", {}).get(operation, {}) if config else {}
+    by_team = _nearest(line, operation, team.roles if team else {}, {})
+    by_user = _nearest(line, operation, config.agent if config else {}, rules)
+    said = [word for word in (by_team, by_user) if word]
+    if said:
+        return max(said, key=_STRENGTH.index)
+    return "allow" if line[-1] in may else "deny"
+
+
+def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
+    """What definitions and rules say of the first role in *line* that they say anything of, else of `*`."""
+    for name in [*line, "*"]:
+        said = [decision for key, decision in rules.items() if ALIASES.get(key, key) == name]
+        if name in roles:
+            said += [word for word in ("allow", "deny") if operation in roles[name].get(word, ())]  # type: ignore[operator]
+        if said:
+            return max(said, key=_STRENGTH.index)
+    return ""
+
+
+def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
+    """The role and those it extends, down to one of the three.
+
+    Raises:
+        NotAllowed: It extends a role that is not defined, or itself.
+    """
+    line = [role]
+    while line[-1] not in BUILT_IN:
+        definition = definition_of(line[-1], team, config)
+        parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
+        if not parent or parent in line:
+            raise NotAllowed(f"the role {line[-1]!r} is not defined, so it may do nothing", "See `teams define-role`.")
+        line.append(parent)
+    return line
+
+
+def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
+    """How the team, else the user, defines that role."""
+    for table in _role_tables(team, config):
+        if role in table:
+            return table[role]
+    return None
+
+
+def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, RoleDefinition]]:
+    return [table for table in (team.roles if team else None, config.agent if config else None) if table]
+
+
+def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
+    """What a member knows: the skills of its role and those it extends, and its specialty."""
+    skills = {member.agent_type} if member.agent_type else set()
+    for role in lineage(member.role, team, config):
+        definition = definition_of(role, team, config)
+        skills.update(definition.get("skill", ()) if definition else ())
+    return skills
+
+
+def role_for(word: str, team: Team | None, config: Config | None) -> str | None:
+    """The role that *word* names: one of the three, an alias, or one that is defined; None if there is none."""
+    word = ALIASES.get(word, word)
+    known = word in BUILT_IN or definition_of(word, team, config)
+    return word if known else None
+
+
+def known_role(word: str, team: Team, config: Config | None) -> str:
+    """The role that *word* names.
+
+    Raises:
+        InvalidValue: There is none; the hint names those that there are.
+    """
+    role = role_for(word, team, config)
+    if role is None:
+        defined = [name for table in _role_tables(team, config) for name in table]
+        known = ", ".join([*BUILT_IN, *sorted(set(defined))])
+        raise InvalidValue(f"there is no role {word!r}", f"Roles: {known}. `teams define-role` makes more.")
+    return role

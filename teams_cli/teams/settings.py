@@ -1,0 +1,190 @@
+"""The settings of a team: their names, what they may be, and where a value comes from."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import text
+from teams_cli.errors import DamagedRecord, InvalidValue
+from teams_cli.names import check_name
+from teams_cli.records.annotations import Any
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store, update
+from teams_cli.teams import history
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import TEAM, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
+
+    Value = bool | int | float | str
+
+
+class Setting:
+    """One setting: its default, and its choices, or that any name or *prose* will do, or the least and the greatest
+    number.
+    """
+
+    def __init__(
+        self,
+        default: Value,
+        help: str,
+        *,
+        choices: tuple[str, ...] = (),
+        name: bool = False,
+        prose: bool = False,
+        least: float = 0,
+        most: float = 1e6,
+    ) -> None:
+        self.default = default
+        self.help = help
+        self.choices = choices
+        self.name = name
+        self.prose = prose
+        self.least = least
+        self.most = most
+
+    def parse(self, key: str, word: str) -> Value:
+        """The value that *word* means.
+
+        Raises:
+            InvalidValue: It is none of the choices, no name, or no number within the bounds.
+        """
+        if self.name:
+            return check_name(word, key)
+        if self.prose:
+            return text.checked(word, key, _MAX_TEXT)
+        if self.choices:
+            if word not in self.choices:
+                raise InvalidValue(
+                    f"{word!r} is not a valid value of {key}", f"Choose one of: {', '.join(self.choices)}."
+                )
+            return word
+        try:
+            number = float(word)
+        except ValueError:
+            number = float("nan")
+        if not self.least <= number <= self.most:
+            raise InvalidValue(
+                f"{word!r} is not a valid value of {key}", f"Give a number from {self.least:g} to {self.most:g}."
+            )
+        return int(number) if number.is_integer() else number
+
+
+RULES = "rules"
+_MAX_TEXT = 4 * 1024
+
+SETTINGS = {
+    "staleAfterSeconds": Setting(
+        300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
+    ),
+    "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
+    "permissions": Setting(
+        "edit",
+        "what agents may do: ask before what their clients ask about, edit their directory, or all that you may",
+        choices=("ask", "edit", "all"),
+    ),
+    "delivery": Setting(
+        "queue",
+        "whether a message to a working agent waits for the end of its turn or ends it",
+        choices=("queue", "interject"),
+    ),
+    RULES: Setting("", "what everybody in the team is to keep to", prose=True),
+    "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
+    "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
+    "broadcast_timeout": Setting(300, "how long a question waits for answers, in seconds", least=0.1, most=86400),
+    "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
+    "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
+    "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
+    "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many shadows answer at once", least=1, most=1000),
+    "wakeAgainAfter": Setting(
+        30,
+        "how long a client that was woken may leave its mail unread, in seconds; then 4, then 20 times that",
+        least=0.1,
+        most=86400,
+    ),
+    "tellPermissionAfter": Setting(
+        60,
+        "how long a member waits for a permission until the leader hears of it, in seconds",
+        least=0.1,
+        most=86400,
+    ),
+    "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
+}
+
+
+def known(key: str) -> Setting:
+    """The setting of that name.
+
+    Raises:
+        InvalidValue: There is none; the hint names those that there are.
+    """
+    if key not in SETTINGS:
+        raise InvalidValue(f"there is no setting {key!r}", f"Settings: {', '.join(SETTINGS)}.")
+    return SETTINGS[key]
+
+
+@operation("set", may=LEADERS)
+def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
+    """Give a setting of the team another value.
+
+    Raises:
+        InvalidValue: There is no such setting, or no such value of it.
+    """
+    caller = require(store, team_name, caller, "set", key).caller
+    value = known(key).parse(key, word)
+
+    def edit(team: Team) -> Team:
+        if team.settings.get(key) == value:
+            return team
+        changed = team.having(settings={**team.settings, key: value})
+        return owing(changed, *_told(changed, caller.name)) if key == RULES else changed
+
+    before, team = update(store, team_name, TEAM, team_name, edit)
+    if before is not team:
+        history.note(store, team_name, caller.name, "setting changed", key=key, value=value)
+    return value
+
+
+def _told(team: Team, by: str) -> list[Owed]:
+    """The rules of the team for every other member, who need not look for them."""
+    body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
+    event = os.urandom(6).hex()
+    return [Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by) for n in team.active_names() if n != by]
+
+
+def value(team: Team, key: str) -> Value:
+    """The team's value of a setting, or its default."""
+    return team.settings.get(key, SETTINGS[key].default)
+
+
+def of_user(config: Config) -> dict[str, Value]:
+    """The user's values, which a new team starts with.
+
+    Raises:
+        DamagedRecord: One of them is no setting, or no value of it; names it.
+    """
+    return {key: _of_user(key, value) for key, value in config.settings.items()}
+
+
+def _of_user(key: str, value: Value) -> Value:
+    try:
+        return known(key).parse(key, "false" if value is False else str(value))
+    except InvalidValue as wrong:
+        raise DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
+
+
+def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
+    """Each setting with its value and where that came from: `team`, `user` or `default`."""
+    rows = []
+    for key, setting in SETTINGS.items():
+        row: dict[str, Any] = {"key": key, "value": setting.default, "source": "default", "help": setting.help}
+        if team and key in team.settings:
+            row.update(value=team.settings[key], source="team")
+        elif team is None and key in config.settings:
+            row.update(value=config.settings[key], source="user")
+        rows.append(row)
+    return rows

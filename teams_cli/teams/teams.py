@@ -1,0 +1,144 @@
+"""Teams and who is in them."""
+
+from __future__ import annotations
+
+from teams_cli.clock import rfc3339
+from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound
+from teams_cli.records.annotations import Count, Name, RoleTable, SettingTable, TeamState, Text, Time, Word
+from teams_cli.records.owed import Owed
+from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind, Store
+
+LEADER = "team-leader"
+MEMBER = "team-member"
+MANAGER = "task-manager"
+
+
+class Member(Record):
+    """One agent of a team; kept after it left, so that its name is not used for another."""
+
+    agent_id: Name
+    agent_name: Text | None = None
+    agent_type: Word | None = None
+    role: Name = MEMBER
+    joined_at: Time | None = None
+    left_at: Time | None = None
+    stopped_by: Word | None = None
+    started_by: Name | None = None
+    answer: Text | None = None
+    answer_host: Word | None = None
+    token_hash: Word | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is a member now: it neither left nor was shut down."""
+        return self.left_at is None
+
+
+class Grant(Record):
+    """What the human allowed an agent once and for all, where the rules say to ask."""
+
+    agent: Name
+    operation: Word
+
+
+class Team(Record):
+    """A team: its leader, its members, its settings and its own roles."""
+
+    nested = {"members": Member, "grants": Grant, "owed": Owed}  # noqa: RUF012
+
+    name: Name
+    description: Text | None = None
+    leader: Name
+    members: list[Member] = field(default_factory=list)
+    created_at: Time
+    state: TeamState = "active"
+    closed_at: Time | None = None
+    alias_count: Count = 0
+    settings: SettingTable = field(default_factory=dict)
+    roles: RoleTable = field(default_factory=dict)
+    grants: list[Grant] = field(default_factory=list)
+    human_token_hash: Word | None = None
+    copied_to: Text | None = None
+    state_before: list[Text | None] | None = None
+    copy_: Word | None = None
+    owed: list[Owed] | None = None
+
+    def uncopied(self) -> Team:
+        """The team without where it was copied to, what it was before, and which copy did it last."""
+        return self.having(copied_to=None, state_before=None, copy_=None)
+
+    def find(self, agent: str) -> Member | None:
+        """The member of that name, also one that left."""
+        return next((member for member in self.members if member.agent_id == agent), None)
+
+    def member(self, agent: str) -> Member | None:
+        """The active member of that name."""
+        found = self.find(agent)
+        return found if found and found.active else None
+
+    def active_names(self) -> list[str]:
+        """The names of the active members, in the order of joining."""
+        return [member.agent_id for member in self.members if member.active]
+
+    def grants_to(self, agent: str, operation: str) -> bool:
+        """Whether the human allowed it once and for all."""
+        return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
+
+    def with_member(self, member: Member) -> Team:
+        """The team with that member added, or put in the place of the one of its name."""
+        others = [old for old in self.members if old.agent_id != member.agent_id]
+        if len(others) < len(self.members):
+            return self.having(members=[member if old.agent_id == member.agent_id else old for old in self.members])
+        return self.having(members=[*self.members, member])
+
+    @property
+    def secure(self) -> bool:
+        """Whether its members prove who they are by a token."""
+        return self.human_token_hash is not None
+
+
+TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state == "closed")
+
+
+def load(store: Store, team: str) -> Team:
+    """The team of that name.
+
+    Raises:
+        TeamNotFound: There is none; the hint names those that there are.
+        DamagedRecord: Its file is damaged.
+    """
+    try:
+        return store.get(team, TEAM, team)[0]
+    except NotFound:
+        known = ", ".join(store.teams()[:20])
+        raise TeamNotFound(
+            f"there is no team {team!r}", f"Teams: {known}." if known else "Create it with `teams spawn-team`."
+        ) from None
+
+
+def find_recipient(team: Team, name: str) -> str:
+    """The name of the active member that *name* means; `leader` means the leader.
+
+    Raises:
+        AgentNotFound: There is none; the hint names those that there are.
+    """
+    if name == "human" or team.member(name):
+        return name
+    if name == "leader":
+        return team.leader
+    gone = team.find(name)
+    how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
+    raise AgentNotFound(
+        f"team {team.name} has no active member {name!r}{how}", f"Members: {', '.join(team.active_names())}, human."
+    )
+
+
+def members_having(team: Team, role: str) -> list[Member]:
+    """The active members of that role."""
+    return [member for member in team.members if member.active and member.role == role]
+
+
+def now(store: Store) -> str:
+    """The store's time, as it stands in the files."""
+    return rfc3339(store.now())

@@ -1,0 +1,95 @@
+"""The agents of a team as lists show them: who is there, in what state, at work on what."""
+
+from __future__ import annotations
+
+from teams_cli.agents import ending
+from teams_cli.agents.sessions import Session
+from teams_cli.agents.terminals import terminals
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.messages import inboxes
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import tasks
+from teams_cli.teams.presence import Agent, is_gone, load
+from teams_cli.teams.teams import Member, Team
+
+
+def listing(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
+    """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
+    rows = []
+    for member in team.members:
+        if member.active or member.stopped_by:
+            try:
+                rows.append(_row(store, team, member, member.agent_id in working))
+            except TeamsError as problem:
+                problems.append(problem)
+    return rows
+
+
+def _row(store: Store, team: Team, member: Member, working: bool) -> dict[str, Any]:
+    agent = load(store, team.name, member.agent_id)
+    row = {
+        "name": member.agent_id,
+        "displayName": member.agent_name,
+        "role": member.role,
+        "agentType": member.agent_type,
+        "status": agent.status,
+        "statusHistory": [entry.to_json() for entry in agent.status_history],
+        "state": state_of(store, team, member, agent, working),
+        "queueDepth": len(inboxes.unread(store, team.name, member.agent_id)),
+        "lastSeen": agent.last_seen or member.joined_at,
+    }
+    if agent.host:
+        row["host"] = agent.host
+    if agent.note:
+        row["note"] = agent.note
+    return row
+
+
+def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bool) -> str:
+    """`stopped` after a shutdown, `stale` when not seen for too long or its process is gone, else `active`, `idle`."""
+    if member.stopped_by:
+        return "stopped"
+    seen = agent.last_seen or member.joined_at
+    limit = float(team.settings.get("staleAfterSeconds", 300))
+    if is_gone(agent) or (seen and seconds_since(seen, store.now()) > limit):
+        return "stale"
+    return "active" if working else "idle"
+
+
+def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
+    """All members that did not leave, in the order of joining, with what is known of those that were started."""
+    started = {session.agent: session for session in ending.of_team(store, team.name, problems)}
+    own: dict[str, list[str]] = {}
+    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
+        own.setdefault(task.owner or "", []).append(task.id)
+    working = {*own, *(name for name, session in started.items() if not session.ended)}
+    rows = listing(store, team, working, problems)
+    seated = {terminal.agent: terminal for terminal in terminals.of_team(store, team.name, problems)}
+    for row in rows:
+        if row["name"] in own:
+            row["tasks"] = own[row["name"]]
+        session, terminal = started.get(row["name"]), seated.get(row["name"])
+        if session:
+            describe(session, row)
+        if terminal and (session is None or session.ended):
+            terminals.describe(store, team, terminal, row)
+    return rows
+
+
+def describe(session: Session, row: dict[str, Any]) -> None:
+    """Add to the row of a listed agent what its session says."""
+    if session.outcome == "stopped" and session.ended:
+        row["state"] = "stopped"
+    elif session.ended and session.outcome in ("failed", "lost") and row["state"] != "stopped":
+        row["state"] = "failed"
+    elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
+        row["state"] = "idle" if session.ended else "active"
+    if session.host:
+        row["host"] = session.host
+    row["session"] = {
+        key: value
+        for key, value in session.to_document().items()
+        if key in ("state", "outcome", "harness", "description", "caller", "directory", "worktree", "branch", "turns")
+    }

@@ -1,0 +1,235 @@
+"""The shortest answer to "where am I and what next?", for an agent that lost its context."""
+
+from __future__ import annotations
+
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamNotFound, TeamsError
+from teams_cli.membership import shutdowns
+from teams_cli.messages import inboxes
+from teams_cli.messages.messages import Message
+from teams_cli.names import HUMAN, SYSTEM
+from teams_cli.questions import questions
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store, upsert
+from teams_cli.tasks import dependencies, leases, plans, tasks
+from teams_cli.tasks.plans import Plan
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams import history, presence, roles, settings, teams
+from teams_cli.teams.permission import standing_of
+from teams_cli.teams.teams import Team
+from teams_cli.views import steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+    Found = dict[str, Any]
+
+_MINE = 4
+_WAITING = 4
+_NEWS = 4
+_TITLE = 48
+_LINE = 120
+_PLAN = 200
+_RULES = 500
+_ENDS = {"task completed": "completed", "task failed": "failed"}
+
+
+def brief(store: Store, team_name: str, caller: Caller) -> Found:
+    """Who am I, what is mine, what waits for me, what others finished since I last looked, and the next command."""
+    try:
+        team = teams.load(store, team_name)
+    except TeamNotFound:
+        return outside(store, team_name, caller)
+    found = [leases.current(store, team, task) for task in tasks.everything(store, team_name, [])]
+    proposed = plans.listing(store, team_name, [])
+    document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
+    document |= _rules(store, team, caller.name) | _waiting(store, team, caller, proposed) | _since(store, team, caller)
+    document["next"] = steps.following(document)
+    return document
+
+
+def outside(store: Store, team_name: str, caller: Caller) -> Found:
+    """The brief of who is in no team: the one that it named is not there, or it has to say which."""
+    known = store.teams()
+    step = steps.outside(team_name, known, caller.name)
+    return {"agent": caller.name, "role": None, "team": team_name or None, "teams": known, "next": step}
+
+
+def _rules(store: Store, team: Team, name: str) -> Found:
+    """The rules of the team, for who looks for the first time; who was there when they changed was told."""
+    rules = str(settings.value(team, settings.RULES))
+    if not rules or presence.load(store, team.name, name).looked_to is not None:
+        return {}
+    return {"rules": rules if len(rules) <= _RULES else f"{rules[:_RULES]}… (all of it: teams settings)"}
+
+
+def role_of(team: Team, caller: Caller) -> str | None:
+    """The caller's role in the team; None for a stranger."""
+    at = standing_of(team, caller)
+    return at.role if at else None
+
+
+def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
+    at, left, stuck = standing_of(team, caller), team.find(caller.name), dependencies.stuck_tasks(found)
+    counts = {status: n for status in tasks.STATUSES if (n := sum(task.status == status for task in found))}
+    document: Found = {
+        "agent": caller.name,
+        "role": at.role if at else None,
+        "team": team.name,
+        "leader": team.leader,
+        "members": len(team.active_names()),
+        "tasks": counts,
+        "leads": bool(at and at.leads),
+        "going": bool(counts.get(IN_PROGRESS)) or counts.get("pending", 0) > len(stuck),
+        "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2])),
+    }
+    if left and left.stopped_by:
+        document["stopped"] = left.stopped_by
+    if team.state == "closed":
+        document["closed"] = {"at": team.closed_at}
+    return document
+
+
+def _mine(store: Store, team: Team, caller: Caller, found: list[Task], proposed: list[Plan]) -> Found:
+    """The caller's tasks, and how many it could take."""
+    mine = [task for task in found if task.status == IN_PROGRESS and task.owner == caller.name]
+    status_of = dependencies.among(found)
+    ready = [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, status_of)]
+    by_id = {task.id: task for task in found}
+    return {
+        "myTasks": [_row(store, task, by_id, proposed) for task in mine[:_MINE]],
+        "myTaskCount": len(mine),
+        "ready": len(ready),
+        "readyForMe": sum(_fits(task, team, caller) for task in ready),
+    }
+
+
+def _row(store: Store, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
+    blockers = [by_id[key] for key in task.blocked_by if key in by_id]
+    results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
+    status, plan = _plan_of(task, proposed)
+    return {
+        "id": task.id,
+        "title": _short(task.title, _TITLE),
+        "leaseExpiresAt": task.lease_expires_at,
+        "leaseSeconds": _seconds_left(store, task),
+        "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
+        "results": [{"id": key, "owner": owner, "result": _short(said or "", _LINE)} for key, owner, said in results],
+        "plan": status,
+        "planId": plan,
+    }
+
+
+def _seconds_left(store: Store, task: Task) -> int | None:
+    if task.lease_expires_at is None:
+        return None
+    return max(0, round(-seconds_since(task.lease_expires_at, store.now())))
+
+
+def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
+    """How it stands with the owner's newest plan for the task, or that one is required; and its id."""
+    own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
+    if own:
+        return own[-1].status, own[-1].id
+    return ("required", None) if task.plan_required else (None, None)
+
+
+def _fits(task: Task, team: Team, caller: Caller) -> bool:
+    member = team.member(caller.name)
+    if member is None or roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
+        return False
+    kept = task.assignee not in (None, caller.name)
+    return not kept and roles.skills_of(member, team, caller.config).issuperset(task.require)
+
+
+def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan]) -> Found:
+    """What waits for the caller to do something about it."""
+    name = caller.name
+    asked = next(shutdowns.open_requests(store, team, name), None)
+    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
+    mail = inboxes.open_messages(store, team.name, inbox, [])
+    waiting = _plans_for(team, caller, proposed)
+    shown = [_proposal(plan) for plan in waiting[:1]]
+    news = [message for message in mail if _is_news(message) and inbox.is_unread(message.number)][:_NEWS]
+    told = [message for message in news if not _tells_of(message, shown)]
+    seen = {message.number for message in news}
+    unread = [number for number in inboxes.unread(store, team.name, name) if number not in seen]
+    if seen and team.state != "closed":
+        inboxes.mark_read(store, team.name, name, seen)
+    return {
+        "unread": len(unread),
+        "unreadFrom": [f"{m.id} from {m.from_}" for m in mail if m.number in unread][-_WAITING:],
+        "unhandled": inboxes.unhandled(store, team.name, name),
+        "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), None),
+        "questions": _questions_to(store, team.name, name),
+        "plans": [plan.id for plan in waiting[:_WAITING]],
+        "proposed": shown,
+        "shutdown": asked.id if asked else None,
+        "news": [message.message for message in told],
+    }
+
+
+def _is_news(message: Message) -> bool:
+    """Whether reading it here is all there is to do: a short notice of the system, and not of a task that ended."""
+    return message.from_ == SYSTEM and message.type in ("notice", "plan") and len(message.message) <= _PLAN
+
+
+def _tells_of(message: Message, proposals: list[Found]) -> bool:
+    """Whether all that it says is that one of these plans was proposed."""
+    words = {word.strip(":,.;") for word in message.message.split()}
+    return message.type == "plan" and any(words.issuperset(("proposes", plan["id"])) for plan in proposals)
+
+
+def _proposal(plan: Plan) -> Found:
+    about = {"id": plan.id, "from": plan.from_, "task": plan.task}
+    return {**about, "plan": _short(plan.plan, _PLAN), "whole": len(plan.plan) <= _PLAN}
+
+
+def _plans_for(team: Team, caller: Caller, proposed: list[Plan]) -> list[Plan]:
+    """The plans that wait for the caller's decision."""
+    at = standing_of(team, caller)
+    if at is None or not (at.leads or caller.is_human):
+        return []
+    return [plan for plan in proposed if plan.status == "proposed" and plan.from_ != caller.name]
+
+
+def _questions_to(store: Store, team: str, name: str) -> list[str]:
+    """The open questions that wait for the caller's answer."""
+    asked = [question for question in questions.of_team(store, team, []) if question.open]
+    return [question.id for question in asked if name in question.waiting_for][:_WAITING]
+
+
+def _since(store: Store, team: Team, caller: Caller) -> Found:
+    """What others finished since the caller last looked, all of it, and how much else they did; noted as seen."""
+    name = caller.name
+    looked_to = presence.load(store, team.name, name).looked_to or 0
+    entries = list(store.history(team.name, looked_to))
+    if entries and name != HUMAN and team.member(name):
+        _looked(store, team.name, name, entries[-1][0])
+    others = [entry for _, entry in entries if entry.get("actor") != name]
+    ended = [entry for entry in others if entry.get("what") in _ENDS]
+    document: Found = {
+        "finished": [{"id": e.get("task"), "by": e.get("actor"), "status": _ENDS[str(e["what"])]} for e in ended],
+        "changes": [_short(history.line(entry), _TITLE) for entry in ended],
+        "moreChanges": len(others) - len(ended),
+    }
+    if others:
+        document["since"] = others[0].get("at")
+    if closed := next((e for e in reversed(others) if e.get("what") == "team closed"), None):
+        document["closedBy"] = closed.get("actor")
+    return document
+
+
+def _looked(store: Store, team: str, name: str, position: int) -> None:
+    """Note how far the caller has seen. On a disk that can't be written it will see the same again."""
+    fresh = presence.Agent(agent=name)
+    try:
+        upsert(store, team, presence.AGENT.also_closed, name, fresh, lambda agent: agent.having(looked_to=position))
+    except TeamsError:
+        return
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

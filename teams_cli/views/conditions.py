@@ -1,0 +1,170 @@
+"""Waiting until something is so: a task finished, all settled, a plan decided, a message there, an agent done."""
+
+from __future__ import annotations
+
+from teams_cli.agents import ending, sessions
+from teams_cli.errors import WaitRanOut, WrongState
+from teams_cli.messages import inboxes
+from teams_cli.records.annotations import Any, Callable, Collection, Sequence
+from teams_cli.store.contract import Store
+from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.tasks import claims, leases, plans, tasks
+from teams_cli.tasks.dependencies import stuck_tasks
+from teams_cli.tasks.tasks import FINISHED
+from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+    Look = Callable[[Alarm], dict[str, Any] | None]
+
+_OF_THE_TEAM = "team"
+
+
+class Condition:
+    """Something to wait for. *look* returns what there is of it, or None, and sets the alarm for when time alone may
+    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*.
+    """
+
+    def __init__(self, name: str, what: str, topics: Collection[str], look: Look) -> None:
+        self.name = name
+        self.what = what
+        self.topics = frozenset({_OF_THE_TEAM, *topics})
+        self.look = look
+
+
+def wait(
+    store: Store,
+    team: str,
+    conditions: Sequence[Condition],
+    timeout: float | None,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Block until one of the conditions holds; what was then found. With several, `because` says which held.
+
+    Raises:
+        WaitRanOut: None did within *timeout* seconds.
+    """
+    alarm = Alarm()
+    held: list[str] = []
+    found: dict[str, Any] = {}
+
+    def ready() -> bool:
+        for condition in conditions:
+            if (result := condition.look(alarm)) is not None:
+                held.append(condition.name)
+                found.update(result)
+        return bool(held)
+
+    topics = frozenset().union(*(condition.topics for condition in conditions))
+    if not sleep_until(store, team, ready, timeout, topics, alarm, say):
+        what = " or ".join(condition.what for condition in conditions)
+        raise WaitRanOut(f"timed out after {timeout:g} s waiting for {what}", "Wait longer, or look: teams brief")
+    return {**found, "because": held} if len(conditions) > 1 else found
+
+
+def refuse_closed(store: Store, team: str) -> None:
+    """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
+    if teams.load(store, team).state == "closed":
+        raise WrongState(f"team {team} is closed: nobody goes on", f"`teams restore-team {team}` opens it again.")
+
+
+def _while_open(store: Store, team: str, look: Look) -> Look:
+    """The condition, until the team is closed."""
+
+    def look_in_time(alarm: Alarm) -> dict[str, Any] | None:
+        found = look(alarm)
+        if found is None:
+            refuse_closed(store, team)
+        return found
+
+    return look_in_time
+
+
+def task_finished(store: Store, team: str, word: str) -> Condition:
+    """The task is completed, failed or cancelled.
+
+    Here and below, waiting raises WrongState when the team is closed before that.
+    """
+    task_id = tasks.load(store, team, word).id
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        of_now = teams.load(store, team)
+        task = leases.current(store, of_now, tasks.load(store, team, task_id))
+        leases.set_alarm(store, of_now, [task], alarm)
+        return {"task": task.to_document()} if task.status in FINISHED else None
+
+    return Condition("task", f"the end of {task_id}", [f"task/{task_id}"], _while_open(store, team, look))
+
+
+def all_settled(store: Store, team: str) -> Condition:
+    """No task is in progress, and every pending one waits for one that failed or was cancelled."""
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        found = settled(store, team)
+        if found is None:
+            leases.release_and_set_alarm(store, teams.load(store, team), alarm)
+        return found
+
+    return Condition("allTasks", "the end of all tasks", tasks.FREED, _while_open(store, team, look))
+
+
+def settled(store: Store, team: str) -> dict[str, Any] | None:
+    """How many tasks have which status, and which can never become ready; None while there is something to do."""
+    found = list(tasks.everything(store, team, []))
+    counts = {status: sum(task.status == status for task in found) for status in tasks.STATUSES}
+    stuck = stuck_tasks(found)
+    if counts["in_progress"] or counts["pending"] > len(stuck):
+        return None
+    return {"taskCounts": counts, "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2]))}
+
+
+def plan_decided(store: Store, team: str, word: str) -> Condition:
+    """The plan is approved or rejected."""
+    plan_id = plans.load(store, team, word).id
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        plan = plans.load(store, team, plan_id)
+        return {"plan": plan.to_document()} if plan.status != "proposed" else None
+
+    return Condition("plan", f"a decision on {plan_id}", [f"plan/{plan_id}"], _while_open(store, team, look))
+
+
+def message_there(store: Store, team: str, agent: str) -> Condition:
+    """The agent has a message that it has not read."""
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        numbers = inboxes.unread(store, team, agent)
+        return {"unread": [f"msg-{number}" for number in numbers]} if numbers else None
+
+    return Condition("message", "a message", [f"message/{agent}"], look)
+
+
+def task_ready(store: Store, team: str, caller: Caller) -> Condition:
+    """There is a task that the caller can claim."""
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        of_now = teams.load(store, team)
+        leases.release_and_set_alarm(store, of_now, alarm)
+        found = list(claims.ready_for(store, of_now, caller))
+        return {"ready": [task.id for task in found]} if found else None
+
+    return Condition("ready", "a task that is ready", tasks.FREED, _while_open(store, team, look))
+
+
+def agent_done(store: Store, team: str, name: str) -> Condition:
+    """The agent has no task in progress, or is no longer a member; if `teams` started it, its session has ended."""
+    if sessions.find(store, team, name) is None:
+        teams.find_recipient(teams.load(store, team), name)
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        session = ending.current(store, team, name)
+        if session and not session.ended:
+            ending.set_alarm(store, team, [session], alarm)
+            return None
+        leases.release_and_set_alarm(store, teams.load(store, team), alarm)
+        busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
+        return None if busy else {"agent": name}
+
+    return Condition("agent", f"the end of {name}'s work", {f"session/{name}", *tasks.FREED}, look)

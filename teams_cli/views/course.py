@@ -1,0 +1,192 @@
+"""The course of a team's work: how far it is, what holds it up, how fast it goes, and when it may be done."""
+
+from __future__ import annotations
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.records.annotations import Any
+from teams_cli.tasks.dependencies import among, open_blockers
+from teams_cli.tasks.tasks import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_RECENT = 20
+"""So many of the last completions tell the pace."""
+_LEAST = 3
+_LONGEST = 86_400.0
+_SILENCE = 10.0
+"""After so many usual intervals without a completion, the pace is none any more."""
+_PATIENCE = 60.0
+
+
+class Plan:
+    """The tasks of a team and what waits for what, in memory."""
+
+    def __init__(self, found: list[Task]) -> None:
+        self.tasks = {task.id: task for task in found}
+        status_of = among(found)
+        self.open_blockers = {
+            task.id: [blocker.id for blocker in open_blockers(task, status_of)]
+            for task in found
+            if task.status in ("pending", "in_progress")
+        }
+        self.waiting: dict[str, list[str]] = {}
+        """By blocker: the unfinished tasks that wait for it themselves."""
+        for key, blockers in self.open_blockers.items():
+            for blocker in blockers:
+                self.waiting.setdefault(blocker, []).append(key)
+        self.dead_ends = [key for key in self.waiting if self.is_dead_end(key)]
+        self.held_up = set().union(*(self.behind(key) for key in self.dead_ends))
+        """The tasks that can't be begun, whoever works: what they wait for failed, was cancelled, or is not there."""
+
+    def is_dead_end(self, key: str) -> bool:
+        """Whether nothing more comes of that task, though it is not completed."""
+        task = self.tasks.get(key)
+        return task is None or task.status in ("failed", "cancelled")
+
+    def behind(self, key: str) -> set[str]:
+        """All that wait for that task, themselves or through others."""
+        found: set[str] = set()
+        ahead = [key]
+        while ahead:
+            fresh = [waiting for waiting in self.waiting.get(ahead.pop(), ()) if waiting not in found]
+            found.update(fresh)
+            ahead += fresh
+        return found
+
+    def is_ready(self, task: Task) -> bool:
+        """Whether it may be claimed now."""
+        return task.status == "pending" and not self.open_blockers[task.id]
+
+    @property
+    def ahead(self) -> list[str]:
+        """The unfinished tasks that nothing holds up for good."""
+        return [key for key in self.open_blockers if key not in self.held_up]
+
+    def critical_path(self) -> list[str]:
+        """The longest chain of unfinished tasks, first to last: more hands don't make it shorter."""
+        longest: dict[str, int] = {}
+        following: dict[str, str] = {}
+        for key in reversed(self._in_order()):
+            after = [waiting for waiting in self.waiting.get(key, ()) if waiting in longest]
+            if after:
+                following[key] = max(after, key=lambda waiting: longest[waiting])
+            longest[key] = 1 + longest.get(following.get(key, ""), 0)
+        key = max(longest, key=lambda each: longest[each], default="")
+        path = []
+        while key:
+            path.append(key)
+            key = following.get(key, "")
+        return path if len(path) > 1 else []
+
+    def _in_order(self) -> list[str]:
+        """The unfinished tasks that nothing holds up, each behind what it waits for; those of a circle are left out."""
+        missing = {key: len(self.open_blockers[key]) for key in self.ahead}
+        order = [key for key, number in missing.items() if not number]
+        for key in order:
+            for waiting in self.waiting.get(key, ()):
+                if waiting in missing:
+                    missing[waiting] -= 1
+                    if not missing[waiting]:
+                        order.append(waiting)
+        return order
+
+
+def course(found: list[Task], now: datetime) -> dict[str, Any]:
+    """How far the work is: the share that is done, how many are where, the pace, and an estimate of the end.
+
+    `heldUp` counts what waits, also through others, for what failed or was cancelled. `pace` and `estimate` are None
+    where there is no basis, and `noEstimate` says why.
+    """
+    plan = Plan(found)
+    count = {status: 0 for status in ("pending", "in_progress", "completed", "failed", "cancelled")}
+    for task in found:
+        count[task.status] += 1
+    ready = sum(map(plan.is_ready, found))
+    path = plan.critical_path()
+    total = len(found) - count["cancelled"]
+    document: dict[str, Any] = {
+        "total": total,
+        "done": count["completed"],
+        "percent": 100 * count["completed"] // total if total else 0,
+        "inProgress": count["in_progress"],
+        "ready": ready,
+        "blocked": count["pending"] - ready,
+        "failed": count["failed"],
+        "cancelled": count["cancelled"],
+        "heldUp": len(plan.held_up),
+        "criticalPath": path,
+    }
+    return document | _outlook(plan, path, now)
+
+
+def _outlook(plan: Plan, path: list[str], now: datetime) -> dict[str, Any]:
+    """The pace, and what it makes of what is left."""
+    ends = sorted(_ends(plan, now))[:_RECENT]
+    pace = _pace(ends)
+    document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
+    left = len(plan.ahead)
+    if not left:
+        held = "all that is left waits for what failed or was cancelled"
+        document["noEstimate"] = held if plan.open_blockers else "nothing is left to do"
+    elif not any(plan.tasks[key].status == "in_progress" for key in plan.ahead):
+        document["noEstimate"] = "nobody is working"
+    elif pace is None:
+        document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
+    elif _is_over(ends, plan):
+        document["noEstimate"] = "nothing has been completed for long"
+    else:
+        document["estimate"] = _estimate(plan, pace, left, path)
+    return document
+
+
+def _is_over(ends: list[float], plan: Plan) -> bool:
+    """Whether the pace is one of the past: the last completion is much longer ago than one after the other took."""
+    interval = (ends[-1] - ends[0]) / (len(ends) - 1)
+    return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(plan))
+
+
+def _ends(plan: Plan, now: datetime) -> list[float]:
+    """How many seconds ago each task was completed."""
+    moments = (t.completed_at for t in plan.tasks.values() if t.status == "completed" and t.completed_at)
+    ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
+    return [age for age in ages if age <= _LONGEST]
+
+
+def _pace(ends: list[float]) -> dict[str, Any] | None:
+    """How fast tasks were completed of late; None for too few to tell."""
+    if len(ends) < _LEAST:
+        return None
+    within = max(ends[-1], 1.0)
+    return {"perHour": round(3600 * len(ends) / within, 1), "completed": len(ends), "withinSeconds": round(within)}
+
+
+def _estimate(plan: Plan, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
+    """When the rest may be done: not before the longest chain is; with the error that so few completions leave."""
+    seconds = left * pace["withinSeconds"] / pace["completed"]
+    seconds = max(seconds, len(path) * _usual_length(plan))
+    error = pace["completed"] ** -0.5
+    return {
+        "seconds": round(seconds),
+        "fromSeconds": round(seconds * (1 - error)),
+        "toSeconds": round(seconds * (1 + error)),
+        "basis": f"{pace['completed']} tasks were completed in the last {_duration(pace['withinSeconds'])}",
+    }
+
+
+def _usual_length(plan: Plan) -> float:
+    """How many seconds a task usually takes from its claim to its completion: the median."""
+    lengths = sorted(
+        (parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds()
+        for task in plan.tasks.values()
+        if task.status == "completed" and task.claimed_at and task.completed_at
+    )
+    return max(0.0, lengths[len(lengths) // 2]) if lengths else 0.0
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,67 @@
+"""Views: what a team looks like at this moment, to be listed or watched; computed, never stored."""
+
+from __future__ import annotations
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import TeamsError
+from teams_cli.messages import messages
+from teams_cli.questions import questions
+from teams_cli.questions.questions import Question
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import dependencies, plans, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+from teams_cli.views import board, course, trouble
+
+_TASKS = 30
+_MESSAGES = 10
+_ORDER = ("in_progress", "pending", "failed", "completed", "cancelled")
+
+
+def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str, Any]:
+    """The team at a glance: the course of the work, what waits for the person, what failed, its agents, how many tasks
+    are where and those that matter most, the newest messages.
+    """
+    team = teams.load(store, team_name)
+    found = list(tasks.everything(store, team_name, problems))
+    asked = [question for question in questions.of_team(store, team_name, problems) if question.open]
+    proposed = list(plans.listing(store, team_name, problems, only_open=True))
+    start = max(0, store.last(team_name, messages.MESSAGE) - _MESSAGES)
+    return {
+        "team": team.name,
+        "state": team.state,
+        "leader": team.leader,
+        "course": course.course(found, parse_rfc3339(teams.now(store))),
+        "waiting": trouble.for_person(asked, proposed, trouble.letters(store, team_name, problems)),
+        "failed": trouble.failures(course.Plan(found)),
+        "agents": _agents(store, team, asked, found, problems),
+        "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
+        "tasks": _foremost(found),
+        "messages": [message.to_json() for message in store.read(team_name, messages.MESSAGE, None, start, problems)],
+    }
+
+
+def _agents(
+    store: Store, team: Team, asked: list[Question], found: list[Task], problems: list[TeamsError]
+) -> list[dict[str, Any]]:
+    """The agents, each with what is wrong with it, and why."""
+    had = trouble.missed(found)
+    rows = []
+    for row in board.agent_rows(store, team, problems):
+        word, why = trouble.of_agent(row, asked, had)
+        rows.append({**row, "trouble": word, "why": why})
+    return rows
+
+
+def _foremost(found: list[Task]) -> list[dict[str, Any]]:
+    """The tasks in progress, then those to do, then those that ended last."""
+    status_of = dependencies.among(found)
+    by_age = {task.id: place for place, task in enumerate(found)}
+
+    def rank(task: Task) -> tuple[int, int]:
+        newest_first = task.status in tasks.FINISHED
+        return _ORDER.index(task.status), -by_age[task.id] if newest_first else by_age[task.id]
+
+    return [dependencies.to_document(task, status_of) for task in sorted(found, key=rank)[:_TASKS]]

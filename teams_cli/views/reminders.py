@@ -1,0 +1,56 @@
+"""Reminders: the line with which an answer ends when something waits for its caller that it was not told of yet."""
+
+from __future__ import annotations
+
+from teams_cli.errors import TeamsError
+from teams_cli.messages import inboxes
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import SYSTEM
+from teams_cli.store.contract import Store, upsert
+from teams_cli.teams import presence
+
+_NAMED = 3
+_LONGEST = 100
+
+
+def reminder(store: Store, team: str, agent: str) -> str:
+    """What waits for the agent that it was not told of: its unread mail, and what the system has to say. Noted as told,
+    where that can be written; empty if there is nothing.
+    """
+    told_to = presence.load(store, team, agent).told_to or 0
+    if store.last(team, MESSAGE) <= told_to:
+        return ""
+    unread = inboxes.unread(store, team, agent, quiet=True)
+    if not unread or unread[-1] <= told_to:
+        return ""
+    found = store.fetch(team, MESSAGE, unread, [])
+    _note(store, team, agent, unread[-1])
+    mail = [message for message in found if message.from_ != SYSTEM]
+    news = [message for message in found if message.from_ == SYSTEM and message.number > told_to]
+    parts = [*([_named(mail)] if mail else []), *(_short(message) for message in news[-_NAMED:])]
+    if len(news) > _NAMED:
+        parts.append(f"{len(news) - _NAMED} more: teams read-messages")
+    return "; ".join(parts)
+
+
+def _named(mail: list[Message]) -> str:
+    """How much mail there is, and from whom the newest are."""
+    newest = ", ".join(f"{message.id} from {message.from_}" for message in mail[-_NAMED:])
+    return f"{len(mail)} unread ({'… ' if len(mail) > _NAMED else ''}{newest})"
+
+
+def _short(message: Message) -> str:
+    line = " ".join(message.message.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({message.id})"
+
+
+def _note(store: Store, team: str, agent: str, number: int) -> None:
+    """Note up to which message the agent was told. On a disk that can't be written it is told again."""
+
+    def change(known: presence.Agent) -> presence.Agent:
+        return known if (known.told_to or 0) >= number else known.having(told_to=number)
+
+    try:
+        upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), change)
+    except TeamsError:
+        return

@@ -1,0 +1,120 @@
+"""The board as rows, each small and by itself, so that a change is told in a few of them."""
+
+from __future__ import annotations
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import TeamsError
+from teams_cli.membership import shutdowns
+from teams_cli.messages import messages
+from teams_cli.messages.messages import Message
+from teams_cli.names import HUMAN
+from teams_cli.questions import questions
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import changes, leases, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.teams import Team
+from teams_cli.views import board, course, trouble
+from teams_cli.views.course import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.config import Config
+
+    Rows = dict[str, Any]
+
+FINISHED = 100
+_RESULT = 200
+_MESSAGE = 3000
+_LATEST_STATUSES = 3
+
+
+def rows(store: Store, team: Team, config: Config, finished: int, problems: list[TeamsError]) -> dict[str, Rows]:
+    """The team as the person may see and change it, as tables of rows by key; of the finished tasks the newest,
+    and those that hold up others.
+
+    The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
+    """
+    found = [leases.current(store, team, task) for task in tasks.everything(store, team.name, problems)]
+    plan = course.Plan(found)
+    asked = [question for question in questions.of_team(store, team.name, problems) if question.open]
+    proposed = board.plans_of_interest(store, team, problems)
+    missed = trouble.missed(found)
+    waiting = [shut for shut in shutdowns.listing(store, team, problems) if shut.status == "requested"]
+    return {
+        "tasks": _tasks(team, config, plan, finished),
+        "agents": {row["name"]: _agent(row, asked, missed) for row in board.agent_rows(store, team, problems)},
+        "questions": {question.id: questions.as_shown(question) for question in asked},
+        "plans": {each["id"]: each for each in proposed},
+        "shutdowns": {shut.id: shut.to_json() for shut in waiting},
+        "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
+        "facts": {
+            "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
+            "course": course.course(found, parse_rfc3339(teams.now(store))),
+            "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
+        },
+    }
+
+
+def _tasks(team: Team, config: Config, plan: Plan, finished: int) -> Rows:
+    person = Caller(HUMAN, config=config)
+    found = list(plan.tasks.values())
+    shown = {task.id for task in board.of_interest(found, finished)} | set(plan.dead_ends)
+    return {task.id: _card(task, plan, changes.moves(team, person, task)) for task in found if task.id in shown}
+
+
+def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
+    """What is seen of the task without opening it; what is empty is left out."""
+    blockers = plan.open_blockers.get(task.id, [])
+    row: dict[str, Any] = {
+        "id": task.id,
+        "title": task.title,
+        "status": task.status,
+        "priority": task.priority,
+        "owner": task.owner,
+        "blocked": bool(blockers),
+        "blockedBy": task.blocked_by,
+        "openBlockers": blockers,
+        "blockers": {key: plan.tasks[key].status if key in plan.tasks else "missing" for key in blockers},
+        "heldUp": task.id in plan.held_up,
+        "waiting": len(plan.behind(task.id)),
+        "require": task.require,
+        "planRequired": task.plan_required,
+        "claim": task.claim,
+        "leaseExpiresAt": task.lease_expires_at,
+        "createdAt": task.created_at,
+        "updatedAt": task.updated_at,
+        "completedAt": task.completed_at,
+        "result": (task.result or "")[:_RESULT],
+        "reason": trouble.reason(task) if task.status == "failed" else None,
+        "moves": moves,
+        "work": trouble.work(task),
+    }
+    return {key: value for key, value in row.items() if value or key == "blocked"}
+
+
+def _agent(row: dict[str, Any], asked: list[questions.Question], missed: dict[str, str]) -> dict[str, Any]:
+    """The agent's row, with what is wrong with it, if anything, and why; of its statuses the newest."""
+    word, why = trouble.of_agent(row, asked, missed)
+    return {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:], "trouble": word, "why": why}
+
+
+def letter(message: Message, whole: bool = False) -> dict[str, Any]:
+    """The message; of a long one the beginning, and how long it is, unless the *whole* is wanted."""
+    document = message.to_json()
+    if not whole and len(message.message) > _MESSAGE:
+        document.update(message=message.message[:_MESSAGE], length=len(message.message))
+    return document
+
+
+def newest(store: Store, team: str, after: int, most: int, problems: list[TeamsError]) -> list[dict[str, Any]]:
+    """The messages after that one, at most so many of the newest."""
+    after = max(after, store.last(team, messages.MESSAGE) - most)
+    return [letter(message) for message in store.read(team, messages.MESSAGE, None, after, problems)]
+
+
+def older(store: Store, team: str, before: int, most: int, problems: list[TeamsError]) -> list[Message]:
+    """The messages before that one, at most so many of the newest of them."""
+    return store.fetch(team, messages.MESSAGE, range(max(1, before - most), before), problems)

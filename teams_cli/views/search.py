@@ -1,0 +1,131 @@
+"""Searching a team by words: its tasks, messages, results, notes and history; computed, never stored."""
+
+from __future__ import annotations
+
+import re
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import InvalidValue, TeamsError
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.records.annotations import Any, Iterator, Sequence
+from teams_cli.store.contract import Store
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    Hit = dict[str, Any]
+
+PLACES = ("tasks", "messages", "results", "notes", "history")
+_UNLESS_SAID = PLACES[:4]
+"""The history repeats what the others say."""
+_WORD = re.compile(r"[^\W_]+")
+_AROUND = 70
+
+
+class Wanted:
+    """What is looked for: words of which each is to be the beginning of a word of the text, by whom, since when."""
+
+    def __init__(self, said: str, sender: str | None = None, since: datetime | None = None) -> None:
+        self.words = list(dict.fromkeys(_WORD.findall(said.lower())))
+        self.sender = sender
+        self.since = since
+        self._each = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]
+
+    def excerpt(self, text: str) -> str | None:
+        """The text around the first of the words, on one line; None if one of them is missing."""
+        folded = text.lower()
+        found = [pattern.search(folded) for pattern in self._each]
+        if not all(found):
+            return None
+        first = min(match.start() for match in found if match)
+        if len(folded) != len(text):  # places in one are not those in the other
+            first = 0
+        start, end = max(0, first - _AROUND), first + 2 * _AROUND
+        cut = " ".join(text[start:end].split())
+        return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
+
+    def admits(self, sender: str | None, at: str | None) -> bool:
+        """Whether something of that sender and time is looked for."""
+        if self.sender is not None and sender != self.sender:
+            return False
+        return self.since is None or (at is not None and parse_rfc3339(at) >= self.since)
+
+
+def search(
+    store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[TeamsError]
+) -> list[Hit]:
+    """What has all the words, the newest first; at most so many. Without places, all but the history.
+
+    Raises:
+        InvalidValue: There is no letter or digit to look for.
+    """
+    if not wanted.words:
+        raise InvalidValue("there is no word to search for", "Give letters or digits: teams search WORDS")
+    chosen = list(places) or list(_UNLESS_SAID)
+    found: list[Hit] = []
+    if "messages" in chosen:
+        found += _first(_in_messages(store, team, wanted, problems), limit)
+    if {"tasks", "results", "notes"}.intersection(chosen):
+        found += _in_tasks(store, team, wanted, chosen, problems)
+    if "history" in chosen:
+        found += _in_history(store, team, wanted)
+    found.sort(key=lambda hit: hit["at"] or "", reverse=True)
+    return found[:limit]
+
+
+def _first(hits: Iterator[Hit], limit: int) -> Iterator[Hit]:
+    for _, hit in zip(range(limit), hits, strict=False):
+        yield hit
+
+
+def _hit(place: str, key: str, at: str | None, sender: str | None, text: str, **more: Any) -> Hit:
+    return {"in": place, "id": key, "at": at, "from": sender, "text": text, **more}
+
+
+def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[TeamsError]) -> Iterator[Hit]:
+    for message in store.search(team, MESSAGE, wanted.words, problems):
+        if wanted.since is not None and parse_rfc3339(message.timestamp) < wanted.since:
+            return  # those that follow are older
+        if hit := _message(message, wanted):
+            yield hit
+
+
+def _message(message: Message, wanted: Wanted) -> Hit | None:
+    if not wanted.admits(message.from_, message.timestamp):
+        return None
+    excerpt = wanted.excerpt(message.message)
+    if excerpt is None:
+        return None
+    return _hit("messages", message.id, message.timestamp, message.from_, excerpt, to=message.to)
+
+
+def _in_tasks(
+    store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[TeamsError]
+) -> Iterator[Hit]:
+    for task in store.search(team, TASK, wanted.words, problems):
+        for hit in _of_task(task, wanted):
+            if hit["in"] in chosen:
+                yield hit
+
+
+def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
+    said = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require, task.id]))
+    parts: list[tuple[str, str | None, str | None, str]] = []
+    parts.append(("tasks", task.updated_at or task.created_at, task.created_by, said))
+    parts.append(("results", task.completed_at or task.updated_at, task.owner, task.result or ""))
+    parts += [("notes", note.at, note.by, note.reason or "") for note in task.notes]
+    for place, at, sender, text in parts:
+        if wanted.admits(sender, at) and text and (excerpt := wanted.excerpt(text)):
+            yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)
+
+
+def _in_history(store: Store, team: str, wanted: Wanted) -> Iterator[Hit]:
+    for position, entry in history.since(store, team, wanted.since):
+        if wanted.sender not in (None, entry.get("actor")):
+            continue
+        said = " ".join([history.line(entry), str(entry.get("title", ""))])
+        if excerpt := wanted.excerpt(said):
+            yield _hit("history", str(position), entry.get("at"), entry.get("actor"), excerpt)

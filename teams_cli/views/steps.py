@@ -1,0 +1,159 @@
+"""Steps: which one command follows on what concerns an agent, and on where it stands."""
+
+from __future__ import annotations
+
+from teams_cli.names import HUMAN, SYSTEM
+from teams_cli.records.annotations import Any, Callable
+from teams_cli.teams.teams import LEADER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Found = dict[str, Any]
+
+CLAIM = "teams claim-task --next"
+WAIT = "teams wait"
+READ = "teams read-messages"
+
+
+def after_message(message: Found) -> str | None:
+    """What is to be done about a message, by what it asks for; None where reading it was all."""
+    kind, about = message["type"], str(message.get("about") or "")
+    if about.startswith("ask-"):
+        return answer(about)
+    if about.startswith("plan-"):
+        return decide(about)
+    if about.startswith("shutdown-"):
+        return end(about)
+    if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
+        return None
+    return reply(message["id"])
+
+
+def reply(message: str) -> str:
+    """How to handle a message."""
+    return f"teams reply {message} TEXT, or ack {message}"
+
+
+def answer(question: str) -> str:
+    """How to answer a question."""
+    return f"teams answer {question} TEXT"
+
+
+def decide(plan: str) -> str:
+    """How to decide a plan."""
+    return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY"
+
+
+def end(shutdown: str) -> str:
+    """How to answer who asks for the end."""
+    return f"teams approve-shutdown {shutdown}, or reject-shutdown {shutdown} --reason WHY"
+
+
+def complete(task: str) -> str:
+    """How to end a task."""
+    return f"teams update-task {task} --status completed --result RESULT"
+
+
+def join(team: str, name: str) -> str:
+    """How to get into a team."""
+    return f"teams join-team {team} --as {name}"
+
+
+def outside(team: str, teams: list[str], name: str) -> str:
+    """What to do without a team: wait for the one that was named, or join the one that there is, or choose."""
+    if team or not teams:
+        return f"teams wait --team {team or 'NAME'}"
+    return join(teams[0] if len(teams) == 1 else "NAME", name)
+
+
+def following(brief: Found) -> str:
+    """The next sensible command of who is told this brief: the first that fits where it stands."""
+    for step in _STEPS:
+        if found := step(brief):
+            return found
+    return WAIT
+
+
+def _of_a_closed_team(brief: Found) -> str | None:
+    if "closed" not in brief:
+        return None
+    return f"teams {'restore' if brief['role'] in (LEADER, HUMAN) else 'show'}-team {brief['team']}"
+
+
+def _outside(brief: Found) -> str | None:
+    if brief["role"] is not None:
+        return None
+    if brief.get("stopped"):
+        return f"nothing: {brief['agent']} was shut down"
+    return join(brief["team"], brief["agent"])
+
+
+def _of_the_person(brief: Found) -> str | None:
+    return "teams human" if brief["role"] == HUMAN and brief["questions"] else None
+
+
+def _end(brief: Found) -> str | None:
+    return end(brief["shutdown"]) if brief["shutdown"] else None
+
+
+def _read(brief: Found) -> str | None:
+    return READ if brief["unread"] else None
+
+
+def _answer(brief: Found) -> str | None:
+    return answer(brief["toAnswer"]) if brief["toAnswer"] else None
+
+
+def _decide(brief: Found) -> str | None:
+    """A plan that is not shown whole is to be read first."""
+    shown = brief["proposed"][:1]
+    if not shown:
+        return None
+    return decide(shown[0]["id"]) if shown[0]["whole"] else f"teams show-plan {shown[0]['id']}"
+
+
+def _work(brief: Found) -> str | None:
+    for task in brief["myTasks"][:1]:
+        if task["waitsFor"]:
+            return f"teams wait --task {task['waitsFor'][0]}"
+        if task["plan"] == "proposed":
+            return WAIT
+        if task["plan"] == "rejected":
+            return f"teams propose-plan TEXT --task {task['id']} --revises {task['planId']}"
+        if task["plan"] == "required":
+            return f"teams propose-plan TEXT --task {task['id']}"
+        return complete(str(task["id"]))
+    return None
+
+
+def _claim(brief: Found) -> str | None:
+    return CLAIM if brief["readyForMe"] else None
+
+
+def _reply(brief: Found) -> str | None:
+    return reply(brief["unhandled"][0]) if brief["unhandled"] else None
+
+
+def _lead(brief: Found) -> str | None:
+    if not brief["leads"]:
+        return None
+    if not brief["tasks"]:
+        return "teams create-task TITLE"
+    if brief["stuck"] and not brief["going"]:
+        return "teams get-tasks --blocked"
+    return WAIT if brief["going"] else "teams close-team"
+
+
+_STEPS: tuple[Callable[[Found], str | None], ...] = (
+    _of_a_closed_team,
+    _of_the_person,
+    _outside,
+    _end,
+    _read,
+    _answer,
+    _decide,
+    _work,
+    _claim,
+    _reply,
+    _lead,
+)

@@ -1,0 +1,100 @@
+"""What needs a person: agents that failed, are missed or wait, tasks that failed, and what waits for an answer."""
+
+from __future__ import annotations
+
+from teams_cli.errors import TeamsError
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.messages import Message
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.questions.questions import Question
+    from teams_cli.tasks.plans import Plan as Proposal
+    from teams_cli.tasks.tasks import Task
+    from teams_cli.views.course import Plan
+
+_LETTERS = 50
+_REASON = 400
+_FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
+_ENDS = frozenset({"completed", "failed", "cancelled", "released", "expired", "reopened"})
+
+
+def reason(task: Task) -> str:
+    """Why it failed: the end of what it said, in which the reason is last, or what was noted with it."""
+    said = [line for line in (task.result or "").splitlines() if line.strip()]
+    noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
+    return ("\n".join(said[-3:]) or noted or "no reason was given")[-_REASON:]
+
+
+def work(task: Task) -> list[list[str | None]]:
+    """Who had the task from when to when, as its notes tell, and how that ended; the end of the present one is None."""
+    found: list[list[str | None]] = []
+    for note in task.notes:
+        if note.what == "claimed":
+            found.append([note.by, note.at, None, None])
+        elif found and found[-1][2] is None and note.what in _ENDS:
+            found[-1][2:] = [note.at, note.what]
+    if task.claimed_at and task.owner and not found:
+        found.append([task.owner, task.claimed_at, task.completed_at, task.status if task.completed_at else None])
+    return found
+
+
+def missed(found: list[Task]) -> dict[str, str]:
+    """The agents that are missed when they are silent: those that have a task, or whose claim ran out last."""
+    last: dict[str, tuple[str, str]] = {}
+    for task in found:
+        for agent, start, _, how in work(task)[-1:]:
+            if how in (None, "expired") and agent and start:
+                last[agent] = max(last.get(agent, ("", "")), (start, task.id))
+    return {agent: task for agent, (_, task) in last.items()}
+
+
+def of_agent(row: dict[str, Any], asked: list[Question], had: dict[str, str]) -> tuple[str | None, str | None]:
+    """What is wrong with a listed agent or what it waits for, in a word, and why; *had* says who is missed."""
+    session = row.get("session") or {}
+    if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
+        lost = "its process is gone" if session["outcome"] == "lost" else None
+        return session["outcome"], row.get("failure") or lost
+    if row["paused"] and row["state"] != "stopped":
+        return "paused", row["pauseReason"]
+    if row["state"] == "stale" and row["name"] in had:
+        return "silent", f"it had {had[row['name']]}, and was not heard of since"
+    waits = next((question for question in asked if question.from_ == row["name"]), None)
+    if waits is not None:
+        return "waiting", f"{waits.id} waits for an answer of {', '.join(waits.waiting_for) or 'somebody'}"
+    return None, None
+
+
+def letters(store: Store, team: str, problems: list[TeamsError]) -> list[Message]:
+    """The newest letters to the person that are not handled; what only informs is none."""
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
+    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
+    found = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
+    return [message for message in found if message.type not in _FORMAL][-_LETTERS:]
+
+
+def failures(plan: Plan) -> list[dict[str, Any]]:
+    """The tasks that failed, or were cancelled and hold up others; those first that hold up most."""
+    rows = [
+        {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
+        for task in plan.tasks.values()
+        if task.status in ("failed", "cancelled")
+        and ((waiting := len(plan.behind(task.id))) or task.status == "failed")
+    ]
+    return sorted(rows, key=lambda row: -row["waiting"])
+
+
+def for_person(asked: list[Question], proposed: list[Proposal], mail: list[Message]) -> list[dict[str, Any]]:
+    """What waits for an answer of the person: questions, plans and letters."""
+    return [
+        *(
+            {"kind": "question", "id": each.id, "from": each.from_, "text": each.question, "expiresAt": each.expires_at}
+            for each in asked
+            if HUMAN in each.waiting_for
+        ),
+        *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
+        *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),
+    ]

@@ -1,0 +1,1 @@
+"""Review a change without a model: parsers, linters and the repository's own tools, told by the lines that changed."""

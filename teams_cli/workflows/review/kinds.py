@@ -1,0 +1,82 @@
+"""What kind of file a path is: its language, whether it is a test, test data, or not the repository's own."""
+
+from __future__ import annotations
+
+import os
+import re
+
+PYTHON = (".py", ".pyw", ".pyi")
+SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+SHELL = (".sh", ".bash", ".dash", ".ksh")
+XML = (".xml", ".svg", ".xsd", ".xsl", ".xslt", ".plist", ".wsdl", ".rss", ".atom", ".csproj", ".vbproj", ".resx")
+CODE = (
+    *(*PYTHON, *SCRIPT, *SHELL, ".go", ".rs", ".java", ".kt", ".rb", ".php", ".c", ".h", ".cc", ".cpp", ".hpp"),
+    *(".cs", ".swift", ".scala", ".lua", ".pl", ".sql", ".vue", ".svelte"),
+)
+_TEST = re.compile(
+    r"(^|/)(tests?|specs?|testing|__tests__|e2e)/|(^|/)test_[^/]*$|[_.-](test|spec)s?\.[^/]*$|(^|/)conftest\.py$"
+)
+_DATA = re.compile(
+    r"(^|/)(fixtures?|testdata|test[-_]data|testfiles|__snapshots__|__fixtures__|golden|corpus|samples?)(/|$)"
+    r"|(^|/)tests?/(.*/)?(data|files|resources|certs|inputs?|cases)/"
+)
+_FOREIGN = re.compile(
+    r"(^|/)(node_modules|vendor|vendored|third[-_]party|site-packages|dist|\.yarn|bower_components)/"
+    r"|\.min\.(js|css)$|(^|/)(package-lock|npm-shrinkwrap)\.json$|\.lock$|(^|/)(pnpm-lock\.yaml|go\.sum)$|\.(map|snap)$"
+)
+_GENERATED = re.compile(r"@generated\b|(?i:do not edit)\b.{0,60}$|(?i:automatically generated)", re.MULTILINE)
+_INTERPRETER = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\w+)")
+
+
+def is_python(path: str) -> bool:
+    """Whether it is Python; a template that will be is not."""
+    return path.endswith(PYTHON) and "{{" not in path
+
+
+def is_script(path: str) -> bool:
+    """Whether it is JavaScript or TypeScript."""
+    return path.endswith(SCRIPT) and "{{" not in path
+
+
+def is_code(path: str) -> bool:
+    """Whether it is source code of any language."""
+    return path.endswith(CODE)
+
+
+def is_shell(path: str, tree: str) -> bool:
+    """Whether it is a shell script, by its name or its first line."""
+    if path.endswith(SHELL):
+        return True
+    return "." not in os.path.basename(path) and interpreter(path, tree) in ("sh", "bash", "dash", "ksh")
+
+
+def interpreter(path: str, tree: str) -> str:
+    """The program that the first line names."""
+    try:
+        with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
+            found = _INTERPRETER.match(file.readline(200))
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+def is_test(path: str) -> bool:
+    """Whether it is a test, or belongs to tests."""
+    return bool(_TEST.search(path))
+
+
+def is_test_data(path: str) -> bool:
+    """Whether it is what tests read, which may be broken on purpose."""
+    return bool(_DATA.search(path)) or (is_test(path) and not path.endswith(CODE))
+
+
+def is_foreign(path: str, tree: str) -> bool:
+    """Whether it is somebody else's or a machine's: nobody corrects it here."""
+    if _FOREIGN.search(path):
+        return True
+    try:
+        with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
+            head = file.read(600)
+    except OSError:
+        return False
+    return bool(_GENERATED.search(head))

@@ -1,0 +1,105 @@
+"""Agents as processes, when something goes wrong: what is left behind, killed half-way, or stands still."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import ended, lines, place, session, team_of_agents, until
+from tests.support.cli import Cli
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked at through /proc")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return team_of_agents(tmp_path, "bob")
+
+
+def run_agent(cli: Cli, *words: str) -> Any:
+    """Start an agent and wait for it; what it tells of its course is not looked at."""
+    answer = cli("run-agent", *words, "--json", agent="lea")
+    assert answer.status == 0, answer
+    return answer.json
+
+
+def running(word: str) -> list[int]:
+    """The processes whose command line has that word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if word.encode() in command:
+            found.append(int(pid))
+    return found
+
+
+def slow_checkout(directory: Path) -> Path:
+    """A repository that waits, before a worktree of it is there, until a file `go` is."""
+    repository = directory / "repository"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    who = ["-c", "user.email=a@b", "-c", "user.name=a"]
+    subprocess.run(["git", "-C", str(repository), *who, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    hook = repository / ".git/hooks/post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n")
+    hook.chmod(0o755)
+    return repository
+
+
+def test_what_clears_its_environment_is_ended_too(cli: Cli) -> None:
+    """A daemon without our variable, in a session of its own, whose parents have ended."""
+    word = str(40_000_000 + os.getpid())
+    run_agent(cli, f"env -i setsid sleep {word} & echo done")
+    until(lambda: not running(word), "the end of what the agent left behind")
+
+
+def test_an_agent_that_an_agent_starts_lives_on(cli: Cli) -> None:
+    """It has a keeper of its own: the turn of who started it ends without it."""
+    prompt = "while ! [ -e $D/go ]; do sleep 0.05; done; echo said"
+    cli.ok("run-agent", f"$T spawn '{prompt}' --agent-id kid >$D/spawned; sleep 0.2", "--detach", agent="lea")
+    until(lambda: lines(cli, "spawned"))
+    until(lambda: session(cli, "kid").turns)
+    (place(cli) / "go").touch()
+    assert ended(cli, "kid").outcome == "completed"
+
+
+def test_mail_of_a_turn_that_was_killed_is_given_again(cli: Cli) -> None:
+    """With the next mail: what killed the turn may have been what it was given."""
+    note = 'jq -r ".[].message" "$TEAMS_MESSAGES_FILE" >>$D/got; while ! [ -e $D/go ]; do sleep 0.05; done'
+    run_agent(cli, f'if [ -n "$TEAMS_RESUME" ]; then {note}; fi; echo ok', "--agent-id", "ann")
+    cli.ok("send-message", "ann", "one", agent="lea")
+    until(lambda: lines(cli, "got"))
+    os.kill(session(cli, "ann").keeper_pid or 0, signal.SIGKILL)
+    assert ended(cli, "ann", 2).outcome == "lost"
+    (place(cli) / "go").touch()
+    cli.ok("send-message", "ann", "two", agent="lea")
+    until(lambda: "two" in lines(cli, "got"))
+    assert lines(cli, "got") == ["one", "one", "two"]
+
+
+def test_one_that_is_being_started_is_known_by_its_launcher(cli: Cli, tmp_path: Path) -> None:
+    """As long as that lives, nobody takes its agent away; once it was killed, the name can be used again at once."""
+    words = ("run-agent", "echo hi", "--agent-id", "slow", "--worktree", "--cwd", str(slow_checkout(tmp_path)))
+    with cli.start(*words, "--detach", agent="lea", start_new_session=True) as launcher:
+        until(lambda: (tmp_path / "waits").exists())
+        run_agent(cli, "echo other", "--agent-id", "other")
+        assert "slow" in [row["name"] for row in cli.ok("list-agents", agent="lea")["agents"]]
+        os.killpg(launcher.pid, signal.SIGKILL)
+    assert run_agent(cli, "echo again", "--agent-id", "slow")["agent"] == "slow"
+
+
+def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
+    cli.ok("run-agent", "sleep 60", "--agent-id", "ann", "--detach", agent="lea")
+    until(lambda: session(cli, "ann").turns)
+    pid = session(cli, "ann").keeper_pid or 0
+    os.kill(pid, signal.SIGSTOP)
+    assert f"kill -CONT {pid}" in cli("doctor").stdout
+    cli.ok("stop-agent", "ann", agent="lea")
+    assert ended(cli, "ann").outcome == "stopped"

@@ -1,0 +1,148 @@
+"""Agents whose client has hooks, with one that is scripted: what its model would have been shown, and when."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import hooked_client
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+
+
+class Office:
+    """A team whose agents are scripted clients."""
+
+    def __init__(self, top: Path) -> None:
+        self.cli = make_team(top / "root")
+        self.place = top / "transcripts"
+        self.place.mkdir()
+        (top / "bin").mkdir()
+        (top / "bin/teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m teams_cli "$@"\n')
+        (top / "bin/teams").chmod(0o755)
+        self.cli.more = {"PATH": f"{top}/bin:/usr/bin:/bin", hooked_client.PLACE: str(self.place)}
+        (self.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": hooked_client.PROFILE}}))
+        self.cli.ok("set", "harness", "scripted", agent="lea")
+
+    def start(self, *lines: str, agent: str = "ann") -> subprocess.Popen[bytes]:
+        """`run-agent` with a script, not waited for."""
+        process: subprocess.Popen[bytes] = self.cli.start(
+            "run-agent", "\n".join(lines), "--agent-id", agent, "--json", agent="lea"
+        )
+        return process
+
+    def end(self, process: subprocess.Popen[bytes]) -> Any:
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0, (stdout, stderr)
+        return json.loads(stdout)
+
+    def shown(self, agent: str, role: str = "") -> list[str]:
+        """What the agent's model was shown."""
+        session = json.loads((self.cli.root / f"teams/alpha/sessions/{agent}.json").read_text())
+        path = self.place / f"{session['sessionId']}.jsonl"
+        return hooked_client.shown(path, role) if path.exists() else []
+
+    def until(self, settled: Callable[[], bool]) -> None:
+        give_up = time.monotonic() + TIMEOUT
+        while not settled():
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    return Office(tmp_path)
+
+
+def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) -> None:
+    process = office.start("$ teams wait --message --timeout 60", "$ teams whoami", "say done")
+    office.until(lambda: (office.cli.root / "teams/alpha/sessions/ann.json").exists() and bool(office.shown("ann")))
+    office.cli.ok("send-message", "ann", "the build is red", agent="lea")
+    assert office.end(process)["output"] == "done"
+    start, mail = office.shown("ann", "hook")
+    assert "You are ann" in start
+    assert '[From agent "lea"]:\n| the build is red' in mail
+    assert [role for role in ("hook", "user") if "build is red" in "".join(office.shown("ann", role))] == ["hook"]
+
+
+def test_unread_mail_refuses_the_stop_and_is_the_next_turn(office: Office) -> None:
+    """Whoever wrote while no tool was called; the same process goes on."""
+    wait = "$ until ls $TEAMS_HOME/teams/alpha/messages/0/1.* >/dev/null 2>&1; do sleep 0.05; done; sleep 0.3"
+    process = office.start(wait, "say first", "---", "say second")
+    seen = office.cli.root / "teams/alpha/inboxes/ann.seen"
+    office.until(seen.exists)
+    office.cli.ok("send-message", "ann", "one more thing", agent="lea")
+    done = office.end(process)
+    shown = "\n".join(office.shown("ann"))
+    assert shown.count("| one more thing") == 1
+    assert done["agents"][0]["turns"] == 1 and done["output"] in ("first", "second")
+
+
+def test_what_it_spawned_resumes_it_with_a_batch(office: Office) -> None:
+    """The keeper waits for the spawns; the stop is not refused for them."""
+    done = office.end(
+        office.start(
+            "$ teams spawn 'sleep 1; echo seven' --agent-id ben --harness shell", "say wait", "---", "say got it"
+        )
+    )
+    assert (done["output"], done["agents"][0]["turns"]) == ("got it", 2)
+    assert '[From agent "ben"]:\n| seven' in office.shown("ann", "user")[1]
+
+
+def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
+    """A hook that runs meanwhile leaves it to the turn that it is for."""
+    office.cli.ok("create-task", "never done", agent="lea")
+    process = office.start("$ touch $TEAMS_HOME/begun; teams wait --task 1 --timeout 300", "---", "say as you wish")
+    office.until((office.cli.root / "begun").exists)
+    office.cli.ok("interject", "ann", "not this", agent="lea")
+    done = office.end(process)
+    shown = office.shown("ann")
+    assert sum("| not this" in text for text in shown) == 1
+    assert "| not this" in office.shown("ann", "user")[-1]
+    assert (done["outcome"], done["output"]) == ("completed", "as you wish")
+
+
+@pytest.mark.usefixtures("each_engine_in_time")
+def test_two_that_answer_each_other_come_to_an_end(office: Office) -> None:
+    """Each answers every message, in every turn: refused stops and resumptions are counted, and the guard speaks."""
+    office.cli.ok("set", "max_resumes_per_hour", "3", agent="lea")
+    turn = "$ teams send-message {} again\nsay and again"
+    scripts = {name: "\n---\n".join([turn.format(other)] * 60) for name, other in (("ann", "ben"), ("ben", "ann"))}
+    office.end(office.start("say here\n---\n" + scripts["ben"], agent="ben"))
+    process = office.start(scripts["ann"])
+    process.communicate(timeout=TIMEOUT)
+    office.until(lambda: all(row["session"]["state"] in ("done", "paused") for row in rows(office.cli)))
+    assert any("are paused" in message["message"] for message in office.cli.ok("read-messages", agent="lea"))
+
+
+def rows(cli: Cli) -> list[dict[str, Any]]:
+    """The agents that were started."""
+    return [row for row in cli.ok("list-agents")["agents"] if "session" in row]
+
+
+def test_a_client_without_hooks_is_given_none() -> None:
+    """`{hooks}` is nothing for those that have no words for it."""
+    from teams_cli.clients import profiles
+
+    for name in ("gemini", "shell"):
+        brought = profiles.brought(profiles.find(name, None), "python", [])
+        assert brought["hooks"] == brought["mcp"] == []
+    assert profiles.fill(["a", "{hooks}", "{mcp}", "{agent}"], {"agent": "ann"}) == ["a", "ann"]
+
+
+def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> None:
+    """Clients run tools in sandboxes, where the ids of processes are others, and a keeper is not to be seen."""
+    if subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode:
+        pytest.skip("there are no namespaces of processes here")
+    process = office.start("$ touch $TEAMS_HOME/begun; teams read-messages --wait 60", "say not lost")
+    office.until((office.cli.root / "begun").exists)
+    words = ["unshare", "-rpf", "--mount-proc", *COMMAND, "list-agents"]
+    subprocess.run(words, env=office.cli.environ("lea"), check=True, capture_output=True, timeout=TIMEOUT)
+    office.cli.ok("send-message", "ann", "go on", agent="lea")
+    assert office.end(process)["output"] == "not lost"

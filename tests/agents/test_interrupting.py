@@ -1,0 +1,186 @@
+"""Interrupting, pausing and stopping agents."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from teams_cli.agents.sessions import SESSION
+from teams_cli.store.contract import update
+from tests.support.agents import (
+    BUSY,
+    agent_row,
+    detach,
+    ended,
+    go,
+    is_busy,
+    lines,
+    marked,
+    outputs_to,
+    place,
+    run_agent,
+    session,
+    unread,
+    until,
+)
+from tests.support.cli import ALPHA, Cli, add_tasks
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
+    """Also a grandchild that ignores TERM and one in a session of its own; the text is the next turn."""
+    leftovers = (
+        "sh -c 'trap \"\" INT TERM; while :; do sleep 0.1; done' & "
+        "setsid sh -c 'echo $$ >$D/own; while :; do sleep 0.1; done' & echo partial; "
+    )
+    detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {leftovers} {BUSY} }}")
+    is_busy(cli)
+    until(lambda: lines(cli, "own"))
+    until(lambda: len(marked(cli.root)) > 3)
+    cli.ok("interject", "zoe", "stop that", agent="lea")
+    assert ended(cli, "zoe").turns == 2
+    assert marked(cli.root) == {}
+    assert [m["message"] for m in json.loads((place(cli) / "given").read_text())] == ["stop that"]
+    assert unread(cli, "zoe") == []
+
+
+def test_a_second_interjection_queues(cli: Cli) -> None:
+    """While the first is under way (the client takes its time to end), the second neither gets lost nor cuts in."""
+    detach(
+        cli, "zoe", f"trap 'sleep 0.7; exit 130' INT; test $TEAMS_RESUME && {{ cat; echo; }} >>$D/given || {{ {BUSY} }}"
+    )
+    is_busy(cli)
+    cli.ok("interject", "zoe", "first", agent="lea")
+    cli.ok("interject", "zoe", "second", agent="human")
+    ended(cli, "zoe")
+    given = [m["message"] for line in lines(cli, "given") for m in json.loads(line)]
+    assert given == ["first", "second"]
+
+
+def test_interjecting_one_that_read_it_itself(cli: Cli) -> None:
+    """It is its next turn all the same, once; and the session is not interrupted for ever after."""
+    detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}")
+    is_busy(cli)
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s)
+    cli.ok("send-message", "zoe", "read by itself", agent="lea")
+    cli.ok("attend", agent="zoe")
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(interjected=1))
+    assert ended(cli, "zoe").turns == 2
+    assert json.loads((place(cli) / "given").read_text())[0]["message"] == "read by itself"
+    cli.ok("send-message", "zoe", "again", agent="bob")
+    assert ended(cli, "zoe", 2).outcome == "completed" and session(cli, "zoe").turns == 3
+
+
+def test_interjecting_an_idle_agent_resumes_it(cli: Cli) -> None:
+    run_agent(cli, "cat", "--agent-id", "zoe")
+    cli.ok("interject", "zoe", "one more", agent="human")
+    assert ended(cli, "zoe", 2).turns == 2
+    assert cli.refused("interject", "bob", "you", agent="lea") == (11, "wrong_state")
+
+
+def test_stopping(cli: Cli) -> None:
+    """With all that it started; its caller is told; and nothing resumes it."""
+    detach(cli, "zoe", f"sleep 100 & {BUSY}")
+    is_busy(cli)
+    answer = cli("stop-agent", "zoe", agent="lea")
+    assert (answer.status, answer.stdout) == (0, "zoe: stopped: lea stopped it\n")
+    assert marked(cli.root) == {} and agent_row(cli, "zoe")["state"] == "stopped"
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe was stopped: lea stopped it")]
+    cli.ok("send-message", "zoe", "hello?", agent="bob")
+    assert session(cli, "zoe").generation == 1 and cli("stop-agent", "zoe", agent="lea").status == 0
+    assert cli.refused("interject", "zoe", "hello?", agent="lea") == (11, "wrong_state")
+    add_tasks(cli, "a")
+    assert cli.refused("update-task", "1", "--owner", "zoe", agent="human") == (11, "wrong_state")
+    assert cli.refused("stop-agent", "bob", agent="lea") == (10, "agent_not_found")
+    assert cli.refused("stop-agent", "zoe", agent="bob") == (13, "not_allowed")
+
+
+def test_pausing_an_agent_that_works(cli: Cli) -> None:
+    """It rests when its turn is over; its mail waits, and is the next turn when it is resumed."""
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    asked = {"agent": "zoe", "state": "running", "paused": True}
+    assert cli.ok("pause-agent", "zoe", agent="lea") == asked == cli.ok("pause-agent", "zoe", agent="human")
+    cli.ok("send-message", "zoe", "touch $D/later", agent="bob")
+    go(cli)
+    assert ended(cli, "zoe").state == "paused" and len(unread(cli, "zoe")) == 1
+    cli.ok("send-message", "zoe", "and more", agent="bob")
+    assert session(cli, "zoe").state == "paused" and session(cli, "zoe").turns == 1
+    assert cli("resume-agent", "zoe", agent="lea").status == 0
+    assert ended(cli, "zoe", 2).state == "done" and session(cli, "zoe").turns == 2 and unread(cli, "zoe") == []
+    told = [entry["what"] for entry in cli.ok("history") if entry["what"].startswith("agent ")]
+    assert told.count("agent paused") == told.count("agent resumed") == 1
+
+
+def test_pausing_an_idle_agent(cli: Cli) -> None:
+    """At once; resuming one without mail starts nothing; one that is resumed before it rested works on."""
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    assert cli("pause-agent", "zoe", agent="human").stdout == "zoe: paused\n"
+    cli.ok("send-message", "zoe", "hello?", agent="bob")
+    assert session(cli, "zoe").generation == 1
+    cli.ok("interject", "zoe", "true", agent="lea")
+    assert ended(cli, "zoe", 2).state == "done"
+    assert cli("pause-agent", "zoe", agent="lea").status == cli("resume-agent", "zoe", agent="lea").status == 0
+    assert (session(cli, "zoe").state, session(cli, "zoe").generation) == ("done", 2)
+    detach(cli, "yan", BUSY)
+    is_busy(cli)
+    assert cli("pause-agent", "yan", agent="lea").stdout == "yan: will pause when its turn is over\n"
+    assert cli("resume-agent", "yan", agent="lea").stdout == "yan: goes on (running)\n"
+    go(cli)
+    assert ended(cli, "yan").state == "done"
+
+
+def test_who_may_pause_and_whom(cli: Cli) -> None:
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    until(lambda: session(cli, "zoe").turns, "the keeper has noted the turn")
+    for command in ("pause-agent", "resume-agent"):
+        assert cli.refused(command, "zoe", agent="bob") == (13, "not_allowed")
+        assert cli.refused(command, "bob", agent="lea") == (10, "agent_not_found")
+    cli.ok("pause-agent", "zoe", agent="lea")
+    cli("stop-agent", "zoe", agent="lea")
+    for command in ("pause-agent", "resume-agent"):
+        assert cli.refused(command, "zoe", agent="lea") == (11, "wrong_state")
+    assert ended(cli, "zoe").outcome == "stopped"
+
+
+def test_stopping_one_that_just_ended_by_itself(cli: Cli) -> None:
+    """It had completed when it was asked, but does not go on any more, and is stopped when that is asked again."""
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda found: found.having(stop_asked="lea"))
+    cli.ok("send-message", "zoe", "hello?", agent="bob")
+    assert (session(cli, "zoe").generation, session(cli, "zoe").outcome) == (1, "completed")
+    cli.ok("stop-agent", "zoe", agent="lea")
+    assert (session(cli, "zoe").outcome, agent_row(cli, "zoe")["state"]) == ("stopped", "stopped")
+
+
+@pytest.mark.parametrize(("how", "then"), [("leave-team", "true"), ("approve-shutdown", "sleep 60")])
+def test_who_leaves_or_agrees_to_shut_down_is_stopped(cli: Cli, how: str, then: str) -> None:
+    """Also when its client would go on; and not before it got its answer."""
+    detach(cli, "zoe", f"{BUSY} $T {how} >$D/answer; {then}")
+    is_busy(cli)
+    if how == "approve-shutdown":
+        cli.ok("request-shutdown", "zoe", agent="lea")
+    go(cli)
+    done = ended(cli, "zoe")
+    reason = "it left the team" if how == "leave-team" else "it was shut down (shutdown-1)"
+    assert (done.outcome, done.failure) == ("stopped", reason)
+    assert lines(cli, "answer") and marked(cli.root) == {}
+
+
+def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
+    """Unless forced; then the agent is stopped."""
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    refused = cli("close-team", "--json", agent="lea")
+    assert (refused.status, refused.error["message"]) == (11, "still running: zoe")
+    cli.ok("close-team", "--force", agent="lea")
+    assert (ended(cli, "zoe").failure, marked(cli.root)) == ("the team was closed", {})

@@ -1,0 +1,142 @@
+"""Keepers, launchers and runs that are killed at a bad moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from threading import Thread
+
+import pytest
+
+from teams_cli.agents import sessions, waking
+from teams_cli.agents.sessions import SESSION
+from teams_cli.membership import joining
+from teams_cli.store.contract import update
+from teams_cli.teams import teams
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.teams import TEAM
+from tests.support.agents import (
+    BUSY,
+    agent_row,
+    detach,
+    is_busy,
+    lines,
+    marked,
+    outputs_to,
+    place,
+    run_agent,
+    session,
+    statuses,
+    until,
+)
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def kill(pid: int | None) -> None:
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_keeper_that_is_killed(cli: Cli) -> None:
+    """Its agent ends with it, also what that left behind; whoever looks first tells the caller, and nobody twice."""
+    detach(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
+    is_busy(cli)
+    kill(session(cli, "zoe").keeper_pid)
+    lookers = [cli.start("list-agents") for _ in range(4)]
+    assert statuses(lookers) == [0] * 4
+    assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
+    assert marked(cli.root) == {}
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed: so far")]
+    cli.ok("send-message", "zoe", "again", agent="bob")  # it is resumed like any other
+    until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2)
+
+
+def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
+    waiting = cli.start("run-agent", f"{BUSY}", "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
+    is_busy(cli)
+    kill(session(cli, "zoe").keeper_pid)
+    out, _ = waiting.communicate(timeout=TIMEOUT)
+    assert (waiting.returncode, json.loads(out)["outcome"]) == (1, "lost")
+    cli.ok("spawn", "sleep 50", "--agent-id", "yan", agent="bob")
+    reading = cli.start("read-messages", "--wait", "20", "--json", agent="bob")
+    until(lambda: session(cli, "yan").state == "running")
+    kill(session(cli, "yan").keeper_pid)
+    out, _ = reading.communicate(timeout=TIMEOUT)
+    assert json.loads(out)[0]["message"] == "Agent yan failed: its keeper was killed"
+
+
+def test_a_keeper_that_is_killed_after_the_output_was_written_down(cli: Cli) -> None:
+    """Between writing down and telling: it is told as what it was."""
+    detach(cli, "zoe", BUSY)
+    is_busy(cli)
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(outcome="completed"))
+    kill(session(cli, "zoe").keeper_pid)
+    assert agent_row(cli, "zoe")["session"]["outcome"] == "completed"
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe completed.")]
+
+
+def draft(cli: Cli) -> sessions.Session:
+    """A session of zoe that is about to start."""
+    now = teams.now(cli.store())
+    about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
+    return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
+
+
+def test_a_run_lasts_until_its_keepers_are_gone(cli: Cli) -> None:
+    """The last that a keeper does, with its own session done, is to resume others, or itself."""
+    store = cli.store()
+    found: list[sessions.Session] = []
+    with subprocess.Popen(["sleep", "60"]) as keeper:
+        done = draft(cli).kept_by(keeper.pid).having(state="done", outcome="completed")
+        store.create(ALPHA, SESSION, "zoe", done)
+        waiting = Thread(target=lambda: found.extend(waking.wait_for_run(store, ALPHA, "r", lambda _: None)))
+        waiting.start()
+        time.sleep(0.2)
+        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="running", generation=2))
+        time.sleep(0.2)
+        assert waiting.is_alive()
+        update(store, ALPHA, SESSION, "zoe", lambda s: s.having(state="done"))
+        keeper.kill()
+    waiting.join(TIMEOUT)
+    assert [session.generation for session in found] == [2]
+
+
+def test_a_launcher_that_is_killed(cli: Cli) -> None:
+    """Before it had a keeper: the session is lost at once; before there was a session: there is no such agent."""
+    store = cli.store()
+    joining.join(store, ALPHA, Caller("zoe"), started_by="lea")
+    dead = subprocess.Popen(["true"])
+    held = draft(cli).kept_by(dead.pid)
+    dead.wait()
+    store.create(ALPHA, SESSION, "zoe", held)
+    assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"
+    assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed")]
+    stray, _ = joining.join(store, ALPHA, Caller("yan"), started_by="lea")
+    assert agent_row(cli, "yan")["state"] == "idle"  # it may yet be started
+    early = stray.having(joined_at="2020-01-01T00:00:00Z")
+    update(store, ALPHA, TEAM, ALPHA, lambda team: team.with_member(early))
+    assert "yan" not in [row["name"] for row in cli.ok("list-agents")["agents"]]
+
+
+def test_a_name_as_long_as_names_may_be(cli: Cli) -> None:
+    name = "a" * 64
+    run_agent(cli, "exit 1", "--agent-id", name, status=1)
+    assert len(outputs_to(cli, "lea")) == 1
+
+
+def test_an_agent_started_from_the_background_can_be_interrupted(cli: Cli) -> None:
+    """A shell has what it starts with `&` ignore the signal; the client does not."""
+    cli.more["P"] = "trap 'echo got >$D/int; exit' INT; touch $D/ready; while :; do sleep 0.05; done"
+    script = f'{" ".join(COMMAND)} run-agent "$P" --agent-id zoe --detach &'
+    subprocess.run(["sh", "-c", script], env=cli.environ("lea"), check=True, timeout=TIMEOUT, capture_output=True)
+    is_busy(cli)
+    cli.ok("stop-agent", "zoe", agent="lea")
+    assert lines(cli, "int") == ["got"]

@@ -1,0 +1,138 @@
+"""Resuming agents that are done, and the guard against those that resume each other without end."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support.agents import (
+    BUSY,
+    agent_row,
+    detach,
+    ended,
+    go,
+    is_busy,
+    keepers,
+    lines,
+    outputs_to,
+    place,
+    run_agent,
+    session,
+    statuses,
+    unread,
+    until,
+)
+from tests.support.cli import Cli, add_tasks
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
+    """It comes after the agent last looked and before its process ends."""
+    detach(cli, "zoe", f"echo turn >>$D/turns; cat >>$D/given; test $TEAMS_RESUME || {{ $T read-messages; {BUSY} }}")
+    is_busy(cli)
+    cli.ok("send-message", "zoe", "one", agent="bob")
+    cli.ok("send-message", "zoe", "two", agent="mia")
+    go(cli)
+    assert ended(cli, "zoe").turns == 2
+    given = json.loads((place(cli) / "given").read_text().removeprefix("[]"))
+    assert [(m["from"], m["message"]) for m in given] == [("bob", "one"), ("mia", "two")]  # one batch, in order
+    assert len(outputs_to(cli, "lea")) == 1
+
+
+def test_what_wakes_an_idle_agent(cli: Cli) -> None:
+    """A message and a broadcast do, announcing does not; it works in its own directory, told that it is resumed."""
+    prompt = 'echo "$TEAMS_RESUME $(pwd) $(cmp $TEAMS_MESSAGES_FILE /dev/stdin && echo same)" >>$D/turns'
+    detach(cli, "zoe", f"test $TEAMS_RESUME && {prompt} || true")
+    ended(cli, "zoe")
+    cli.ok("announce", "nothing to see", agent="bob")
+    assert session(cli, "zoe").generation == 1 and keepers(cli.root) == []
+    cli.ok("send-message", "zoe", "wake up", agent="bob")
+    assert ended(cli, "zoe", 2).turns == 2
+    cli.ok("broadcast-message", "all up", agent="mia")
+    assert ended(cli, "zoe", 3).turns == 3
+    assert lines(cli, "turns") == [f"1 {place(cli)} same"] * 2
+    assert [sender for sender, _ in outputs_to(cli, "lea")] == ["zoe"] * 3
+
+
+def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
+    """The decision on its plan, a request to shut down, a task that it is given; not only what others write."""
+    detach(cli, "zoe", "test $TEAMS_RESUME && { cat; echo; } >>$D/mail || $T propose-plan first")
+    ended(cli, "zoe")
+    cli.ok("reject-plan", "1", "too short", agent="lea")
+    ended(cli, "zoe", 2)
+    cli.ok("request-shutdown", "zoe", agent="lea")
+    ended(cli, "zoe", 3)
+    cli.ok("create-task", "walk", agent="lea")
+    cli.ok("update-task", "1", "--owner", "zoe", agent="human")
+    ended(cli, "zoe", 4)
+    told = [message["message"] for line in lines(cli, "mail") for message in json.loads(line)]
+    assert ["plan-1" in told[0], "shutdown-1" in told[1], "task-1" in told[2], len(told)] == [True, True, True, 3]
+
+
+def test_a_task_taken_in_the_name_of_an_agent_that_ended_is_kept(cli: Cli) -> None:
+    """Its process is gone, but whoever acts under its name is there."""
+    add_tasks(cli, "a", "b")
+    detach(cli, "zoe", "true")
+    ended(cli, "zoe")
+    cli.ok("claim-task", "1", agent="zoe")
+    assert [task["owner"] for task in cli.ok("get-tasks", "--status", "in_progress")] == ["zoe"]
+    assert cli.ok("update-task", "1", "--status", "completed", agent="zoe")["status"] == "completed"
+
+
+def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
+    """However many write to it at once: each message is delivered once, in order, and no two turns overlap."""
+    prompt = (
+        "mkdir $D/lock || echo twice >>$D/bad; cat >>$D/given; echo >>$D/given; sleep 0.05; rmdir $D/lock; "
+        "test $TEAMS_RESUME || until test -e $D/go; do sleep 0.02; done"
+    )
+    detach(cli, "zoe", prompt)
+    writers = [cli.start("send-message", "zoe", f"m{n}", agent=("bob", "mia")[n % 2]) for n in range(4)]
+    assert statuses(writers) == [0] * 4
+    assert agent_row(cli, "zoe")["queueDepth"] == 4
+    go(cli)
+    writers = [cli.start("send-message", "zoe", f"m{n}", agent=("bob", "mia")[n % 2]) for n in range(4, 10)]
+    assert statuses(writers) == [0] * 6
+    until(lambda: unread(cli, "zoe") == [] and ended(cli, "zoe"))
+    batches = [json.loads(line) for line in lines(cli, "given")]
+    numbers = [message["number"] for batch in batches for message in batch]
+    assert len(set(numbers)) == 10 and numbers == sorted(numbers)
+    assert lines(cli, "bad") == []
+
+
+def test_two_that_write_to_each_other_while_finishing_end(cli: Cli) -> None:
+    """Each writes once more when it is resumed the first time; then both are done, and nothing is unread."""
+    cli.more["P"] = "echo x >>$D/$TEAMS_AGENT_ID; test $(wc -l <$D/$TEAMS_AGENT_ID) -gt 2 || $T send-message $OTHER hi"
+    cli.more["B"] = 'OTHER=a; export OTHER; eval "$P"'
+    done = run_agent(
+        cli, 'test $TEAMS_RESUME || $T spawn "$B" --agent-id b; OTHER=b; export OTHER; eval "$P"', "--agent-id", "a"
+    )
+    assert [row["outcome"] for row in done["agents"]] == ["completed"] * 2
+    assert unread(cli, "a") == unread(cli, "b") == []
+    assert len(lines(cli, "a")) >= 2 and len(lines(cli, "b")) >= 2 and keepers(cli.root) == []
+
+
+def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
+    """Two that answer each other for ever are stopped by it; interjecting lets one go on."""
+    cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
+    cli.more["P"] = 'test -e $D/quiet || $T send-message $OTHER "and you?"'
+    cli.more["B"] = 'OTHER=a; export OTHER; eval "$P"'
+    done = run_agent(
+        cli, 'test $TEAMS_RESUME || $T spawn "$B" --agent-id b; OTHER=b; export OTHER; eval "$P"', "--agent-id", "a"
+    )
+    until(lambda: {session(cli, name).state for name in "ab"} == {"paused"})
+    assert {row["outcome"] for row in done["agents"]} == {"completed"}
+    told = [m["message"] for m in cli.ok("read-messages", agent="lea") if m["from"] == "system"]
+    assert len(told) == 1 and " are paused: " in told[0] and "no task made progress" in told[0]
+    turns = session(cli, "a").turns
+    cli.ok("send-message", "a", "still there?", agent="bob")
+    assert session(cli, "a").state == "paused" and agent_row(cli, "a")["queueDepth"] >= 1
+    (place(cli) / "quiet").touch()
+    cli.ok("interject", "a", "go on, quietly", agent="lea")
+    assert (ended(cli, "a", session(cli, "a").generation).turns, session(cli, "a").state) == (turns + 1, "done")
+    assert unread(cli, "a") == []

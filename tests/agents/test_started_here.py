@@ -1,0 +1,54 @@
+"""A machine runs what it was told itself: what others write into the database does not change that."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents import sessions
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.store.contract import update
+from tests.support.agents import end_all, lines, team_of_agents, until
+from tests.support.cli import ALPHA, Cli
+
+
+@pytest.fixture
+def cli(on_postgres: str, tmp_path: Path) -> Cli:
+    return team_of_agents(tmp_path, "bob")
+
+
+@pytest.mark.parametrize("field", ["prompt", "directory", "variables", "harness"])
+def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str) -> None:
+    told = {"prompt": "echo mine >>$D/ran", "directory": "/", "variables": {"X": "1"}, "harness": "claude"}
+    try:
+        assert cli("run-agent", "echo ours >>$D/ran", "--agent-id", "ann", agent="lea").status == 0
+        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told[field]}))
+        cli.ok("send-message", "ann", "go on", agent="bob")
+        session = until(lambda: failed(cli))
+        assert "was not started on this machine" in (session.failure or "")
+        time.sleep(1.5)
+        again = until(lambda: failed(cli))
+        assert again.generation <= 3  # whoever sent the message tried, and this machine's waker: once each
+        assert lines(cli, "ran") == ["ours"]
+    finally:
+        end_all(cli.root)
+
+
+def failed(cli: Cli) -> Session | None:
+    """The session of ann, once it was resumed in vain."""
+    found = sessions.find(cli.store(), ALPHA, "ann")
+    return found if found and found.ended and found.outcome == "failed" else None
+
+
+def test_an_agent_answers_by_its_command_where_it_joined(cli: Cli) -> None:
+    """On another machine the question goes to its inbox."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    there = Cli(cli.root, team=ALPHA, TEAMS_HOST="there")
+    there.ok("join-team", "--answer", "echo from the shelf", agent="librarian")
+    asked = there.ok("ask-others", "where?", "--to", "librarian", "--timeout", "20", agent="bob")
+    assert [said["content"] for said in asked["responses"]] == ["from the shelf"]
+    asked = cli.ok("ask-others", "where?", "--to", "librarian", "--timeout", "1", agent="bob")
+    assert asked["status"] == "timeout" and asked["responses"] == []
+    assert [row["type"] for row in there.ok("read-messages", agent="librarian")][-1] == "question"

@@ -1,0 +1,192 @@
+"""Starting agents, waiting for them and all that they led to, and recalling what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from teams_cli.agents import sessions
+from tests.support.agents import (
+    BUSY,
+    agent_row,
+    detach,
+    ended,
+    go,
+    is_busy,
+    keepers,
+    lines,
+    marked,
+    outputs_to,
+    place,
+    run_agent,
+    session,
+    unread,
+    until,
+)
+from tests.support.cli import ALPHA, TIMEOUT, Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def test_spawn_returns_at_once_and_the_output_comes_as_a_message(cli: Cli) -> None:
+    """It can be written to before it did anything, and what it says is numbered, and may be replied to."""
+    started = time.monotonic()
+    told = cli.ok("spawn", f"{BUSY} echo made $TEAMS_RESUME; cat", "--cwd", str(place(cli)), agent="bob")
+    assert time.monotonic() - started < 5 and not (place(cli) / "go").exists()
+    about = f"{BUSY} echo"[:50]
+    assert told == {
+        "agent": "agentA",
+        "caller": "bob",
+        "depth": 2,
+        "harness": "shell",
+        "description": about,
+        "directory": str(place(cli)),
+        "state": "starting",
+    }
+    assert agent_row(cli, "agentA")["role"] == "team-member"
+    cli.ok("send-message", "agentA", "one more thing", agent="mia")
+    go(cli)
+    [first] = cli.ok("read-messages", "--wait", "20", agent="bob")
+    resumed = json.loads(first["message"].removeprefix("made 1\n"))
+    assert [m["message"] for m in resumed] == ["one more thing"]  # resumed with it before it was done
+    assert (first["id"], first["from"], first["type"]) == ("msg-2", "agentA", "output")
+    ended(cli, "agentA")
+    cli.ok("reply", "msg-2", "thanks", agent="bob")
+    second = until(lambda: outputs_to(cli, "bob")[1:])
+    assert json.loads(second[0][1].removeprefix("made 1\n"))[0]["replyTo"] == "msg-2"
+
+
+def test_who_may_not_spawn(cli: Cli) -> None:
+    for words, agent, status, code in (
+        (["spawn", "true"], "lea", 13, "not_allowed"),
+        (["spawn", "true"], "human", 13, "not_allowed"),
+        (["run-agent", "true"], "bob", 13, "not_allowed"),
+        (["spawn", "  \n "], "bob", 2, "invalid_value"),
+        (["spawn", "true", "--harness", "none"], "bob", 2, "invalid_value"),
+        (["spawn", "true", "--cwd", "/nowhere/at/all"], "bob", 2, "invalid_value"),
+        (["spawn", "true", "--agent-id", "mia"], "bob", 11, "already_exists"),
+        (["spawn", "true", "--agent-id", "../x"], "bob", 2, "invalid_value"),
+    ):
+        assert cli.refused(*words, agent=agent) == (status, code), words
+    for agent in ("lea", "human"):
+        assert "run-agent" in cli("spawn", "true", "--json", agent=agent).error["hint"]
+    assert keepers(cli.root) == []
+
+
+def test_agents_are_three_deep_at_most(cli: Cli) -> None:
+    """The third can't start a fourth: 11, and nothing is registered."""
+    third = "$T spawn 'echo four' --json 2>$D/refusal; echo $?"
+    second = '$T spawn "$THIRD" --cwd $D --wait'
+    cli.more["THIRD"] = third
+    cli.more["SECOND"] = second
+    assert run_agent(cli, '$T spawn "$SECOND" --cwd $D --wait')["output"] == "11\n"
+    assert json.loads(lines(cli, "refusal")[0])["error"]["code"] == "conflict"
+    assert [row["name"] for row in cli.ok("recall")["agents"]] == ["lea", "bob", "mia", "agentA", "agentB", "agentC"]
+    assert [session(cli, name).depth for name in ("agentA", "agentB", "agentC")] == [1, 2, 3]
+
+
+def test_a_failure_is_told_as_one(cli: Cli) -> None:
+    """With the exit status and the end of what was said; also when a signal ended it."""
+    detach(cli, "x", "echo out; echo 'no such key' >&2; exit 7")
+    detach(cli, "y", "kill -9 $$")
+    assert (ended(cli, "x").outcome, ended(cli, "y").outcome) == ("failed", "failed")
+    assert dict(outputs_to(cli, "lea")) == {
+        "x": "Agent x failed: exit status 7: no such key",
+        "y": "Agent y failed: ended by signal 9",
+    }
+    done = run_agent(cli, "echo part; exit 3", status=1)
+    assert (done["outcome"], done["exitStatus"], done["failure"]) == ("failed", 3, "exit status 3: part")
+
+
+def test_spawn_and_wait(cli: Cli) -> None:
+    """Prints the output, and leaves nothing unread."""
+    answer = cli("spawn", "echo done; exit 0", "--wait", agent="bob")
+    assert (answer.status, answer.stdout) == (0, "done\n")
+    assert unread(cli, "bob") == [] and cli.ok("read-messages", agent="bob") == []
+    failed = cli("spawn", "exit 4", "--wait", agent="bob")
+    assert (failed.status, failed.stdout) == (1, "agentB: failed: exit status 4\n")
+
+
+@pytest.mark.parametrize("end", ["exit 0", "exit 1", "kill -9 $$"])
+def test_the_output_reaches_a_caller_that_is_gone(cli: Cli, end: str) -> None:
+    """It has finished and is resumed with it, or has failed or was killed, and finds it in its inbox."""
+    child = "until test -e $D/go; do sleep 0.02; done; echo late"
+    cli.more["CHILD"] = child
+    detach(cli, "zoe", f'cat >>$D/given; test $TEAMS_RESUME || {{ $T spawn "$CHILD" --cwd $D >&2; {end}; }}')
+    until(lambda: sessions.find(cli.store(), ALPHA, "agentA"))
+    until(lambda: session(cli, "zoe").state != "running")
+    go(cli)
+    ended(cli, "agentA")
+    zoe = ended(cli, "zoe")
+    assert outputs_to(cli, "zoe") == [("agentA", "late\n")]
+    if end == "exit 0":
+        assert zoe.turns == 2 and '"late\\n"' in lines(cli, "given")[0]
+    else:
+        assert zoe.outcome == "failed" and len(unread(cli, "zoe")) == 1
+
+
+def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
+    """A spawns B, B spawns C and writes to A when that is done: they end in the order C, B, A, main."""
+    cli.more["C"] = "$T announce deepest >$D/said; sleep 0.3; echo from C"
+    cli.more["B"] = 'test $TEAMS_RESUME || $T spawn "$C" --agent-id c >&2; echo from B'
+    script = 'test $TEAMS_RESUME || { $T announce first >&2; $T spawn "$B" --agent-id b >&2; }; echo from A'
+    answer = cli("run-agent", script, "--agent-id", "a", "--description", "the first", agent="lea")
+    assert answer.status == 0
+    output, summary = answer.stdout.split("\n\n")
+    assert output == "from A"
+    assert summary.splitlines()[:2] == ["a: completed after 2 turn(s) (the first)", "  → first"]
+    assert [line.split(":")[0] for line in summary.splitlines()] == ["a", "  → first", "b", "c", "  → deepest"]
+    events = [event for event in cli.ok("history") if event["what"] == "session completed"]
+    assert [event["actor"] for event in events] == ["c", "b", "a"]
+    assert cli.ok("read-messages", agent="lea") == [] and marked(cli.root) == {} and keepers(cli.root) == []
+
+
+def test_interrupting_run_agent_leaves_the_agent_at_work(cli: Cli) -> None:
+    """It is said so, with how to wait for it and how to end it."""
+    waiting = cli.start("run-agent", BUSY, "--agent-id", "zoe", "--cwd", str(place(cli)), agent="lea")
+    is_busy(cli)
+    waiting.send_signal(signal.SIGINT)
+    _, said = waiting.communicate(timeout=TIMEOUT)
+    assert waiting.returncode == 130 and b"teams wait --agent zoe" in said and b"teams stop-agent zoe" in said
+    go(cli)
+    assert ended(cli, "zoe").outcome == "completed"
+
+
+def test_detach_and_collect(cli: Cli) -> None:
+    detach(cli, "zoe", f"{BUSY} echo result")
+    is_busy(cli)
+    assert cli("wait", "--agent", "zoe", "--timeout", "0.1", agent="lea").status == 14
+    assert cli("before-complete", agent="lea").status == 11
+    go(cli)
+    found = cli.ok("wait", "--agent", "zoe", agent="lea")
+    assert found == {"agent": "zoe", "outcome": "completed", "output": "result\n", "failure": None, "exitStatus": 0}
+    assert unread(cli, "lea") == []
+    assert cli.ok("before-complete", agent="lea") == {"agent": "lea", "mayFinish": True}
+
+
+def test_before_complete_says_why_not(cli: Cli) -> None:
+    cli.ok("spawn", f"{BUSY} true", "--cwd", str(place(cli)), agent="bob")
+    cli.ok("send-message", "bob", "look", agent="mia")
+    refused = cli("before-complete", "--json", agent="bob")
+    assert (refused.status, refused.error["code"]) == (11, "not_finished")
+    assert "agentA is still at work for you; unread messages: msg-1" in refused.error["message"]
+
+
+def test_recalling_agents_of_earlier_runs(cli: Cli) -> None:
+    run_agent(cli, "$T announce one >&2; $T announce two >&2; echo out", "--agent-id", "zoe")
+    run_agent(cli, "exit 2", "--agent-id", "yan", status=1)
+    rows = {row["name"]: row for row in cli.ok("recall")["agents"]}
+    assert [entry["status"] for entry in rows["zoe"]["statusHistory"]] == ["one", "two"]
+    assert (rows["zoe"]["state"], rows["yan"]["state"], rows["bob"]["state"]) == ("completed", "failed", None)
+    assert "output" not in rows["zoe"]
+    [zoe] = cli.ok("recall", "zoe", "--output")["agents"]
+    [yan] = cli.ok("recall", "yan", "--output")["agents"]
+    assert (zoe["output"], yan["output"], yan["failure"]) == ("out\n", None, "exit status 2")
+    assert cli.refused("recall", "nobody") == (10, "agent_not_found")

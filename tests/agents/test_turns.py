@@ -1,0 +1,197 @@
+"""What an agent is given: its environment, its token, its prompt, in whatever client."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents import sessions, started_here
+from teams_cli.agents.sessions import SESSION
+from teams_cli.store.contract import update
+from tests.support.agents import (
+    detach,
+    end_all,
+    ended,
+    lines,
+    outputs_to,
+    place,
+    run_agent,
+    session,
+    team_of_agents,
+    until,
+    with_client,
+)
+from tests.support.cli import ALPHA, Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> None:
+    """Neither from whoever starts it nor from whoever wakes it; keys and the rest of the environment are."""
+    foreign = {
+        "TEAMS_AGENT_NAME": "Bob the first",
+        "TEAMS_AGENT_TYPE": "leader",
+        "TEAMS_TOKEN": "bobs",
+        "TEAMS_RUN_ID": "bobs-run",
+        "TEAMS_RESUME": "1",
+        "TEAMS_MESSAGES_FILE": "/bobs",
+        "OPENCODE_AGENT_ID": "bob",
+        "OPENCODE_AGENT_TYPE": "leader",
+        "OPENCODE_SESSION": "bobs",
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SESSION_ID": "bobs",
+        "CODEX_THREAD_ID": "bobs",
+        "CODEX_SANDBOX": "bobs",
+        "GEMINI_CLI": "1",
+        "GIT_DIR": "/bobs/.git",
+    }
+    kept = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
+    for name in ("shell", "own"):
+        config = {"own": {"start": ["sh", "-c", "{prompt}"], "resume": ["sh", "-c", "{prompt}"], "input": "messages"}}
+        (cli.root / "config.json").write_text(json.dumps({"harness": config}))
+        prompt = f"env -0 >$D/{name}-$TEAMS_RESUME"
+        answer = cli("spawn", prompt, "--wait", "--harness", name, "--agent-id", name, agent="bob", **foreign, **kept)
+        assert answer.status == 0
+        assert cli("send-message", name, "hi", agent="mia", **foreign, **kept).status == 0
+        ended(cli, name, 2)
+        for turn in ("", "1"):
+            said = (place(cli) / f"{name}-{turn}").read_bytes().split(b"\0")
+            found = dict(entry.decode().split("=", 1) for entry in said if entry)
+            assert {key: found.get(key) for key in kept} == kept
+            assert not {value for value in found.values() if "bob" in value.lower()} - {"bob"}
+            ours = {key: value for key, value in found.items() if key.startswith(("TEAMS_", "OPENCODE_"))}
+            mark = ours.pop("TEAMS_RUN_ID")
+            assert mark.startswith(f"{ALPHA}-") and f".{name}." in mark
+            again = {"TEAMS_RESUME": "1", "TEAMS_MESSAGES_FILE": ours.get("TEAMS_MESSAGES_FILE")} if turn else {}
+            assert ours == {
+                **cli.store().variables,
+                "TEAMS_TEAM": ALPHA,
+                "TEAMS_AGENT_ID": name,
+                "TEAMS_AGENT_NAME": name,
+                "TEAMS_AGENT_TYPE": "team-member",
+                "OPENCODE_TEAM_NAME": ALPHA,
+                "OPENCODE_AGENT_ID": name,
+                "OPENCODE_AGENT_NAME": name,
+                "OPENCODE_AGENT_TYPE": "team-member",
+                **again,
+            }
+            assert not [key for key in found if key.startswith(("CLAUDE", "GEMINI", "GIT_D")) or key == "CODEX_SANDBOX"]
+
+
+def test_in_a_secure_team_each_agent_has_its_own_token(tmp_path: Path) -> None:
+    """Also when it is resumed; no token is in a file."""
+    cli = team_of_agents(tmp_path)
+    answer = cli("spawn-team", "safe", "--secure", "--json", agent="boss", team="safe").json
+    prompt = "$T announce here >&2 && echo $TEAMS_TOKEN >>$D/tokens"
+    words = ("run-agent", prompt, "--agent-id", "zoe", "--json")
+    done = cli(*words, agent="boss", team="safe", TEAMS_TOKEN=answer["token"])
+    assert done.status == 0, done
+    sent = cli("send-message", "zoe", "hi", agent="boss", team="safe", TEAMS_TOKEN=answer["token"])
+    assert sent.status == 0
+    store = cli.store()
+    until(lambda: len(lines(cli, "tokens")) == 2 and sessions.find(store, "safe", "zoe").ended)  # type: ignore[union-attr]
+    tokens = lines(cli, "tokens")
+    assert len({*tokens, answer["token"]}) == 3
+    kept = "".join(path.read_text(errors="replace") for path in cli.root.rglob("*") if path.is_file())
+    assert not [token for token in (*tokens, answer["token"]) if token in kept]
+    end_all(cli.root)
+
+
+def test_a_type_that_is_a_role_is_one(cli: Cli) -> None:
+    run_agent(cli, "true", "--type", "task-manager", "--agent-id", "tom")
+    run_agent(cli, "true", "--type", "security-review", "--agent-id", "sue")
+    rows = {row["name"]: (row["role"], row["agentType"]) for row in cli.ok("list-agents")["agents"]}
+    assert rows["tom"] == ("task-manager", None) and rows["sue"] == ("team-member", "security-review")
+
+
+def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
+    """Declared in the user's configuration; resumed by the id that it printed, the batch quoted as its next turn."""
+    with_client(cli)
+    prompt = (
+        "say first\nrun $T send-message lea hello\nsay 'odd' \"chars\" $HOME `x` \\ {prompt} {agent} ümläut \U0001f600"
+    )
+    done = run_agent(cli, prompt, "--harness", "scripted", "--agent-id", "zoe")
+    assert done["output"] == prompt.splitlines()[2].removeprefix("say ")
+    assert [m["from"] for m in cli.ok("read-messages", agent="lea")] == ["zoe"]
+    cli.ok("send-message", "zoe", "say more\nsleep 0", agent="bob")
+    zoe = ended(cli, "zoe", 2)
+    assert zoe.session_id.startswith("made-") and outputs_to(cli, "lea")[1:] == [("zoe", "more")]
+    turns = [json.loads(line) for line in lines(cli, zoe.session_id)]
+    assert turns == [prompt, '[From agent "bob"]:\n| say more\n| sleep 0\n(answer with: teams reply msg-3 TEXT)']
+    detach(cli, "yan", "fail the model is gone", "--harness", "scripted")
+    assert ended(cli, "yan").outcome == "failed"
+
+
+def test_a_client_that_may_have_no_hooks_is_told_in_its_first_prompt_who_it_is(cli: Cli) -> None:
+    with_client(cli)
+    config = json.loads((cli.root / "config.json").read_text())
+    config["harness"]["scripted"]["introduced"] = True
+    (cli.root / "config.json").write_text(json.dumps(config))
+    cli.ok("announce", "the parser", agent="bob")
+    run_agent(cli, "say first", "--harness", "scripted", "--agent-id", "zoe")
+    cli.ok("send-message", "zoe", "say more", agent="bob")
+    first, second = (json.loads(line) for line in lines(cli, ended(cli, "zoe", 2).session_id))
+    prompt, who, *others = first.splitlines()[:1] + first.splitlines()[2:]
+    assert (prompt, "You are zoe in team alpha" in who) == ("say first", True)
+    assert "- bob: the parser (idle)" in others and "teams announce" in others[-1]
+    assert "You are zoe" not in second
+
+
+def test_a_client_says_several_megabytes(cli: Cli) -> None:
+    """Its session id, at the beginning, and its answer, at the end, are found; a long answer keeps its end."""
+    with_client(cli)
+    done = run_agent(cli, "chat 3000000\nsay the end\nchat 3000000", "--harness", "scripted", "--agent-id", "zoe")
+    assert done["output"] == "the end" and session(cli, "zoe").session_known
+    done = run_agent(cli, "yes 0123456789 | head -c 5000000; echo; echo the end", "--agent-id", "yan")
+    assert len(done["output"].encode()) <= 1024 * 1024 and done["output"].endswith("\nthe end\n")
+    assert done["output"].startswith("[the beginning of 5000009 bytes is in ")
+    detach(cli, "xan", "yes 0123456789 | head -c 200000")
+    ended(cli, "xan")
+    [(_, message)] = outputs_to(cli, "lea")[2:]
+    assert len(message) < 65536 and message.endswith("more characters: teams recall xan --output]")
+    assert len(cli.ok("recall", "xan", "--output")["agents"][0]["output"]) == 200000
+
+
+def lose_session(cli: Cli) -> None:
+    """Have it look as if zoe's client was killed before it said which session it made."""
+    lost = update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(session_id="lost", session_known=None))[1]
+    started_here.note(cli.store(), ALPHA, lost)
+
+
+def test_a_client_that_was_killed_before_it_said_its_id_starts_over(cli: Cli) -> None:
+    """With the prompt, and what came meanwhile behind it."""
+    with_client(cli)
+    detach(cli, "zoe", "say one", "--harness", "scripted")
+    known = ended(cli, "zoe").session_id
+    lose_session(cli)
+    cli.ok("send-message", "zoe", "say two", agent="bob")
+    assert ended(cli, "zoe", 2).session_id == known  # it was in the log of its last turn
+    (cli.root / "logs" / ALPHA / "zoe.2.out").unlink()
+    lose_session(cli)
+    cli.ok("send-message", "zoe", "say three", agent="bob")
+    again = ended(cli, "zoe", 3).session_id
+    assert again not in (known, "lost") and outputs_to(cli, "lea")[-1] == ("zoe", "three")
+    assert json.loads(lines(cli, again)[0]).startswith("say one\n\n[From agent")
+
+
+def test_what_can_not_be_started_is_told(cli: Cli) -> None:
+    """A program that is not there, a directory that is gone by now, a prompt longer than a command line may be."""
+    config = {"harness": {"absent": {"start": ["no-such-program"], "resume": ["no-such-program"]}}}
+    (cli.root / "config.json").write_text(json.dumps(config))
+    done = run_agent(cli, "x", "--harness", "absent", status=1)
+    said = f"no-such-program can't be started in {place(cli)}: there is no program no-such-program on the PATH"
+    assert (done["outcome"], done["failure"]) == ("failed", said)
+    long = cli("run-agent", "-", "--json", agent="lea", stdin=b"true " + b"#" * 300_000)
+    assert (long.status, "Argument list too long" in json.loads(long.stdout)["failure"]) == (1, True)
+    away = place(cli) / "away"
+    away.mkdir()
+    assert cli("run-agent", "cat", "--agent-id", "zoe", "--cwd", str(away), agent="lea").status == 0
+    away.rmdir()
+    cli.ok("send-message", "zoe", "hi", agent="bob")
+    assert ended(cli, "zoe", 2).failure == f"sh can't be started in {away}: No such file or directory"

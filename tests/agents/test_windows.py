@@ -1,0 +1,221 @@
+"""Clients that are opened: in windows of tmux, in the wrapper, in the place of an agent that `teams` keeps."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents.terminals import bindings, doorbells
+from tests.support.cli import ALPHA, COMMAND, Cli, make_team
+
+CLIENT = """#!{python}
+import os, sys
+print("client", *sys.argv[1:], "of", os.environ.get("TEAMS_AGENT_ID"), os.environ.get("MY_OWN"), flush=True)
+sys.stdout.write("\\x1b]7501;?\\x1b\\\\\\x1b]7501;state=idle:app=x\\x1b\\\\")
+sys.stdout.flush()
+for line in sys.stdin:
+    line = line.replace("\\x1b]7501;?\\x1b\\\\", "")
+    print("said:", line.strip().replace("\\x1b", "^"), flush=True)
+    if line.strip() == "work":
+        sys.stdout.write("\\x1b]7501;state=working\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "ask":
+        sys.stdout.write("\\x1b]7501;state=blocked:kind=permission\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "rest":
+        sys.stdout.write("\\x1b]7501;state=idle\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "bye":
+        sys.exit(7)
+"""
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    """A team, and a client that says what it is told."""
+    (tmp_path / "bin").mkdir()
+    path = tmp_path / "bin/claude"
+    path.write_text(CLIENT.format(python=sys.executable))
+    path.chmod(0o755)
+    made = make_team(tmp_path / "root", "bob")
+    made.more = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMUX_TMPDIR": str(tmp_path), "MY_OWN": "kept"}
+    yield made
+    while OPEN:
+        os.kill(OPEN[-1], signal.SIGKILL)
+        os.waitpid(OPEN.pop(), 0)
+    if TMUX:
+        subprocess.run([TMUX, "kill-server"], env=made.environ("lea"), capture_output=True)
+    made("close-team", "--force", agent="lea")
+
+
+OPEN: list[int] = []
+TMUX = shutil.which("tmux") or ""
+with_tmux = pytest.mark.skipif(not TMUX, reason="there is no tmux on PATH")
+
+
+class Terminal:
+    """A command in a terminal of its own, its screen as one text."""
+
+    def __init__(self, cli: Cli, *words: str) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ("human"), "TERM": "xterm"})
+        self.text = ""
+        OPEN.append(self.pid)
+
+    def until(self, text: str, patience: float = 30.0) -> None:
+        """Read until that was shown."""
+        give_up = time.monotonic() + patience
+        while text not in self.text:
+            assert time.monotonic() < give_up, f"no {text!r} in {self.text!r}"
+            self.read(0.1)
+
+    def read(self, seconds: float) -> None:
+        """Read what comes within that time."""
+        try:
+            if select.select([self.master], [], [], seconds)[0]:
+                self.text += os.read(self.master, 65536).decode(errors="replace")
+        except OSError:
+            return
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def end(self) -> int:
+        """Wait for its end; its exit status."""
+        OPEN.remove(self.pid)
+        give_up = time.monotonic() + 30
+        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
+            assert time.monotonic() < give_up, self.text
+            self.read(0.1)
+        return os.waitstatus_to_exitcode(ended[1])
+
+
+def wrapped(cli: Cli) -> Terminal:
+    """The client in the wrapper, at its prompt."""
+    terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
+    terminal.until("-x of ann kept")
+    bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
+    wait(lambda: doorbells.is_heard(bell))
+    return terminal
+
+
+def wait(ready: Callable[[], bool], patience: float = 30.0) -> None:
+    give_up = time.monotonic() + patience
+    while not ready():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def ring(cli: Cli) -> None:
+    assert doorbells.ring(bindings.kept(str(cli.root), ALPHA, "ann", "bell"))
+
+
+@with_tmux
+def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
+    for name in ("ann", "cyd"):
+        assert cli.ok("open", "claude", "--detach", "--agent-id", name, agent="human")["agent"] == name
+    listed = [TMUX, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}"]
+    done = subprocess.run(listed, env=cli.environ("human"), capture_output=True, text=True)
+    assert done.stdout.split() == ["ann", "cyd"]
+    assert (
+        not list((cli.root / "terminals").rglob("*.open"))
+        or wait(lambda: not list((cli.root / "terminals").rglob("*.open"))) is None
+    )
+    terminal = Terminal(cli, "attach", "cyd")
+    terminal.until("of cyd kept")
+    terminal.type("hello\n")
+    terminal.until("said: hello")
+    terminal.read(1)
+    terminal.type("\x02")
+    terminal.read(1)  # what comes at once tmux takes for pasted
+    terminal.type("d")
+    assert terminal.end() == 0
+    assert cli("attach", "dan", agent="human").status == 10
+
+
+def test_the_wrapper_passes_on_what_it_is_given(cli: Cli) -> None:
+    """Keys, sizes, and the exit status."""
+    terminal = wrapped(cli)
+    terminal.type("hello\r")
+    terminal.until("said: hello")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+
+
+def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
+    terminal = wrapped(cli)
+    ring(cli)
+    terminal.until("said: [teams] You have mail")
+    ring(cli)
+    terminal.read(4)
+    assert terminal.text.count("said: [teams]") == 1, "the client did not work since"
+    terminal.type("work\rrest\r")
+    terminal.until("said: rest")
+    ring(cli)
+    wait(lambda: terminal.read(0.1) is None and terminal.text.count("said: [teams]") == 2)
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+
+
+@pytest.mark.parametrize("before", ["half a line", "work\r", "ask\r"])
+def test_the_wrapper_types_nothing_beside_a_person_or_at_work(cli: Cli, before: str) -> None:
+    terminal = wrapped(cli)
+    terminal.type(before)
+    terminal.until(f"said: {before.strip()}" if before.endswith("\r") else before)
+    terminal.read(1)
+    ring(cli)
+    for _ in range(8):
+        terminal.read(0.5)
+    assert "[teams]" not in terminal.text
+    terminal.type("\r" if before == "half a line" else "rest\r")
+    terminal.until("said: [teams] You have mail")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+
+
+def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
+    """Under a shell with job control, as people have it."""
+    words = " ".join(["exec", *COMMAND, "open", "claude", "--wrap", "--agent-id", "ann"])
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execvpe("bash", ["bash", "--norc", "-i"], {**cli.environ("human"), "TERM": "xterm", "PS1": "shell> "})
+    terminal = Terminal.__new__(Terminal)
+    terminal.pid, terminal.master, terminal.text = pid, master, ""
+    OPEN.append(pid)
+    terminal.until("shell> ")
+    terminal.type(words.removeprefix("exec ") + "\n")
+    terminal.until("of ann kept")
+    terminal.type("one\r")
+    terminal.until("said: one")
+    terminal.type("\x1a")
+    terminal.until("Stopped")
+    terminal.type("fg\n")
+    terminal.read(1)
+    terminal.type("two\r")
+    terminal.until("said: two")
+    terminal.type("bye\r")
+    terminal.until("said: bye")
+    terminal.text = ""
+    terminal.until("shell> ")
+    terminal.type("exit 3\n")
+    assert terminal.end() == 3
+
+
+def test_the_wrapper_is_small(cli: Cli) -> None:
+    terminal = wrapped(cli)
+    status = Path(f"/proc/{terminal.pid}/status").read_text()
+    resident = int(status.partition("VmRSS:")[2].split()[0])
+    assert resident < 15 * 1024
+    os.kill(terminal.pid, signal.SIGHUP)
+    assert terminal.end() == -signal.SIGHUP

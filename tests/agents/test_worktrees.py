@@ -1,0 +1,56 @@
+"""Worktrees of agents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import (
+    agent_row,
+    place,
+    run_agent,
+)
+from tests.support.cli import ALPHA, TIMEOUT, Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+@pytest.fixture
+def checkout(cli: Cli) -> Path:
+    """A repository with one commit, in the directory of the agents."""
+    top = place(cli)
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for words in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(["git", "-C", str(top), *words], check=True, timeout=TIMEOUT)
+    return top
+
+
+def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
+    """On its own branch, shown to others, kept at the end; and one from another time is left alone."""
+    done = run_agent(cli, "pwd; git rev-parse --abbrev-ref HEAD; echo work >file", "--worktree")
+    path = f"{cli.root}/worktrees/{ALPHA}/agentA"
+    assert done["output"] == f"{path}\nteams/{ALPHA}/agentA\n"
+    assert Path(path, "file").read_text() == "work\n" and not (checkout / "file").exists()
+    assert agent_row(cli, "agentA")["session"]["worktree"] == path
+    assert cli.ok("attend", agent="bob")["state"]["output"]["agents"][-1]["worktree"] == path
+    shutil.rmtree(path)
+    os.makedirs(f"{cli.root}/worktrees/{ALPHA}/agentB")
+    words = ("run-agent", "true", "--worktree", "--cwd", str(checkout))
+    assert cli.refused(*words, agent="lea") == (11, "already_exists")
+    os.rmdir(f"{cli.root}/worktrees/{ALPHA}/agentB")
+    subprocess.run(["git", "-C", str(checkout), "branch", f"teams/{ALPHA}/agentB"], check=True, timeout=TIMEOUT)
+    assert cli.refused(*words, agent="lea") == (11, "already_exists")
+
+
+def test_no_worktree_outside_a_repository(cli: Cli) -> None:
+    words = ("run-agent", "true", "--worktree", "--cwd", str(place(cli)))
+    assert cli.refused(*words, agent="lea") == (2, "invalid_value")
+    subprocess.run(["git", "-C", str(place(cli)), "init", "-q"], check=True, timeout=TIMEOUT)
+    assert cli.refused(*words, agent="lea") == (2, "invalid_value")  # nothing was committed yet

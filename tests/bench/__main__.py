@@ -1,0 +1,390 @@
+"""What commands cost: `python -m tests.bench [--quick]` prints a table of times and ratios, all from one run.
+
+One command is compared with `python -c pass` of the same interpreter, and a full team with a small one, in turns, so
+that a busy machine slows both; the best of many is what the program costs, the median what one sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from teams_cli.membership import founding, joining
+from teams_cli.messages.inboxes import Inbox
+from teams_cli.messages.messages import Message
+from teams_cli.records.records import Record
+from teams_cli.store.documents import encode
+from teams_cli.store.files.engine import FILES, FileStore
+from teams_cli.store.opening import open_store
+from teams_cli.tasks import tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings
+from teams_cli.teams.caller import Caller
+from tests.bench.mcp import bench_mcp
+from tests.bench.searching import bench_board, bench_searching
+from tests.bench.serving import bench_serving
+from tests.support import postgres
+from tests.support.cli import ALPHA
+from tests.support.postgres import Postgres
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+FEW, MANY = 10, 10_000
+NOW = "2030-01-01T00:00:00.000Z"
+WORKERS = 8
+UNREAD = 10
+
+
+class Place:
+    """A root with a team of so many messages and tasks, and the means to put it back after a command."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        self.root = root
+        self.count = count
+        store = FileStore(str(root))
+        founding.spawn_team(store, ALPHA, Caller("lea"))
+        for n in range(WORKERS):
+            joining.join(store, ALPHA, Caller(f"a{n}"))
+        settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")
+        (root / f"teams/{ALPHA}/inboxes").mkdir()
+        (root / f"tasks/{ALPHA}/index/pending-normal").mkdir(parents=True)
+        for number in range(1, count + 1):
+            self.put_task(number)
+            self._put_message(number)
+        self.put_inbox()
+
+    def put_task(self, number: int) -> None:
+        """The task as it was before anybody claimed it, in the file and in the index."""
+        directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
+        task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
+        _write(directory / f"{key}.json", task)
+        (directory / f"index/pending-normal/{key}").touch()
+        (directory / f"index/in_progress/{key}").unlink(missing_ok=True)
+
+    def _put_message(self, number: int) -> None:
+        directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
+        directory.mkdir(parents=True, exist_ok=True)
+        message = Message(id=f"msg-{number}", number=number, from_="lea", to="a0", message="hello", timestamp=NOW)
+        _write(directory / f"{number}.a0.{number:016x}.json", message)
+
+    def put_inbox(self) -> None:
+        """The last ten messages unread, all before them handled."""
+        inbox = Inbox(agent="a0", up_to=self.count - UNREAD, settled_at=NOW)
+        _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
+
+    def drop_sent(self) -> None:
+        """Remove the message that was sent after those of the beginning."""
+        number = self.count + 1
+        for path in (self.root / f"teams/{ALPHA}/messages/{number // 1000}").glob(f"{number}.*"):
+            path.unlink()
+
+
+def _write(path: Path, record: Record) -> None:
+    path.write_bytes(encode(record))
+
+
+class Case:
+    """Words to run, as whom, and how to put the place back afterwards."""
+
+    def __init__(self, words: str, agent: str = "a0", after: Callable[[Place], object] = lambda place: None) -> None:
+        self.words = words.split()
+        self.agent = agent
+        self.after = after
+
+    def seconds(self, place: Place) -> float:
+        """How long one whole process took."""
+        environ = {**os.environ, "TEAMS_HOME": str(place.root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": self.agent}
+        taken = _timed([*TEAMS, *self.words], environ)
+        self.after(place)
+        return taken
+
+
+def _installed() -> list[str]:
+    script = Path(sys.executable).with_name("teams")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "teams_cli"]
+
+
+TEAMS = _installed()
+SEND = Case("send-message a0 hello", "lea", Place.drop_sent)
+READ = Case("read-messages", "a0", Place.put_inbox)
+CLAIM = Case("claim-task 5", "a1", lambda place: place.put_task(5))
+NEXT = Case("claim-task --next", "a1", lambda place: place.put_task(1))
+FIFTY = Case("get-tasks --limit 50")
+ALL = Case("get-tasks --json")
+START = {
+    "--version": (Case("--version"), 8.0),
+    "send-message": (SEND, 10.0),
+    "read-messages": (READ, 10.0),
+    "claim-task": (CLAIM, 10.0),
+    "claim-task --next": (NEXT, 0.0),
+    "get-tasks --limit 50": (FIFTY, 0.0),
+}
+GROWTH = {
+    "send-message": (SEND, 1.25),
+    "read-messages, 10 unread": (READ, 1.25),
+    "claim-task ID": (CLAIM, 1.25),
+    "claim-task --next": (NEXT, 2.0),
+    "get-tasks --limit 50": (FIFTY, 2.0),
+}
+
+
+def _timed(words: list[str], environ: dict[str, str] | None = None) -> float:
+    started = time.perf_counter()
+    subprocess.run(words, env=environ, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
+def show(*cells: object) -> None:
+    """One row of a table."""
+    first, *rest = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
+    print(f"  {first:<34}" + "".join(f"{cell:>14}" for cell in rest), flush=True)
+
+
+def against(limit: float, ratio: float) -> str:
+    """The limit, and whether it is kept."""
+    return f"<= {limit:g} {'ok' if ratio <= limit else 'MISSED'}" if limit else "-"
+
+
+def bench_start(place: Place, rounds: int) -> None:
+    """One command against bare Python."""
+    print(f"\nOne command, whole process, best of {rounds} (median), ms")
+    show("", "best", "median", "x python", "limit")
+    bare = []
+    found: dict[str, list[float]] = {name: [] for name in START}
+    for _ in range(rounds):
+        bare.append(_timed([sys.executable, "-c", "pass"]))
+        for name, (case, _) in START.items():
+            found[name].append(case.seconds(place))
+    show("python -c pass", min(bare) * 1000, statistics.median(bare) * 1000, 1.0)
+    for name, taken in found.items():
+        ratio = min(taken) / min(bare)
+        show(name, min(taken) * 1000, statistics.median(taken) * 1000, ratio, against(START[name][1], ratio))
+
+
+def bench_growth(few: Place, many: Place, rounds: int) -> None:
+    """The same command on a small and on a full team."""
+    print(f"\n{FEW} and {MANY:,} messages and tasks stored, whole process, best of {rounds} (median), ms")
+    show("", f"{FEW}", f"{MANY:,}", "ratio", "of medians", "limit")
+    for name, (case, limit) in GROWTH.items():
+        pairs = [(case.seconds(few), case.seconds(many)) for _ in range(rounds)]
+        small, full = zip(*pairs, strict=True)
+        ratio = min(full) / min(small)
+        medians = f"{statistics.median(full) / statistics.median(small):.2f}"
+        show(name, min(small) * 1000, min(full) * 1000, f"{ratio:.2f}", medians, against(limit, ratio))
+
+
+LISTER = """
+import sys, time
+from teams_cli.cli.main import run
+
+times = []
+for _ in range(int(sys.argv[1])):
+    started = time.perf_counter()
+    run(["get-tasks", "--json", "--team", "alpha"])
+    times.append(time.perf_counter() - started)
+print(min(times), file=sys.stderr)
+"""
+
+
+def bench_listing(few: Place, many: Place, rounds: int) -> None:
+    """A whole listing, for each task: as a process, and without the start of one, which tasks have no part in."""
+    print(f"\nget-tasks --json, whole listing, best of {rounds}")
+    show("", "process, ms", "us a task", "no start, ms", "us a task", "limit")
+    least = 0.0
+    for place in (few, many):
+        process = min(ALL.seconds(place) for _ in range(rounds))
+        inside = _listing_seconds(place, rounds * MANY // place.count if place is few else rounds)
+        each = inside / place.count * 1e6
+        whole = process / place.count * 1e6
+        limit = against(round(least, 1), whole) if least else "-"
+        show(f"{place.count:,} tasks", process * 1000, whole, inside * 1000, each, limit)
+        least = whole
+
+
+def _listing_seconds(place: Place, times: int) -> float:
+    """The best of so many listings in one process."""
+    words = [sys.executable, "-c", LISTER, str(times)]
+    environ = {**os.environ, "TEAMS_HOME": str(place.root)}
+    done = subprocess.run(words, env=environ, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return float(done.stderr)
+
+
+WORKER = """
+import sys, time
+from teams_cli.tasks import claims
+from teams_cli.messages import messages
+from teams_cli.teams.caller import Caller
+from teams_cli.errors import NothingReady
+from teams_cli.store.opening import open_store
+from teams_cli.tasks.changes import Changes, change_task
+
+root, me, what, times = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+store, caller, done = open_store(root, sys.argv[5], 120), Caller(f"a{me}"), []
+if hasattr(store, "lock_timeout"):
+    store.lock_timeout = 120
+sys.stdin.readline()
+started = time.monotonic()
+if what == "send":
+    done = [messages.send(store, "alpha", caller, "lea", "hello").number for _ in range(times)]
+elif what == "claim":
+    done = [claims.claim(store, "alpha", caller, str(me * times + n + 1)).id for n in range(times)]
+elif what == "next":
+    try:
+        while True:
+            done.append(claims.claim_next(store, "alpha", caller).id)
+            change_task(store, "alpha", caller, done[-1], Changes(status="completed"))
+    except NothingReady:
+        pass
+else:
+    import os
+    for n in range(times):
+        temp = os.open(f"{root}/{me}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.write(temp, b"x" * 400)
+        os.fsync(temp)
+        os.close(temp)
+        os.rename(f"{root}/{me}.tmp", f"{root}/{me}.{n}")
+        directory = os.open(root, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
+        done.append(n + me * times)
+print(started, time.monotonic(), *done)
+"""
+
+
+def together(root: Path, what: str, each: int, workers: int = WORKERS, address: str = FILES) -> tuple[float, list[str]]:
+    """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for me in range(workers)
+    ]
+    time.sleep(0.5)  # for all to have imported
+    for process in running:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    answers = [process.communicate()[0].split() for process in running]
+    begin, end = min(float(a[0]) for a in answers), max(float(a[1]) for a in answers)
+    done = [word for answer in answers for word in answer[2:]]
+    return len(done) / (end - begin), done
+
+
+def bench_throughput(directory: Path, each: int, rounds: int) -> None:
+    """Long-lived processes, beside a bare loop of temporary file, fsync, rename, fsync of the directory."""
+    total = each * WORKERS
+    print(f"\n{WORKERS} long-lived processes together, syncs on, {total} changes, best of {rounds} (median)")
+    show("", "a second", "median", "x bare loop", "lost", "twice", "limit")
+    rates: dict[str, list[float]] = {}
+    wrong: dict[str, tuple[int, int]] = {}
+    for n in range(rounds):
+        for what in ("bare", "send", "claim", "next"):
+            root = directory / f"{what}{n}"
+            if what == "bare":
+                root.mkdir()
+            else:
+                Place(root, total if what != "send" else 0)
+            rate, done = together(root, what, each)
+            rates.setdefault(what, []).append(rate)
+            lost, twice = wrong.get(what, (0, 0))
+            wrong[what] = lost + total - len(set(done)), twice + len(done) - len(set(done))
+        alone = directory / f"alone{n}"
+        alone.mkdir()
+        rates.setdefault("alone", []).append(together(alone, "bare", each, workers=1)[0])
+    bare = max(rates["bare"])
+    show("bare loop, 8 processes", bare, statistics.median(rates["bare"]), "1.00")
+    show(
+        "bare loop, 1 process",
+        max(rates["alone"]),
+        statistics.median(rates["alone"]),
+        f"{max(rates['alone']) / bare:.2f}",
+    )
+    for what, name in (
+        ("send", "send-message"),
+        ("claim", "claim-task ID"),
+        ("next", "claim-task --next, and complete"),
+    ):
+        rate = max(rates[what])
+        ok = ">= 500 " + ("ok" if rate >= 500 and wrong[what] == (0, 0) else "MISSED") if what != "next" else "-"
+        show(name, rate, statistics.median(rates[what]), f"{rate / bare:.2f}", *wrong[what], ok)
+
+
+def bench_postgres(directory: Path, each: int, rounds: int) -> None:
+    """The same work on a PostgreSQL server at its defaults, on the same disk, reached through a socket."""
+    total = each * WORKERS
+    if why := postgres.missing():
+        print(f"\nPostgreSQL: not measured: {why}")
+        return
+    print(f"\n{WORKERS} long-lived processes together on PostgreSQL, {total} changes, best of {rounds} (median)")
+    show("", "a second", "median", "", "lost", "twice")
+    server = Postgres(directory=directory)
+    try:
+        for what, name in (("send", "send-message"), ("claim", "claim-task ID"), ("next", "claim-task --next, …")):
+            rates, lost, twice = [], 0, 0
+            for n in range(rounds):
+                address = server.address(schema=f"{what}{n}")
+                _fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
+                rate, done = together(directory / "pg", what, each, address=address)
+                rates.append(rate)
+                lost, twice = lost + total - len(set(done)), twice + len(done) - len(set(done))
+            show(name, max(rates), statistics.median(rates), "", lost, twice)
+    finally:
+        server.stop()
+
+
+def _fill(store: Store, count: int) -> None:
+    """A team with so many tasks."""
+    founding.spawn_team(store, ALPHA, Caller("lea"))
+    for n in range(WORKERS):
+        joining.join(store, ALPHA, Caller(f"a{n}"))
+    for n in range(count):
+        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title=f"number {n}", created_at=NOW))
+    store.close()
+
+
+def _is_editable() -> bool:
+    """Whether the program is imported through a finder, which slows every start of this interpreter."""
+    return any(name.startswith("__editable__") for name in sys.modules)
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a judgement")
+    parser.add_argument("--directory", help="where to keep the teams meanwhile; the disk matters")
+    said = parser.parse_args()
+    rounds = 7 if said.quick else 40
+    directory = Path(tempfile.mkdtemp(prefix="teams-bench-", dir=said.directory))
+    try:
+        few, many = Place(directory / "few", FEW), Place(directory / "many", MANY)
+        print(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {Path(TEAMS[0]).name}")
+        if _is_editable():
+            print("an editable install slows bare Python too: measure in an environment with a plain one")
+        bench_start(few, rounds)
+        bench_growth(few, many, rounds)
+        bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
+        bench_serving(directory / "served", rounds)
+        bench_board(Place(directory / "board", 2000).root, rounds)
+        bench_searching(directory, rounds)
+        bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
+        bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3)
+        bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3)
+    finally:
+        shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+"""The board shows the course of the work: what is stuck and why, what waits for the person, and a way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.support.agents import until
+from tests.support.cli import ALPHA, add_tasks
+from tests.support.workflow_runs import write_workflow
+
+if TYPE_CHECKING:
+    from tests.board.page import Page
+    from tests.board.serving import Serving
+    from tests.support.cli import Cli
+
+pytestmark = pytest.mark.browser
+
+
+def stuck(cli: Cli) -> None:
+    """One task is done, one in work, one failed and holds up two."""
+    add_tasks(cli, "Lay the ground", "Build the wall", "Order the bricks")
+    add_tasks(cli, "Paint the wall", blocked_by=["task-3"])
+    add_tasks(cli, "Hang the pictures", blocked_by=["task-4"])
+    for task, agent in (("1", "bob"), ("2", "mia"), ("3", "zoe")):
+        cli.ok("claim-task", task, agent=agent)
+    cli.ok("update-task", "1", "--status", "completed", "--result", "level", agent="bob")
+    cli.ok("update-task", "3", "--status", "failed", "--result", "The shop\nis closed", agent="zoe")
+
+
+def finished(cli: Cli, agent: str, *numbers: int) -> None:
+    for number in numbers:
+        cli.ok("claim-task", str(number), agent=agent)
+        cli.ok("update-task", str(number), "--status", "completed", agent=agent)
+
+
+def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    page.reads("#course", "1 of 5 done")
+    for part in ("20 %", "1 in work", "0 ready", "2 blocked", "1 failed, holds up 2", "no estimate"):
+        page.reads("#course", part)
+    page.picture("course")
+    page.click(".part.failed")
+    page.until(lambda: page.tasks_in("failed") == ["task-3"] and page.tasks_in("pending") == ["task-4", "task-5"])
+    assert page.tasks_in("completed") == [] and "only=failed" in page.browser.current_url
+    page.click(".part.done")
+    page.until(lambda: page.tasks_in("completed") == ["task-1"] and page.tasks_in("failed") == [])
+    page.browser.refresh()
+    page.until(lambda: page.tasks_in("completed") == ["task-1"] and page.tasks_in("in_progress") == [])
+    page.click("#filter-clear")
+    page.until(lambda: page.tasks_in("in_progress") == ["task-2"])
+
+
+def test_when_it_will_be_done_is_told_where_there_is_a_basis(cli: Cli, page: Page) -> None:
+    add_tasks(cli, *(f"Task {number}" for number in range(1, 8)))
+    cli.ok("claim-task", "7", agent="mia")
+    page.reads("#course", "no estimate: fewer than 3 tasks were completed lately")
+    finished(cli, "bob", 1, 2, 3)
+    page.reads("#course", "left")
+    assert "no estimate" not in page.text("#course") and "a minute lately" in page.text("#course")
+    assert "3 tasks were completed in the last" in str(page.one("#course-end").get_attribute("title"))
+
+
+def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    page.reads("#card-task-3 .reason", "The shop\nis closed")
+    page.reads("#card-task-3 .holds", "holds up 2 tasks")
+    page.one("#card-task-4 .chip.failed")
+    assert page.one("#card-task-4").get_attribute("class") == "card priority-normal blocked stuck"
+    page.reads(".ask.failed", "task-3 failed: Order the bricks")
+    page.reads(".ask.failed", "by zoe, holds up 2 tasks")
+    assert page.browser.title.startswith("(1) ")
+    page.picture("failed-task")
+    page.click(".ask.failed button", "Open again")
+    page.gone(".ask.failed")
+    assert cli.ok("show-task", "3")["status"] == "pending"
+    page.one("#card-task-4 .chip:not(.failed)")
+    cli.ok("claim-task", "3", agent="bob")
+    page.one("#card-task-4 .chip.in_progress")
+
+
+def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    page.click(".ask.failed button", "Drop the blocker")
+    until(lambda: cli.ok("show-task", "4")["blocked"] is False)
+    page.reads(".undo", "task-4 waits for task-3 no longer")
+    page.reads("#course", "1 failed")
+    page.click(".undo button")
+    until(lambda: cli.ok("show-task", "4")["blockedBy"] == ["task-3"])
+    page.gone(".undo")
+    page.reads("#course", "1 failed, holds up 2")
+
+
+def test_a_failure_that_holds_up_nothing_is_put_out_of_sight(cli: Cli, page: Page) -> None:
+    add_tasks(cli, "Alone")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "failed", agent="bob")
+    page.reads(".ask.failed .reason", "no reason was given")
+    page.click(".ask.failed button", "Seen")
+    page.gone(".ask.failed")
+    page.browser.refresh()
+    page.one("#card-task-1")
+    assert page.all(".ask.failed") == []
+
+
+def test_a_cancelled_task_that_holds_up_others_waits_for_the_person(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    cli.ok("update-task", "4", "--status", "cancelled", agent="human")
+    page.reads("#asks", "task-4 was cancelled: Paint the wall")
+    page.one("#card-task-5 .chip.cancelled")
+
+
+def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> None:
+    cli.ok("send-message", "human", "Before noon: which engine?", agent="bob")
+    cli.ok("send-message", "human", "The wall stands.", agent="mia")
+    page.reads("#asks", "bob writes to you")
+    page.until(lambda: page.browser.title.startswith("(2) "))
+    page.picture("letters")
+    page.type(".ask[data-ask=msg-1] textarea", "Files.")
+    page.click(".ask[data-ask=msg-1] button.primary")
+    page.gone(".ask[data-ask=msg-1]")
+    assert cli.ok("read-messages", agent="bob")[0]["message"] == "Files."
+    page.click(".ask[data-ask=msg-2] button", "Done")
+    page.gone(".ask")
+    assert cli.ok("read-messages", agent="human") == []
+
+
+def test_a_reply_in_a_thread_goes_to_who_it_answers_alone(cli: Cli, page: Page) -> None:
+    cli.ok("send-message", "human", "Which engine?", agent="bob")
+    cli.ok("reply", "1", "Files. Why?", agent="human")
+    cli.ok("reply", "2", "It is slow.", agent="bob")
+    page.click("#stream button", "Thread, 3 messages")
+    page.reads(".answering", "Answering bob, msg-3")
+    page.reads("#composer [type=submit]", "Send to bob")
+    page.type("#composer textarea", "I see.")
+    page.click("#composer [type=submit]")
+    page.reads("#stream", "I see.")
+    (last,) = [m for m in cli.ok("read-messages", "--all", agent="bob") if m["message"] == "I see."]
+    assert (last["to"], last["type"], last["replyTo"]) == ("bob", "reply", "msg-3")
+    page.click("#thread-bar button")
+    page.click("#stream button", "Thread, 4 messages")
+    page.reads(".answering", "Writing to bob")  # it is answered: what follows is a letter of its own
+    page.type("#composer textarea", "One more thing.")
+    page.click("#composer [type=submit]")
+    until(
+        lambda: (
+            [m["to"] for m in cli.ok("read-messages", "--all", agent="bob") if m["message"] == "One more thing."]
+            == ["bob"]
+        )
+    )
+    assert cli.ok("read-messages", "--all", agent="mia") == []
+
+
+def test_only_an_explicit_choice_goes_to_everybody(cli: Cli, page: Page) -> None:
+    page.type("#composer textarea", "To whom?")
+    page.click("#composer [type=submit]")
+    assert page.run("return document.querySelector('#composer select').validity.valueMissing") is True
+    page.choose("#composer select", "all")
+    page.click("#composer [type=submit]")
+    page.reads("#stream .message.broadcast", "To whom?")
+    page.until(lambda: page.one("#composer select").get_attribute("value") == "", "all are chosen anew each time")
+
+
+def test_cancelling_can_be_undone(cli: Cli, page: Page) -> None:
+    add_tasks(cli, "One", "Two")
+    page.drag("#card-task-1", ".column[data-status=cancelled]")
+    page.reads(".undo", "task-1 is cancelled.")
+    page.picture("undo")
+    page.click(".undo button")
+    page.until(lambda: page.tasks_in("cancelled") == [])
+    assert cli.ok("show-task", "1")["status"] == "pending"
+    page.one("#card-task-2 .open").send_keys(Keys.ESCAPE)
+    page.chord(Keys.SHIFT, Keys.ARROW_RIGHT)
+    page.until(lambda: page.tasks_in("cancelled") == ["task-2"])
+    page.keys("z")
+    page.until(lambda: page.tasks_in("cancelled") == [])
+
+
+def test_a_skip_waits_and_can_be_taken_back(cli: Cli, page: Page) -> None:
+    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
+    page.click(".ask.question button", "Skip")
+    page.reads(".undo", "bob's ask-1 is skipped")
+    page.click(".undo button")
+    page.one(".ask.question textarea")
+    assert cli.ok("show-question", "1")["status"] == "pending"
+    page.click(".ask.question button", "Skip")
+    page.gone(".ask.question")
+    until(lambda: cli.ok("show-question", "1")["status"] != "pending")
+
+
+def test_what_is_done_is_opened_again_only_after_a_question(cli: Cli, page: Page) -> None:
+    add_tasks(cli, "One")
+    finished(cli, "bob", 1)
+    page.until(lambda: page.tasks_in("completed") == ["task-1"])
+    page.drag("#card-task-1", ".column[data-status=pending]")
+    page.reads("dialog", "It is completed.")
+    page.click("dialog button", "Cancel")
+    assert cli.ok("show-task", "1")["status"] == "completed"
+    page.drag("#card-task-1", ".column[data-status=pending]")
+    page.click("dialog button.primary", "Open again")
+    page.until(lambda: page.tasks_in("pending") == ["task-1"])
+
+
+def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
+    cli.ok("run-agent", "echo no luck >&2; exit 3", "--agent-id", "kim", "--detach", agent="lea")
+    page.reads(".agent.trouble-failed .state", "failed")
+    page.reads("#agents-trouble", "1 in trouble")
+    page.reads(".agent.trouble-failed .agent-why", "exit status 3")
+    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
+    page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer of human")
+    page.picture("agents-in-trouble")
+
+
+def test_an_agent_that_is_missed_is_told_from_one_that_rests(cli: Cli, page: Page) -> None:
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    add_tasks(cli, "One")
+    cli.ok("claim-task", "1", agent="bob")
+    page.reads(".agent.trouble-silent", "it had task-1, and was not heard of since")
+    page.until(lambda: page.all(".agent.stale", "mia"))
+    assert page.all(".agent.trouble", "mia") == []
+
+
+def test_everything_has_a_link(cli: Cli, server: Serving, page: Page) -> None:
+    stuck(cli)
+    cli.ok("send-message", "mia", "A letter to link to", agent="bob")
+    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
+    page.click("#card-task-3 .open")
+    page.reads("dialog h2", "Order the bricks")
+    assert "task=task-3" in page.browser.current_url
+    page.browser.refresh()
+    page.reads("dialog h2", "Order the bricks")
+    page.click("dialog .close")
+    page.until(lambda: "task=" not in page.browser.current_url)
+    for query, css in (("message=msg-1", "#msg-1.arrived"), ("question=ask-1", "[data-ask=ask-1].arrived")):
+        page.open(server.url, server.token, query=f"?team={ALPHA}&{query}")
+        page.one(css)
+    page.open(server.url, server.token, query=f"?team={ALPHA}&agent=bob")
+    page.reads("dialog h2", "bob")
+
+
+def test_everything_is_searched_and_found(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    cli.ok("send-message", "mia", "The bricks are red", agent="bob")
+    page.keys("/")
+    page.keys("bricks")
+    page.until(lambda: len(page.all("#found li")) == 3)  # the task, the letter, the notice of the failure
+    page.picture("search")
+    assert page.barriers() == []
+    page.keys(Keys.ARROW_DOWN, Keys.ENTER)
+    page.one(".message.arrived", "The bricks are red")
+    page.type("#search", "shop closed")
+    page.reads("#found", "The shop is closed")
+    page.click("#found a", "task-3")
+    page.reads("dialog h2", "Order the bricks")
+    page.click("dialog .close")
+    page.type("#search", "unicorn")
+    page.reads("#found", "Nothing has the words")
+    page.keys(Keys.ESCAPE)
+    page.until(lambda: not page.one("body").text.count("Nothing has the words"))
+
+
+def test_single_keys_work_unless_one_types_or_turned_them_off(cli: Cli, page: Page) -> None:
+    add_tasks(cli, "One", "Two")
+    page.one("#card-task-2")
+    page.keys("j")
+    page.until(lambda: page.focused().startswith("task-1"))
+    page.keys("j", "k", "j")
+    page.until(lambda: page.focused().startswith("task-2"))
+    page.keys("n")
+    page.reads("dialog h2", "New task")
+    page.keys("n?")
+    assert page.one("dialog input[name=title]").get_attribute("value") == "n?"
+    page.keys(Keys.ESCAPE)
+    page.gone("dialog")
+    page.keys("?")
+    page.reads("dialog h2", "Keys")
+    page.picture("keys")
+    assert page.barriers() == []
+    page.click("#single-keys")
+    page.keys(Keys.ESCAPE)
+    page.gone("dialog")
+    page.keys("n")
+    page.click("#help")
+    page.reads("dialog h2", "Keys")
+
+
+def test_tasks_are_filtered_by_owner_priority_and_skill(cli: Cli, page: Page) -> None:
+    add_tasks(cli, "One", priority="high")
+    add_tasks(cli, "Two", require=["sql"])
+    add_tasks(cli, "Three")
+    cli.ok("claim-task", "3", agent="bob")
+    for which, value, shown in (
+        ("owner", "bob", ["task-3"]),
+        ("priority", "high", ["task-1"]),
+        ("skill", "sql", ["task-2"]),
+    ):
+        page.choose(f"#filter-{which}", value)
+        page.until(lambda shown=shown: page.tasks_in("pending") + page.tasks_in("in_progress") == shown)
+        page.click("#filter-clear")
+    page.choose("#filter-owner", "bob")
+    page.choose("#filter-priority", "high")
+    page.reads("#no-tasks", "No task here is what you look for")
+    page.picture("no-hit")
+    page.click("#no-tasks button")
+    page.until(lambda: len(page.all(".card")) == 3)
+
+
+def test_an_empty_team_says_what_to_do_first(cli: Cli, page: Page) -> None:
+    page.reads("#no-tasks", "No task yet")
+    page.picture("empty")
+    assert page.barriers() == []
+    page.click("#no-tasks button", "New task")
+    page.type("dialog input[name=title]", "The first")
+    page.click("dialog button.primary")
+    page.reads("#card-task-1", "The first")
+    page.until(
+        lambda: not page.one("#no-tasks" if page.all("#no-tasks:not([hidden])") else "body").text.count("No task yet")
+    )
+
+
+def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> None:
+    path = write_workflow(cli.root.parent / "flows", "agents: 1\ntasks:\n- {id: a, title: Greet, run: echo hello}")
+    run = cli("run", str(path), "--json").json["team"]
+    page.browser.refresh()
+    page.until(lambda: page.all(f"#team optgroup[label='Finished runs'] option[value='{run}']"))
+    assert page.all(f"#team optgroup[label=Alive] option[value={ALPHA}]")
+    page.choose("#team", run)
+    page.click("#tab-report")
+    page.reads(".report", "Report: small")
+    page.reads(".report", "hello")
+    page.picture("report")
+    assert page.barriers() == []
+
+
+def test_older_messages_are_fetched(cli: Cli, page: Page) -> None:
+    for number in range(1, 211):
+        _say(cli, f"number {number}")
+    page.browser.refresh()
+    page.reads("#stream", "number 210")
+    assert len(page.all("#stream .message")) == 200
+    page.click("#older")
+    page.until(lambda: len(page.all("#stream .message")) == 210)
+    assert page.all("#older[hidden]")
+
+
+def _say(cli: Cli, text: str) -> None:
+    from teams_cli.messages import messages
+    from teams_cli.teams.caller import Caller
+
+    messages.send(cli.store(), ALPHA, Caller("bob"), "mia", text)
+
+
+def test_the_wait_of_others_is_apart(cli: Cli, page: Page) -> None:
+    cli.ok("request-shutdown", "zoe", "--reason", "enough hands", agent="lea")
+    page.reads("#between-frame summary", "Between the agents 1")
+    page.reads("#waiting-none", "Nothing waits for you")
+    page.click("#between-frame summary")
+    page.reads("#between", "lea asks zoe to shut down")

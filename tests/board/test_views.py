@@ -1,0 +1,143 @@
+"""The tasks as a graph, over time, and as what happened: live, by keyboard, as tables, at every size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from teams_cli.store.documents import encode
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from tests.board.test_course import stuck
+from tests.support.cli import ALPHA, add_tasks
+
+if TYPE_CHECKING:
+    from tests.board.page import Page
+    from tests.board.serving import Serving
+    from tests.support.cli import Cli
+
+pytestmark = pytest.mark.browser
+
+
+def drawn(page: Page) -> dict[str, str]:
+    """Each box of the graph with what it looks like."""
+    found = page.run(
+        "return [...document.querySelectorAll('.node')].map(e => [e.dataset.task, e.getAttribute('class')])"
+    )
+    return dict(found)
+
+
+def test_what_waits_for_what_is_drawn_and_follows_the_work(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    add_tasks(cli, "Sweep", blocked_by=["task-2"])
+    add_tasks(cli, "Celebrate", blocked_by=["task-6"])
+    page.click("#tab-graph")
+    page.until(lambda: len(drawn(page)) == 6)
+    assert drawn(page) == {
+        "task-2": "node in_progress critical",
+        "task-3": "node failed",
+        "task-4": "node held",
+        "task-5": "node held",
+        "task-6": "node blocked critical",
+        "task-7": "node blocked critical",
+    }
+    assert page.run("return document.querySelectorAll('.line').length") == 4
+    assert page.run("return document.querySelectorAll('.line.critical').length") == 2
+    page.picture("graph")
+    assert page.barriers() == []
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    page.until(lambda: drawn(page).get("task-6") == "node ready critical")
+    cli.ok("create-task", "Sleep", "--blocked-by", "task-7", agent="lea")
+    page.until(lambda: drawn(page).get("task-8") == "node blocked critical")
+
+
+def test_the_graph_is_used_by_keyboard_and_read_as_a_table(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    page.click("#tab-graph")
+    page.until(lambda: len(drawn(page)) == 3)
+    page.run("document.querySelector('.node[tabindex=\"0\"]').focus()")
+    assert page.focused().startswith("task-3")
+    page.keys(Keys.ARROW_RIGHT)
+    page.until(lambda: page.focused().startswith("task-4"))
+    page.keys(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ENTER)
+    page.reads("dialog h2", "task-4")
+    page.keys(Keys.ESCAPE)
+    page.gone("dialog")
+    page.click("#view-graph summary")
+    page.reads("#view-graph tbody", "task-4 Paint the wall")
+    assert "Held up" in page.text("#view-graph tbody")
+    page.picture("graph-table")
+    assert page.barriers() == []
+
+
+def test_five_hundred_tasks_are_laid_out(cli: Cli, page: Page) -> None:
+    now = teams.now(cli.store())
+    for number in range(1, 501):
+        after = [f"task-{number - step}" for step in (7, 11) if number % step and number > step]
+        draft = Task(id=f"task-{number}", team_name=ALPHA, title=f"Task {number}", created_at=now, blocked_by=after)
+        (cli.root / "tasks" / ALPHA / f"task-{number}.json").write_bytes(encode(draft))
+    page.browser.refresh()
+    page.one("#card-task-1")
+    page.click("#tab-graph")
+    page.until(lambda: len(drawn(page)) == 494)  # the others are alone
+    page.picture("graph-500")
+    boxes = page.run("return [...document.querySelectorAll('.node')].map(e => e.getAttribute('transform'))")
+    assert len(set(boxes)) == 494
+    page.click("#view-graph button", "Fit")
+    page.picture("graph-500-whole")
+    page.choose("#filter-priority", "high")
+    page.reads("#view-graph [role=status]", "No task here waits for another.")
+
+
+def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="mia")
+    page.click("#tab-timeline")
+    page.reads("#view-timeline [role=status]", "3 pieces of work, 1 failed")
+    assert page.one(".bar.failed").get_attribute("aria-label").startswith("task-3 Order the bricks: ")
+    page.one("[aria-label=mia] .question-mark")
+    page.one("[aria-label=mia] .bar.in_progress")
+    page.picture("timeline")
+    assert page.barriers() == []
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    page.one("[aria-label=mia] .bar.completed")
+    page.click("#view-timeline summary")
+    page.reads("#view-timeline tbody", "task-3 Order the bricks")
+    page.one(".bar.failed").send_keys(Keys.ENTER)
+    page.reads("dialog h2", "task-3")
+
+
+def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    page.click("#tab-activity")
+    page.reads(".activity", "zoe task failed task-3")
+    page.choose("#view-activity select[aria-label=Who]", "bob")
+    page.until(lambda: "zoe" not in page.text(".activity"))
+    page.reads(".activity", "bob task completed task-1")
+    page.picture("activity")
+    assert page.barriers() == []
+    cli.ok("announce", "at the next wall", agent="bob")
+    page.reads(".activity", "at the next wall")
+    page.click(".activity .chip", "task-1")
+    page.reads("dialog h2", "task-1")
+
+
+SIZES = {"wide": (1920, 1080), "laptop": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("light", ["light", "dark"])
+def test_every_view_is_open_to_all_at_every_size(cli: Cli, server: Serving, page: Page, size: str, light: str) -> None:
+    stuck(cli)
+    cli.ok("send-message", "human", "Before noon, please: which engine?", agent="bob")
+    width, height = SIZES[size]
+    for view, ready in (("board", ".card"), ("graph", ".node"), ("timeline", ".bar"), ("activity", ".activity li")):
+        page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
+        page.emulate(prefers_color_scheme=light, prefers_reduced_motion="reduce")
+        page.until(lambda ready=ready: page.all(ready), ready)
+        page.reads("#course", "1 failed, holds up 2")
+        assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
+        page.picture(f"{view}-{size}-{light}")
+        assert page.barriers() == [], view

@@ -1,0 +1,95 @@
+"""Help for programs, which pay for every character; and mistakes, answered with what was meant."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from teams_cli import commands
+from teams_cli.cli import guide
+from teams_cli.cli.parse import parse
+from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM, Command
+from tests.support.cli import Cli, make_team
+
+EVERY = list(commands.every().values())
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    return make_team(tmp_path_factory.mktemp("help") / "root", "bob")
+
+
+def test_the_guide_has_every_command_in_few_words(cli: Cli) -> None:
+    """By what one wants to do; the rest a word each."""
+    bare, help = cli(), cli("help")
+    assert (bare.status, help.status) == (2, 0)
+    assert bare.stdout == help.stdout == cli("--help").stdout == cli("-h").stdout
+    assert len(help.stdout) <= 2_500 and help.stderr == ""
+    *_, rest = help.stdout.splitlines()
+    told = {line.split()[1] for line in help.stdout.splitlines() if line.startswith("  teams ")}
+    assert told | set(rest.split()[1:]) == {command.name for command in EVERY} and "claim-task" in told
+
+
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command.name)
+def test_the_help_of_each_command_is_short_and_whole(command: Command) -> None:
+    """All that is its own, and an example that is right; nothing of what every command takes."""
+    text = guide.of_command(command)
+    assert len(text) <= 900 and text.startswith(f"Usage: teams {command.name}")
+    assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
+    for flag in {flag for parameter in (JSON, ROOT, STORE, TEAM, AS) for flag in parameter.flags}:
+        assert f"\n  {flag}" not in text
+    assert text.count("Example: ") == 1 and f"\nExample: teams {command.example}\n" in text
+    words = shlex.split(command.example)
+    found = parse(words)
+    assert found and found[0] is command
+
+
+def test_the_help_of_a_command(cli: Cli) -> None:
+    help = cli("help", "claim-task")
+    assert help.status == 0 and help.stdout == cli("claim-task", "--help").stdout == cli("claim-task", "-h").stdout
+    assert help.stdout.splitlines()[0] == "Usage: teams claim-task [ID] [OPTIONS]" and "--next" in help.stdout
+    assert "exit status 11" in help.stdout
+
+
+def test_no_word_of_another_is_a_command() -> None:
+    """And none is promised twice."""
+    words = [word for command in EVERY for word in command.also]
+    assert len(set(words)) == len(words) and not set(words) & set(commands.every())
+
+
+MEANT = [
+    ("create-team x", "teams spawn-team NAME"),
+    ("send bob hi", "teams send-message TO TEXT"),
+    ("assign-task 2 bob", "teams update-task ID --owner AGENT"),
+    ("complete-task 1", "teams update-task ID --status completed"),
+    ("status", "teams brief"),
+    ("list", "teams get-tasks"),
+    ("inbox", "teams read-messages"),
+    ("init", "teams spawn-team NAME"),
+    ("board", "teams serve"),
+    ("kill bob", "teams stop-agent AGENT"),
+    ("delete-team x", "teams close-team"),
+    ("clam-task 1", "teams claim-task"),
+    ("help clam-task", "teams claim-task"),
+    ("xyzzy", "teams help"),
+    ("create-task Write the parser", 'teams create-task "Write the parser"'),
+    ("send-message bob it is done --uid 3", 'teams send-message bob "it is done"'),
+    ("send-message bob '-x is wrong'", 'teams send-message … -- "-x is wrong"'),
+    ("create-task -x", "teams create-task … -- -x"),
+    ("read-messages --wait --peek", "--wait 60"),
+    ("create-task x --asign bob", "teams help create-task"),
+]
+
+
+@pytest.mark.parametrize(("words", "hint"), MEANT, ids=[words for words, _ in MEANT])
+def test_a_mistake_is_answered_with_what_was_meant(cli: Cli, words: str, hint: str) -> None:
+    answer = cli(*shlex.split(words), agent="lea")
+    what, then = answer.stderr.splitlines()
+    assert (answer.status, answer.stdout) == (2, "") and what.startswith("teams: ")
+    assert hint in then
+
+
+def test_a_text_that_starts_with_a_dash_follows_two(cli: Cli) -> None:
+    assert cli("send-message", "bob", "--", "-x is wrong", agent="lea").status == 0
+    assert cli.ok("read-messages", agent="bob")[0]["message"] == "-x is wrong"

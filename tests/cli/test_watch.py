@@ -1,0 +1,210 @@
+"""`teams watch`: the team at a glance, once, as lines that are added, and as one picture on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import end_all, team_of_agents
+from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
+
+pty = pytest.importorskip("pty")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A team with a member, two tasks, the second waiting for the first, and a message."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "first")
+    add_tasks(cli, "second", blocked_by=["task-1"])
+    cli.ok("send-message", "bob", "hello\nthere", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    return cli
+
+
+def test_once(cli: Cli) -> None:
+    """One frame, in lines or as one document, and the end."""
+    answer = cli("watch", "--once")
+    lines = answer.stdout.splitlines()
+    assert lines[:2] == [
+        "team alpha (leader lea)",
+        "0 %: 0 of 2 done, 1 in work, 0 ready, 1 blocked, 0 failed; "
+        "no estimate: fewer than 3 tasks were completed lately",
+    ]
+    assert (lines[2], lines[6]) == ("agents: 2", "tasks: 1 pending, 1 in_progress")
+    assert lines[7:11] == [
+        "TASK    STATUS       PRIORITY  OWNER  TITLE",
+        "task-1  in_progress  normal    bob    first",
+        "task-2  blocked      normal    -      second",
+        "messages:",
+    ]
+    assert lines[11].split() == ["MESSAGE", "AT", "FROM", "TO", "TEXT"]
+    assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[12])
+    frame = cli.ok("watch", "--once")
+    shown = ["course", "waiting", "failed", "agents", "taskCounts", "tasks", "messages"]
+    assert list(frame) == ["team", "state", "leader", *shown]
+    assert [row["name"] for row in frame["agents"]] == ["lea", "bob"]
+    assert [task["id"] for task in frame["tasks"]] == ["task-1", "task-2"]
+
+
+def read_line(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout
+    assert select.select([process.stdout], [], [], TIMEOUT)[0]
+    return process.stdout.readline().decode()
+
+
+def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
+    """The frame first, then a line for each change; Ctrl-C ends it with 130."""
+    with cli.start("watch", bufsize=0) as process:
+        while "hello there" not in read_line(process):
+            pass
+        cli.ok("announce", "on it", agent="bob")
+        assert read_line(process).endswith("  bob: status announced on it\n")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, out, err) == (130, b"", b"\nteams: interrupted\n")
+
+
+def test_frames_for_a_script(cli: Cli) -> None:
+    with cli.start("watch", "--json", bufsize=0) as process:
+        first: dict[str, Any] = json.loads(read_line(process))
+        cli.ok("send-message", "lea", "done", agent="bob")
+        second = json.loads(read_line(process))
+        process.kill()
+        process.communicate(timeout=TIMEOUT)
+    assert "changes" not in first and len(first["messages"]) == 1
+    assert [entry["what"] for entry in second["changes"]] == ["message sent"]
+    assert second["messages"][-1]["message"] == "done"
+
+
+def test_a_picture_on_a_terminal(cli: Cli) -> None:
+    """Drawn anew when something changes, and taken away again by Ctrl-C."""
+    parent, child = pty.openpty()
+    environ = cli.environ(TERM="xterm-256color", COLUMNS="100", LINES="30", NO_COLOR="")
+    with subprocess.Popen([*COMMAND, "watch"], env=environ, stdin=child, stdout=child, stderr=child) as process:
+        os.close(child)
+        assert "second" in shown(parent, "hello there")
+        cli.ok("announce", "\x1b[31mred [bold]", agent="bob")
+        assert "\\u001b[31mred [bold]" in shown(parent, "red [bold]")
+        process.send_signal(signal.SIGINT)
+        assert "\x1b[?1049l" in shown(parent, "interrupted")
+        assert process.wait(TIMEOUT) == 130
+    os.close(parent)
+
+
+def shown(terminal: int, wanted: str) -> str:
+    """What the terminal is given until *wanted* is in it."""
+    text, give_up = "", time.monotonic() + 20
+    while wanted not in text:
+        assert time.monotonic() < give_up, text
+        if select.select([terminal], [], [], 0.5)[0]:
+            text += os.read(terminal, 65536).decode(errors="replace")
+    return text
+
+
+def test_a_team_that_is_not_there(tmp_path: Path) -> None:
+    assert Cli(tmp_path / "root", team="none").refused("watch") == (10, "team_not_found")
+
+
+def trouble(cli: Cli) -> None:
+    """The first task fails, and a letter, a plan and a question wait for the person."""
+    cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
+    cli.ok("send-message", "human", "Which disk?", agent="bob")
+    cli.ok("propose-plan", "Buy a disk.", agent="bob")
+    cli.ok("ask-others", "May I?", "--human", "--no-wait", agent="bob")
+
+
+def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
+    trouble(cli)
+    frame = cli.ok("watch", "--once")
+    assert [(row["kind"], row["id"], row["text"]) for row in frame["waiting"]] == [
+        ("question", "ask-1", "May I?"),
+        ("plan", "plan-1", "Buy a disk."),
+        ("message", "msg-3", "Which disk?"),
+    ]
+    assert [(row["id"], row["reason"], row["waiting"]) for row in frame["failed"]] == [
+        ("task-1", "the disk is full", 1)
+    ]
+    assert frame["course"]["heldUp"] == 1 and frame["agents"][1]["trouble"] == "waiting"
+    lines = cli("watch", "--once").stdout
+    assert re.search(r"waits for you: 3\nWHAT +FROM +TEXT\nask-1 ", lines)
+    assert re.search(r"failed: 1\nTASK +STATUS +HOLDS UP +REASON\ntask-1 +failed +1 +the disk is full\n", lines)
+
+
+def on_terminal(cli: Cli, columns: int, lines: int) -> tuple[subprocess.Popen[bytes], int]:
+    """`teams watch` on a terminal of that size."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    environ = cli.environ(TERM="xterm-256color", COLUMNS="", LINES="", NO_COLOR="")
+    process = subprocess.Popen([*COMMAND, "watch"], env=environ, stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    return process, parent
+
+
+def plain(text: str) -> str:
+    """What is printed, without what steers the terminal."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60)])
+def test_names_and_states_are_whole_at_every_size(cli: Cli, columns: int, lines: int) -> None:
+    """And q ends it, with the terminal as it was before."""
+    trouble(cli)
+    process, terminal = on_terminal(cli, columns, lines)
+    text = plain(shown(terminal, "Tab next agent"))
+    for whole in (
+        "alpha led by lea",
+        "0/2 · 0 in work · 0 ready · 1 blocked · 1 failed, holding up 1",
+        "Waits for you (3)",
+    ):
+        assert whole in text
+    for whole in (
+        "bob writes: Which disk?",
+        "task-1   failed, holds up 1: the disk is full",
+        "lea  idle",
+        "bob  waiting",
+    ):
+        assert whole in text
+    assert max(len(line) for line in text.splitlines()) <= columns
+    os.write(terminal, b"q")
+    assert "\x1b[?1049l" in shown(terminal, "\x1b[?1049l")
+    assert process.wait(TIMEOUT) == 0
+    os.close(terminal)
+
+
+def test_one_scrolls_and_looks_at_what_an_agent_prints(tmp_path: Path) -> None:
+    cli = team_of_agents(tmp_path, "bob")
+    try:
+        cli("run-agent", "seq 1 300; echo the last line", "--agent-id", "kim", "--cwd", str(tmp_path), agent="lea")
+        add_tasks(cli, *(f"Task number {n}" for n in range(1, 41)))
+        process, terminal = on_terminal(cli, 80, 24)
+        assert "more below" in plain(shown(terminal, "Tab next agent"))
+        os.write(terminal, b"G")
+        assert "Messages" in plain(shown(terminal, "Messages"))
+        os.write(terminal, b"g\t")
+        shown(terminal, "> ")
+        os.write(terminal, b"\t\t")
+        shown(terminal, "> ")
+        os.write(terminal, b"\r")
+        assert "300" in plain(shown(terminal, "the last line"))
+        os.write(terminal, b"g")
+        assert "Output of kim" in plain(shown(terminal, "Output of kim"))
+        os.write(terminal, b"q")
+        shown(terminal, "Agents (3)")
+        os.write(terminal, b"q")
+        assert process.wait(TIMEOUT) == 0
+        os.close(terminal)
+    finally:
+        end_all(cli.root)

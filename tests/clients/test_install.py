@@ -1,0 +1,484 @@
+"""Hooks in the settings of clients: merged in, shown first, and taken out again without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.clients import hook_settings, known
+from tests.support.cli import TIMEOUT, Answer, Cli, make_team, tree
+
+SETTINGS = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "qwen": ".qwen/settings.json",
+}
+OTHERS = {
+    "empty object": "{}",
+    "nothing": "",
+    "tabs": '{\n\t"model": "opus",\n\t"env": {"A": "\u00e4 \\u2028"}\n}',
+    "four spaces": '{\n    "hooks": {\n        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}',
+    "one line": '{"zeta": 1, "alpha": [1.50, 2e3, true, null], "hooks": {"enabled": true, "Other": []}}\n',
+    "returns": '{\r\n  "theme": "dark"\r\n}\r\n',
+}
+
+
+class Home:
+    """A home in which clients have their settings."""
+
+    def __init__(self, top: Path) -> None:
+        self.path = top / "home"
+        self.path.mkdir()
+        self.cli = Cli(top / "root", HOME=str(self.path), XDG_CONFIG_HOME="")
+
+    def file(self, client: str, text: str | None = None) -> Path:
+        """The client's settings, written with *text*."""
+        path = self.path / SETTINGS[client]
+        if text is not None:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(text.encode())
+        return path
+
+    def change(self, *words: str) -> Any:
+        """Run `install` or `uninstall`; its document."""
+        answer = self.cli(*words, "--json")
+        assert answer.status == 0, answer
+        return answer.json
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def hooks_in(path: Path) -> dict[str, list[str]]:
+    """The commands that the settings name, by event."""
+    hooks = json.loads(path.read_text())["hooks"]
+    return {
+        event: [h["command"] for e in found for h in e["hooks"]] for event, found in hooks.items() if found is not True
+    }
+
+
+def commands_in(path: Path) -> set[str]:
+    """The commands that the settings name under any event."""
+    return {command for found in hooks_in(path).values() for command in found}
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_on_a_fresh_home_it_is_made_and_unmade(home: Home, client: str) -> None:
+    before = tree(home.path)
+    done = home.change("install", client)
+    assert done["changed"] and done["path"] == str(home.file(client)) and done["diff"].startswith("--- /dev/null\n")
+    assert sorted(hooks_in(home.file(client))) == sorted(known.get(client).hook_entries("teams hook"))
+    assert home.change("install", client)["changed"] is False
+    assert home.change("uninstall", client)["changed"] is True
+    assert tree(home.path) == before
+    assert home.change("uninstall", client)["changed"] is False
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home, text: str) -> None:
+    path = home.file("claude", text)
+    path.chmod(0o640)
+    home.change("install", "claude")
+    merged = json.loads(path.read_text())
+    for key, value in json.loads(text or "{}").items():
+        if key != "hooks":
+            assert merged[key] == value
+    assert any("say done" in command for command in hooks_in(path)["Stop"]) is ("say done" in text)
+    home.change("install", "claude")
+    ours = {event: sum(map(hook_settings.is_ours, found)) for event, found in hooks_in(path).items() if found}
+    expected = known.get("claude").hook_entries("teams hook")
+    assert ours == {event: len(entry["hooks"]) for event, entry in expected.items()}
+    assert path.stat().st_mode & 0o777 == 0o640
+    home.change("uninstall", "claude")
+    assert path.read_bytes() == text.encode() and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_was_changed_since_stays_changed(home: Home) -> None:
+    """Then only what is ours is taken out, also what an older version had put there."""
+    path = home.file("claude", '{"model": "opus"}\n')
+    home.change("install", "claude")
+    document = json.loads(path.read_text())
+    document["model"] = "sonnet"
+    document["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
+    document["hooks"]["PreToolUse"] = [{"hooks": [{"type": "command", "command": "teams hook claude"}]}]
+    path.write_text(json.dumps(document))
+    home.change("install", "claude")
+    assert hooks_in(path)["Stop"][0] == "say done" and "PreToolUse" not in hooks_in(path)
+    home.change("uninstall", "claude")
+    expected = {"model": "sonnet", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
+    assert json.loads(path.read_text()) == expected
+
+
+def test_print_shows_and_changes_nothing(home: Home) -> None:
+    home.file("claude", "{}")
+    before = tree(home.path)
+    shown = home.cli("install", "claude", "--print")
+    assert shown.status == 0 and "+++ " in shown.stdout and "PostToolBatch" in shown.stdout
+    assert tree(home.path) == before and not home.cli.root.exists()
+    assert home.cli("uninstall", "claude", "--print").stdout.endswith("nothing to change\n")
+
+
+def test_a_copy_of_what_was_there_is_kept_for_its_owner(home: Home) -> None:
+    home.file("claude", '{"apiKeyHelper": "secret"}')
+    backup = Path(home.change("install", "claude")["backup"])
+    assert json.loads(backup.read_text())["before"] == '{"apiKeyHelper": "secret"}'
+    assert backup.stat().st_mode & 0o077 == 0
+
+
+def refused(home: Home, *words: str) -> Answer:
+    """A command that is refused and leaves the home as it was."""
+    before = tree(home.path)
+    answer = home.cli(*words)
+    assert answer.status != 0 and answer.stdout == "" and tree(home.path) == before, answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']
+)
+def test_settings_that_no_client_could_read_are_left_alone(home: Home, text: str) -> None:
+    home.file("claude", text)
+    answer = refused(home, "install", "claude")
+    assert answer.status == 15 and str(home.file("claude")) in answer.stderr
+
+
+def test_elsewhere_by_the_clients_own_variables(home: Home, tmp_path: Path) -> None:
+    places = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "OPENCODE_CONFIG_DIR"}
+    for client, variable in places.items():
+        answer = home.cli("install", client, "--json", **{variable: str(tmp_path / client)})
+        assert answer.json["path"].startswith(str(tmp_path / client))
+    xdg = home.cli("install", "opencode", "--json", XDG_CONFIG_HOME=str(tmp_path / "xdg")).json["path"]
+    assert xdg.startswith(str(tmp_path / "xdg/opencode/"))
+
+
+def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for client, path in SETTINGS.items():
+        in_project(home, project, "install", client)
+        waits = {f"teams hook {client} --wait"} if known.get(client).waiting else set()
+        assert commands_in(project / path) == {f"teams hook {client}"} | waits
+        in_project(home, project, "uninstall", client)
+    assert tree(project) == {}
+
+
+def in_project(home: Home, project: Path, *words: str, status: int = 0) -> str:
+    """Run a command in the project's directory."""
+    done = subprocess.run(
+        [sys.executable, "-m", "teams_cli", *words, "--project"],
+        cwd=project,
+        env={**home.cli.environ(), "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == status, done
+    return done.stderr
+
+
+def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
+    """A project may come from anybody: it must not lead us to the user's own files."""
+    project, own = tmp_path / "project", home.file("claude", "{}")
+    (project / ".claude").mkdir(parents=True)
+    (project / ".claude/settings.json").symlink_to(own)
+    assert "link out of the project" in in_project(home, project, "install", "claude", status=13)
+    (project / ".codex").symlink_to(home.path)
+    in_project(home, project, "install", "codex", status=13)
+    assert own.read_text() == "{}" and tree(home.path) == {".claude": "directory", ".claude/settings.json": b"{}"}
+
+
+def test_the_users_own_link_is_followed(home: Home, tmp_path: Path) -> None:
+    """Settings are often kept elsewhere and linked to."""
+    kept = tmp_path / "dotfiles.json"
+    kept.write_text("{}")
+    home.file("claude").parent.mkdir()
+    home.file("claude").symlink_to(kept)
+    home.change("install", "claude")
+    assert home.file("claude").is_symlink() and "PostToolBatch" in kept.read_text()
+    home.change("uninstall", "claude")
+    assert kept.read_text() == "{}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+def test_what_belongs_to_another_user_is_left_alone(home: Home) -> None:
+    os.chown(home.file("claude", "{}"), 12345, 12345)
+    assert refused(home, "install", "claude").status == 13
+
+
+@pytest.mark.parametrize("client", SETTINGS)
+def test_what_is_installed_answers(home: Home, tmp_path: Path, client: str) -> None:
+    """The command in the settings, run as a client runs it, in a directory that tries to be in its way."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    home.change("install", client)
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("json", "teams_cli", "typing", "re"):
+        (trap / f"{name}.py").write_text("raise SystemExit('trapped')")
+    command = min(commands_in(home.file(client)), key=len)
+    event = "AfterTool" if client == "gemini" else "PostToolUse"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=cli.environ("bob"),
+        cwd=trap,
+        input=json.dumps({"hook_event_name": event}),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert (done.returncode, done.stderr) == (0, "") and "| hi" in done.stdout
+
+
+def test_opencode_gets_a_plugin(home: Home) -> None:
+    path = home.path / ".config/opencode/plugin/teams.js"
+    before = tree(home.path)
+    home.change("install", "opencode")
+    (line,) = [line for line in path.read_text().splitlines() if line.startswith("const command")]
+    assert json.loads(line.partition("= ")[2]) == hook_settings.command(sys.executable, "opencode")
+    assert home.change("install", "opencode")["changed"] is False
+    path.write_text(path.read_text() + "// changed\n")
+    home.change("uninstall", "opencode")
+    assert tree(home.path) == before
+    path.parent.mkdir(parents=True)
+    path.write_text("// somebody else's\n")
+    assert refused(home, "install", "opencode").status == 2
+    assert home.change("uninstall", "opencode")["changed"] is False and path.exists()
+
+
+def test_wrong_words(home: Home) -> None:
+    assert refused(home, "install", "emacs").status == 2
+    assert refused(home, "install", "claude", "--user", "--project").status == 2
+    assert home.cli("install", "claude", HOME="").status == 2
+
+
+SERVERS = {
+    "claude": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "qwen": ".qwen/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+}
+
+
+def server_in(path: Path, client: str) -> dict[str, Any]:
+    """Our MCP server as it stands in the client's settings; empty if it does not."""
+    text = path.read_text()
+    document = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    key = {"codex": "mcp_servers", "opencode": "mcp"}.get(client, "mcpServers")
+    found: dict[str, Any] = document.get(key, {}).get("team", {})
+    return found
+
+
+def words_of(entry: dict[str, Any]) -> list[str]:
+    """The words that the client starts the server with."""
+    return [*entry["command"], *entry.get("args", [])] if "args" not in entry else [entry["command"], *entry["args"]]
+
+
+@pytest.mark.parametrize("client", SERVERS)
+def test_the_server_that_is_installed_serves(home: Home, tmp_path: Path, client: str) -> None:
+    """Started with the words in the settings, as the client starts it, in a directory that is none of ours."""
+    cli = make_team(tmp_path / "root", "bob")
+    home.change("install", client)
+    entry = server_in(home.path / SERVERS[client], client)
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    asked = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_agents", "arguments": {}}},
+    ]
+    done = subprocess.run(
+        words_of(entry),
+        env=cli.environ("bob"),
+        cwd=tmp_path,
+        input="".join(json.dumps(line) + "\n" for line in asked),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert answers[-1]["result"]["structuredContent"]["self"] == "bob", done
+
+
+def test_each_client_is_told_what_it_has_to_know(home: Home) -> None:
+    for client in SERVERS:
+        home.change("install", client)
+    entries = {client: server_in(home.path / path, client) for client, path in SERVERS.items()}
+    assert entries["claude"]["alwaysLoad"] is True
+    assert entries["codex"]["default_tools_approval_mode"] == "approve"
+    assert {"TEAMS_AGENT_ID", "TEAMS_TEAM", "TEAMS_TOKEN", "TEAMS_HOME"} <= set(entries["codex"]["env_vars"])
+    assert entries["gemini"]["env"]["TEAMS_TOKEN"] == "${TEAMS_TOKEN:-}"
+    assert entries["gemini"]["trust"] is entries["qwen"]["trust"] is True
+    assert (entries["opencode"]["type"], entries["opencode"]["enabled"]) == ("local", True)
+
+
+CODEX = {
+    "nothing": "",
+    "a server": '[mcp_servers.docs]\ncommand = "docs"\n',
+    "no end of line": "# mine\nmodel = \"m1\"   # the best\n\n[profiles.x]\nmodel='m2'",
+    "servers by dots": 'mcp_servers.docs.command = "docs"\n\n\n',
+    "odd": "x = 1979-05-27T07:32:00Z\ny = inf\r\n",
+}
+
+
+@pytest.mark.parametrize("text", CODEX.values(), ids=CODEX)
+def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Home, text: str) -> None:
+    path = home.path / ".codex/config.toml"
+    path.parent.mkdir()
+    path.write_bytes(text.encode())
+    home.change("install", "codex")
+    assert path.read_bytes().startswith(text.encode()) and server_in(path, "codex")
+    servers = tomllib.loads(text).get("mcp_servers", {})
+    assert {name: s for name, s in tomllib.loads(path.read_text())["mcp_servers"].items() if name != "team"} == servers
+    assert home.change("install", "codex")["changed"] is False
+    path.write_bytes(path.read_bytes() + b"[later]\nz = 1\n")
+    home.change("install", "codex")
+    assert path.read_bytes().count(b"[mcp_servers.team]") == 1 and tomllib.loads(path.read_text())["later"]
+    home.change("uninstall", "codex")
+    document = tomllib.loads(path.read_text())
+    assert document == {**tomllib.loads(text), "later": {"z": 1}} or "profiles" in document
+    path.write_bytes(text.encode())
+    home.change("install", "codex")
+    home.change("uninstall", "codex")
+    assert path.read_bytes() == text.encode()
+
+
+def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:
+    """And so does what only looks like our block."""
+    path = home.path / ".codex/config.toml"
+    path.parent.mkdir()
+    quoted = 'x = """\n# teams: begin\n[mcp_servers.team]\ncommand = "teams"\n# teams: end\n"""\ny = nan\n'
+    path.write_text(quoted)
+    home.change("install", "codex")
+    more = '# mine\n[mcp_servers.docs]\ncommand = "docs"\n'
+    before, end, after = path.read_text().rpartition("# teams: end\n")
+    path.write_text(before + more + end + after)
+    home.change("uninstall", "codex")
+    assert path.read_text() == quoted + more
+
+
+def test_our_table_is_found_where_the_lines_around_it_are_gone(home: Home) -> None:
+    path = home.path / ".codex/config.toml"
+    home.change("install", "codex")
+    kept = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    path.write_text("\r\n".join(['model = "m"', *kept, "[later]", ""]), newline="")
+    home.change("install", "codex")
+    assert path.read_bytes().count(b"[mcp_servers.team]") == 1
+    home.change("uninstall", "codex")
+    assert tomllib.loads(path.read_bytes().decode()) == {"model": "m", "later": {}}
+
+
+def test_a_path_with_any_character_is_written_and_found_again(home: Home, tmp_path: Path) -> None:
+    """In TOML too, whose texts have other escapes than JSON's."""
+    place = tmp_path / "\U0001f600 \u00e4\"'\\"
+    place.mkdir()
+    (place / "python").symlink_to(sys.executable)
+    words = [place / "python", "-m", "teams_cli", "install", "codex", "--json"]
+    environ = {**home.cli.environ(), "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path[1:]])}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0, done
+    assert words_of(server_in(home.path / ".codex/config.toml", "codex"))[0] == str(place / "python")
+    home.change("uninstall", "codex")
+    assert tree(home.path) == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "status"),
+    [
+        ("codex", "[mcp_servers\n", 15),
+        ("codex", 'mcp_servers = {docs = {command = "docs"}}\n', 15),
+        ("codex", '[mcp_servers.team]\ncommand = "theirs"\n', 2),
+        ("claude", '{"mcpServers": []}', 15),
+        ("claude", '{"mcpServers": {"team": {"command": "theirs"}}}', 2),
+        ("opencode", '{"mcp": {"team": {"type": "remote", "url": "http://localhost"}}}', 2),
+        ("opencode", "// mine\n{}", 15),
+    ],
+)
+def test_servers_that_are_not_ours_are_left_alone(home: Home, client: str, text: str, status: int) -> None:
+    """Nothing is changed then, in no file of the client."""
+    path = home.path / SERVERS[client]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    answer = refused(home, "install", client)
+    assert answer.status == status and str(path) in answer.stderr
+
+
+def test_a_projects_server_names_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for client, path in {**SERVERS, "claude": ".mcp.json", "opencode": "opencode.json"}.items():
+        in_project(home, project, "install", client)
+        assert words_of(server_in(project / path, client)) == ["teams", "mcp"]
+        in_project(home, project, "uninstall", client)
+    assert tree(project) == {}
+
+
+def test_without_what_the_server_needs_the_hooks_are_installed_alone(home: Home, tmp_path: Path) -> None:
+    """And the person is told; a later installation adds the server."""
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without/sitecustomize.py").write_text(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'mcp':\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+    )
+    done = home.cli("install", "claude", PYTHONPATH=f"{tmp_path / 'without'}:{os.getcwd()}")
+    assert done.status == 0 and ".[mcp]" in done.stderr
+    assert hooks_in(home.file("claude")) and not (home.path / ".claude.json").exists()
+    home.change("install", "claude")
+    assert server_in(home.path / ".claude.json", "claude")
+
+
+def test_half_a_character_in_the_settings_stays_half_a_character(home: Home) -> None:
+    """Programs leave one that cut a text in the middle of an emoji."""
+    path = home.file("claude", '{"title": "cut \\ud83d", "hooks": {"Stop": [null, {"hooks": []}]}}')
+    before = path.read_bytes()
+    home.change("install", "claude")
+    document = json.loads(path.read_bytes())
+    assert document["title"] == "cut \ud83d" and document["hooks"]["Stop"][:2] == [None, {"hooks": []}]
+    document["later"] = 1
+    path.write_text(json.dumps(document))
+    home.change("uninstall", "claude")
+    assert json.loads(path.read_bytes()) == {**json.loads(before), "later": 1}
+
+
+def test_a_link_in_a_circle_is_refused(home: Home) -> None:
+    path = home.file("claude", "{}")
+    path.unlink()
+    path.symlink_to(path)
+    answer = refused(home, "install", "claude")
+    assert answer.status == 13 and str(path) in answer.stderr
+
+
+@pytest.mark.parametrize("kept", ["[1]", '{"a": 1}', '{"before": null, "after": 5, "made": []}', '{"after": "x"}'])
+def test_a_damaged_note_of_what_was_before_is_told(home: Home, kept: str) -> None:
+    """And the settings are left as they are: what they were is not known."""
+    home.change("install", "claude")
+    for path in (home.cli.root / "installed").glob("*.json"):
+        path.write_text(kept)
+    for command in ("install", "uninstall"):
+        answer = refused(home, command, "claude")
+        assert answer.status == 15 and "installed" in answer.stderr
+
+
+def test_several_installations_at_once(home: Home) -> None:
+    """One after the other: none is refused, and the end is as of one."""
+    home.file("claude", '{"model": "opus"}')
+    started = [home.cli.start("install", "claude", "--json") for _ in range(6)]
+    for process in started:
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0, (stdout, stderr)
+    assert home.change("install", "claude")["changed"] is False
+    home.change("uninstall", "claude")
+    assert home.file("claude").read_text() == '{"model": "opus"}'

@@ -1,0 +1,159 @@
+"""What agents may do: chosen by call, profile and team, and handed on to none that would do more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from teams_cli import commands
+from teams_cli.cli import typer_app
+from teams_cli.clients import known, permissions, profiles
+from tests.support.cli import ALPHA, Cli, make_team
+
+OWN = {
+    "start": ["sh", "-c", 'echo "$0 $TEAMS_PERMISSIONS $MORE"', "{permissions}"],
+    "resume": ["sh"],
+    "modes": {"ask": "it has no voice", "edit": ["pen"], "all": {"words": ["axe"], "set": {"MORE": "fire"}}},
+}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    made = make_team(tmp_path / "root", "bob")
+    configure(made, {"own": OWN, "free": {**OWN, "permissions": "all"}})
+    return made
+
+
+def configure(cli: Cli, harness: object) -> None:
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+    cli.ok("whoami", agent="lea")  # remembers that the file is good
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(permissions.VARIABLE, raising=False)
+
+
+def run(cli: Cli, *words: str, level: str = "") -> str:
+    """Start an agent, as a client that is held to *level* does; what it prints."""
+    answer = cli("run-agent", "x", *words, "--json", agent="lea", TEAMS_PERMISSIONS=level)
+    return str(answer.json["output"]).strip()
+
+
+def test_edit_is_the_default_and_call_beats_profile_beats_team(cli: Cli) -> None:
+    assert run(cli, "--harness", "own") == "pen edit"
+    assert run(cli, "--harness", "own", "--permissions", "all") == "axe all fire"
+    assert run(cli, "--harness", "free") == "axe all fire"
+    assert run(cli, "--harness", "free", "--permissions", "edit") == "pen edit"
+    cli.ok("set", "permissions", "all", agent="lea")
+    assert run(cli, "--harness", "own") == "axe all fire"
+    assert cli.refused("set", "permissions", "most", agent="lea") == (2, "invalid_value")
+
+
+def test_what_a_client_can_not_be_held_to_is_refused_with_why(cli: Cli) -> None:
+    answer = cli("run-agent", "x", "--harness", "own", "--permissions", "ask", "--json", agent="lea")
+    assert answer.status == 2 and "it has no voice" in answer.error["message"]
+    assert "--permissions edit or all" in answer.error["hint"]
+    cli.ok("set", "permissions", "ask", agent="lea")
+    assert cli.refused("run-agent", "x", "--harness", "own", agent="lea") == (2, "invalid_value")
+    answer = cli("run-agent", "x", "--permissions", "edit", "--json", agent="lea")
+    assert answer.status == 2 and "shell" in answer.error["message"]
+    assert cli("run-agent", "echo out", "--json", agent="lea").json["output"] == "out\n"
+
+
+CONFINED = [
+    ("run-agent", "echo out", "--harness", "shell"),
+    ("run-agent", "x", "--harness", "own", "--permissions", "all"),
+    ("run-agent", "x", "--harness", "free"),
+    ("run-agent", "x", "--harness", "own", "--answer", "touch /tmp/x"),
+    ("join-team", ALPHA, "--answer", "touch /tmp/x"),
+    ("set", "permissions", "all"),
+    ("run", "council"),
+    ("announce", "I am the person", "--as", "human"),
+]
+
+
+@pytest.mark.parametrize("words", CONFINED, ids=lambda words: " ".join(words)[:40])
+def test_who_is_held_back_has_nobody_else_do_more(cli: Cli, words: tuple[str, ...]) -> None:
+    """Where a client lets its model run `teams` unasked, `teams` is no way around it."""
+    cli.more[permissions.VARIABLE] = "edit"
+    status, code = cli.refused(*words, agent="new" if words[0] == "join-team" else "lea")
+    assert (status, code) == (13, "not_allowed")
+
+
+def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
+    assert run(cli, "--harness", "own", level="edit") == "pen edit"
+    assert run(cli, "--harness", "own", "--permissions", "all", level="all") == "axe all fire"
+    assert cli("set", "permissions", "ask", agent="lea", TEAMS_PERMISSIONS="edit").status == 0
+
+
+def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_path: Path) -> None:
+    configure(cli, {"claude": {"permissions": "all"}, "codex": {"description": "mine"}})
+    from teams_cli.teams import config
+
+    own = config.load(str(cli.root))
+    assert profiles.find("claude", own).permissions == "all"
+    assert profiles.find("claude", own).start == known.get("claude").profile["start"]
+    assert profiles.find("codex", own).description == "mine"
+
+
+@pytest.mark.parametrize("client", known.installable())
+def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit(client: str) -> None:
+    profile = profiles.find(client, None)
+    for level in ("ask", "edit"):
+        if isinstance(profile.modes[level], str):
+            continue
+        mode = permissions.mode(profile, level)
+        words = profiles.fill(profile.start, {}, {"permissions": mode.words})
+        said = " ".join([*words, *mode.set.values()])
+        for skips in ("yolo", "bypassPermissions", "dangerously", "danger-full-access", "--auto "):
+            assert skips not in f"{said} "
+
+
+def test_whoever_chooses_is_told_what_each_may_do() -> None:
+    """At the shell, and in the documentation."""
+    documented = Path("docs/permissions.md").read_text(encoding="utf-8")
+    for client, level, does in permissions.rows():
+        assert f"| {client} | {level} | {does} |" in documented
+    assert len(permissions.rows()) == 15
+
+
+def test_the_help_for_people_has_the_table() -> None:
+    for command in ("run-agent", "spawn", "run", "install"):
+        said = typer_app.help_of(commands.find(command))
+        assert "* codex, all: everything, unasked, without its sandbox.\n" in said
+
+
+@pytest.mark.parametrize(
+    ("tool", "input", "ours"),
+    [
+        ("mcp__team__claim_task", {}, True),
+        ("mcp__teams__rm", {}, False),
+        ("Bash", {"command": "teams announce 'a; b'"}, True),
+        ("Bash", {"command": 'teams reply 3 "a (b) & c"'}, True),
+        ("Bash", {"command": "teams announce a; rm -r ."}, False),
+        ("Bash", {"command": "teams announce a && rm -r ."}, False),
+        ("Bash", {"command": "teams announce $(rm -r .)"}, False),
+        ("Bash", {"command": 'teams announce "`rm -r .`"'}, False),
+        ("Bash", {"command": "teams whoami > /etc/passwd"}, False),
+        ("Bash", {"command": "teams whoami\nrm -r ."}, False),
+        ("Bash", {"command": "teams 'unclosed"}, False),
+        ("Bash", {"command": "teamsx"}, False),
+        ("Write", {"file_path": "teams"}, False),
+        ("Bash", None, False),
+    ],
+)
+def test_what_is_ours_needs_no_leave(tool: str, input: object, ours: bool) -> None:
+    assert permissions.is_ours(tool, input) is ours
+
+
+def test_the_transcript_in_the_documentation_is_true(cli: Cli) -> None:
+    document = Path("docs/permissions.md").read_text(encoding="utf-8")
+    command, said = re.findall(r"^```console\n\$ teams (.*?)\n(.*?)```$", document, re.MULTILINE | re.DOTALL)[0]
+    assert cli(*command.split(), agent="lea").stdout == said
+    harness = json.loads(re.findall(r"^```json\n(.*?)```$", document, re.MULTILINE | re.DOTALL)[0])
+    configure(cli, harness["harness"])
+    assert "can't ask" in cli("run-agent", "x", "--harness", "mine", agent="lea").stderr

@@ -1,0 +1,332 @@
+"""The `--json` document of every command, compared whole: keys and their order are promises to scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import commands
+from teams_cli.commands.declaration import Command
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+T, E, S = "<time>", "<epoch>", 0.0
+_VARYING = {"leaseEpoch": E, "leaseUntil": S}
+
+
+def normal(value: Any) -> Any:
+    """The document with its times, and what names this start of the machine, made alike."""
+    if isinstance(value, dict):
+        return {key: _VARYING.get(key, normal(item)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [normal(item) for item in value]
+    return T if isinstance(value, str) and TIME.fullmatch(value) else value
+
+
+def same(found: Any, expected: Any) -> None:
+    """Equal as text: also the order of the keys is the same."""
+    assert json.dumps(normal(found), indent=1) == json.dumps(expected, indent=1)
+
+
+def task(number: int, title: str, **changes: Any) -> dict[str, Any]:
+    """A pending task; a change to None leaves the key out."""
+    whole = {
+        "id": f"task-{number}",
+        "teamName": "alpha",
+        "title": title,
+        "description": None,
+        "status": "pending",
+        "priority": "normal",
+        "owner": None,
+        "createdBy": "lea",
+        "createdAt": T,
+        "updatedAt": T,
+        "claimedAt": None,
+        "completedAt": None,
+        "blockedBy": [],
+        "require": [],
+        "run": None,
+        "planRequired": None,
+        "result": None,
+        "claim": 0,
+        "leaseExpiresAt": None,
+        "leaseEpoch": None,
+        "leaseUntil": None,
+        "notes": [],
+        "blocked": False,
+        "openBlockers": [],
+    } | changes
+    return {key: value for key, value in whole.items() if value is not None}
+
+
+def claimed(by: str, number: int = 1) -> dict[str, Any]:
+    return {"at": T, "by": by, "what": "claimed", "claim": number}
+
+
+IN_PROGRESS = {
+    "status": "in_progress",
+    "owner": "bob",
+    "claimedAt": T,
+    "claim": 1,
+    "leaseExpiresAt": T,
+    "leaseEpoch": E,
+    "leaseUntil": S,
+    "notes": [claimed("bob")],
+}
+
+
+def member(name: str, role: str = "team-member", **more: Any) -> dict[str, Any]:
+    return {"agentId": name, "role": role, "joinedAt": T, **more}
+
+
+def team(*members: dict[str, Any], leader: str = "lea", **changes: Any) -> dict[str, Any]:
+    whole = {
+        "name": "alpha",
+        "description": None,
+        "leader": leader,
+        "members": list(members),
+        "createdAt": T,
+        "state": "active",
+        "closedAt": None,
+        "aliasCount": 0,
+        "settings": {},
+        "roles": {},
+        "grants": [],
+    } | changes
+    return {key: value for key, value in whole.items() if value is not None}
+
+
+def message(number: int, sender: str, to: str, text: str, **more: Any) -> dict[str, Any]:
+    head = {"id": f"msg-{number}", "number": number, "from": sender, "to": to, "message": text, "timestamp": T}
+    return {**head, "type": "plain", **more}
+
+
+def test_teams(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    lea = member("lea", "team-leader")
+    same(cli.ok("discover-teams"), [])
+    same(cli.ok("spawn-team", ALPHA, "--description", "what for", agent="lea"), team(lea, description="what for"))
+    joined = cli.ok("join-team", "--type", "rust", "--name", "Bob B.", "--answer", "echo yes", agent="bob")
+    bob = {"agentId": "bob", "agentName": "Bob B.", "agentType": "rust", "role": "team-member", "joinedAt": T}
+    bob["answer"] = "echo yes"
+    same(joined, {"team": "alpha", **bob})
+    same(cli.ok("join-team"), {"team": "alpha", **member("agentA")})
+    same(
+        cli.ok("leave-team", agent="agentA"), {"team": "alpha", "agentId": "agentA", "left": True, "releasedTasks": []}
+    )
+    gone = {"agentId": "agentA", "role": "team-member", "joinedAt": T, "leftAt": T}
+    known = {"description": "what for", "aliasCount": 1}
+    same(cli.ok("show-team"), team(lea, bob, gone, **known))
+    row = {"name": "alpha", "leader": "lea", "memberCount": 2, "createdAt": T, "state": "active"}
+    row["description"] = "what for"
+    row["taskCounts"] = {"pending": 0, "in_progress": 0, "completed": 0, "failed": 0, "cancelled": 0}
+    same(cli.ok("discover-teams"), [row])
+    role = {"extends": "team-member", "skill": ["audit"], "allow": ["create-task"], "deny": []}
+    words = ["define-role", "auditor", "--skill", "audit", "--allow", "create-task"]
+    same(cli.ok(*words, agent="lea"), {"name": "auditor", **role})
+    known["roles"] = {"auditor": role}
+    lea, bob = {**lea, "role": "team-member"}, {**bob, "role": "team-leader"}
+    same(cli.ok("hand-over", "bob", agent="lea"), team(lea, bob, gone, leader="bob", **known))
+    closed = {**known, "leader": "bob", "state": "closed", "closedAt": T}
+    same(cli.ok("close-team", agent="bob"), team(lea, bob, gone, **closed))
+    same(cli.ok("restore-team", ALPHA, agent="bob"), team(lea, bob, gone, leader="bob", **known))
+
+
+def test_tasks(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia", roles={"mia": "task-manager"})
+    words = ["create-task", "one", "--description", "all of it", "--priority", "high", "--run", "true"]
+    said = {"description": "all of it", "priority": "high", "run": "true"}
+    same(cli.ok(*words, agent="lea"), task(1, "one", **said))
+    waits = {"blockedBy": ["task-1"], "blocked": True, "openBlockers": ["task-1"]}
+    made = cli.ok("create-task", "two", "--blocked-by", "#1", "--plan-required", "--require", "audit", agent="lea")
+    two = task(2, "two", **waits, require=["audit"], planRequired=True)
+    same(made, two)
+    one = task(1, "one", **said, **IN_PROGRESS)
+    same(cli.ok("claim-task", "1", agent="bob"), one)
+    same(cli.ok("claim-task", "task-1", agent="bob"), one)
+    same(cli.ok("get-tasks"), [one, two])
+    same(cli.ok("get-tasks", "--blocked"), [two])
+    same(cli.ok("get-tasks", "--ready"), [])
+    same(cli.ok("get-tasks", "--owner", "bob", "--status", "in_progress", "--limit", "1"), [one])
+    same(cli.ok("show-task", "#1"), one)
+    beat = {"agent": "bob", "lastSeen": T, "tasks": [{"id": "task-1", "claim": 1, "leaseExpiresAt": T}]}
+    same(cli.ok("heartbeat", "--note", "at it", agent="bob"), beat)
+    notes = [claimed("bob"), {"at": T, "by": "bob", "what": "released", "claim": 1, "reason": "lunch"}]
+    free = task(1, "one", **said, claim=1, notes=notes)
+    same(cli.ok("release-task", "1", "--reason", "lunch", agent="bob"), free)
+    notes = [*notes, claimed("bob", 2)]
+    taken = {**IN_PROGRESS, "claim": 2, "notes": notes}
+    same(cli.ok("claim-task", "--next", agent="bob"), task(1, "one", **said, **taken))
+    notes = [*notes, {"at": T, "by": "bob", "what": "completed", "claim": 2}]
+    done = {"status": "completed", "owner": "bob", "claimedAt": T, "completedAt": T, "result": "42", "claim": 2}
+    words = ["update-task", "1", "--status", "completed", "--result", "42", "--claim", "2"]
+    for _ in range(2):
+        same(cli.ok(*words, agent="bob"), task(1, "one", **said, **done, notes=notes))
+    notes = [*notes, {"at": T, "by": "mia", "what": "reopened", "claim": 2, "reason": "wrong"}]
+    words = ["update-task", "1", "--status", "pending", "--reason", "wrong"]
+    same(cli.ok(*words, agent="mia"), task(1, "one", **said, claim=2, result="42", notes=notes))
+    notes = [{"at": T, "by": "lea", "what": "edited", "changed": ["title", "description", "priority", "blockedBy"]}]
+    edited = task(2, "three", description="", priority="low", require=["audit"], planRequired=True, notes=notes)
+    words = ["update-task", "2", "--title", "three", "--description=", "--priority", "low", "--unblock", "1"]
+    same(cli.ok(*words, agent="lea"), edited)
+
+
+def test_messages(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    hello = message(1, "lea", "bob", "h\u00e4llo \u2713")
+    for _ in range(2):
+        same(cli.ok("send-message", "bob", "h\u00e4llo \u2713", "--uid", "u1", agent="lea"), hello)
+    all_ = message(2, "bob", "all", "-v", type="broadcast", recipients=["lea", "mia"])
+    same(cli("broadcast-message", "--json", "--", "-v", agent="bob").json, all_)
+    same(cli.ok("read-messages", "--peek", agent="bob"), [hello])
+    read = {**hello, "readAt": T}
+    same(cli.ok("read-messages", agent="bob"), [read])
+    answer = message(3, "bob", "lea", "hi", type="reply", replyTo="msg-1")
+    same(cli.ok("reply", "1", "hi", agent="bob"), {**answer, "repliedTo": hello})
+    same(cli.ok("read-messages", agent="bob"), [])
+    same(cli.ok("read-messages", "--all", agent="bob"), [{**read, "handledAt": T}])
+    same(
+        cli.ok("read-messages", "--from", "bob", "--since", "2", "--limit", "1", agent="lea"), [{**answer, "readAt": T}]
+    )
+    same(cli.ok("ack", "2", "#3", agent="lea"), {"handled": ["msg-2", "msg-3"]})
+    said = [{"status": "-v", "at": T}, {"status": "testing", "at": T}]  # a first broadcast is also a first status
+    status = {"name": "bob", "status": "testing", "statusHistory": said}
+    same(cli.ok("announce", "testing", agent="bob"), status)
+    rows = [
+        agent_row("lea", role="team-leader"),
+        agent_row("bob", status="testing", statusHistory=said),
+        agent_row("mia", queueDepth=1),
+    ]
+    same(cli.ok("list-agents", agent="mia"), {"self": "mia", "agents": rows})
+    same(cli.ok("list-agents"), {"self": None, "agents": rows})
+
+
+def agent_row(name: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "displayName": None,
+        "role": "team-member",
+        "agentType": None,
+        "status": None,
+        "statusHistory": [],
+        "state": "idle",
+        "queueDepth": 0,
+        "lastSeen": T,
+    } | changes
+
+
+def test_plans(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    one = {"id": "plan-1", "teamName": "alpha", "from": "bob", "task": "task-1", "plan": "first", "status": "proposed"}
+    one["createdAt"] = T
+    same(cli.ok("propose-plan", "first", "--task", "1", agent="bob"), one)
+    same(cli.ok("get-plans", "--open"), [one])
+    no = {**one, "status": "rejected", "decidedBy": "lea", "decidedAt": T, "feedback": "shorter"}
+    same(cli.ok("reject-plan", "1", "--feedback", "shorter", agent="lea"), no)
+    two = {**one, "id": "plan-2", "plan": "second", "revises": "plan-1"}
+    two["createdAt"] = two.pop("createdAt")
+    same(cli.ok("propose-plan", "second", "--revises", "#1", agent="bob"), two)
+    yes = {**two, "status": "approved", "decidedBy": "human", "decidedAt": T, "note": "go"}
+    same(cli.ok("approve-plan", "plan-2", "--note", "go", agent="human"), yes)
+    same(cli.ok("get-plans"), [no, yes])
+    same(cli.ok("wait", "--plan", "2", "--timeout", "0"), {"plan": yes})
+
+
+def test_shutdowns(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    one = {"id": "shutdown-1", "teamName": "alpha", "agent": "bob", "requestedBy": "lea", "reason": "done?"}
+    one |= {"status": "requested", "createdAt": T}
+    same(cli.ok("request-shutdown", "bob", "--reason", "done?", agent="lea"), one)
+    no = {**one, "status": "rejected", "decidedAt": T, "answer": "busy"}
+    same(cli.ok("reject-shutdown", "--reason", "busy", agent="bob"), no)
+    two = {"id": "shutdown-2", "teamName": "alpha", "agent": "bob", "requestedBy": "human", "status": "requested"}
+    two["createdAt"] = T
+    same(cli.ok("request-shutdown", "bob", agent="human"), two)
+    yes = {**two, "status": "approved", "decidedAt": T, "releasedTasks": ["task-1"]}
+    same(cli.ok("approve-shutdown", "2", agent="bob"), yes)
+
+
+def test_waits(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    same(cli.ok("wait", "--agent", "bob", "--timeout", "0"), {"agent": "bob"})
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    same(cli.ok("wait", "--message", agent="bob"), {"unread": ["msg-1"]})
+    counts = {"pending": 0, "in_progress": 0, "completed": 0, "failed": 0, "cancelled": 0}
+    same(cli.ok("wait", "--all-tasks"), {"taskCounts": counts, "stuck": []})
+    cli.ok("create-task", "t", agent="lea")
+    cli.ok("create-task", "u", "--blocked-by", "1", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    failed = cli.ok("update-task", "1", "--status", "failed", agent="bob")
+    del failed["blocked"], failed["openBlockers"]
+    same(cli.ok("wait", "--task", "1"), {"task": normal(failed)})
+    same(cli.ok("wait", "--all-tasks"), {"taskCounts": {**counts, "pending": 1, "failed": 1}, "stuck": ["task-2"]})
+
+
+def test_keys_are_those_on_disk(tmp_path: Path) -> None:
+    """What a script reads from the command it finds in the file under the same name."""
+    cli = make_team(tmp_path / "root", "bob")
+    shown = cli.ok("create-task", "t", agent="lea")
+    on_disk = json.loads((cli.root / "tasks/alpha/task-1.json").read_text())
+    assert {**on_disk, "blocked": False, "openBlockers": []} == {**shown, "checksum": on_disk["checksum"]}
+    sent = cli.ok("send-message", "bob", "hi", agent="lea")
+    (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
+    assert {**json.loads(file.read_text()), "checksum": ""} == {**sent, "checksum": ""}
+    team = json.loads((cli.root / "teams/alpha/team.json").read_text())
+    assert {**cli.ok("show-team"), "checksum": team["checksum"]} == team
+
+
+def test_a_field_written_by_hand_is_shown_and_survives(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    file = cli.root / "tasks/alpha/task-1.json"
+    file.write_text(file.read_text().replace('"title": "t"', '"title": "better", "ticket": {"id": 7}'))
+    done = cli.ok("claim-task", "1", agent="bob")
+    assert (done["title"], done["ticket"], done["owner"]) == ("better", {"id": 7}, "bob")
+    assert json.loads(file.read_text())["ticket"] == {"id": 7}
+
+
+def test_what_is_damaged_is_named_beside_the_rest(tmp_path: Path) -> None:
+    """Of many the others are listed, with status 0; one alone is refused with 15. Nothing is overwritten."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", "two")
+    file = cli.root / "tasks/alpha/task-1.json"
+    file.write_text('{"id": "task-1", "title": 3}')
+    listed = cli("get-tasks", "--json", agent="bob")
+    assert [row["id"] for row in listed.json] == ["task-2"] and str(file) in listed.stderr
+    for words in (["show-task", "1"], ["claim-task", "1"], ["update-task", "1", "--title", "x"]):
+        answer = cli(*words, "--json", agent="bob")
+        assert answer.status == 15 and str(file) in answer.error["message"] and "teamName" in answer.error["message"]
+    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
+    assert file.read_text() == '{"id": "task-1", "title": 3}'
+    cli.ok("spawn-team", "beta", agent="zoe")
+    (cli.root / "teams/alpha/team.json").write_text("[]")
+    listed = cli("discover-teams", "--json")
+    assert [row["name"] for row in listed.json] == ["beta"] and "alpha/team.json" in listed.stderr
+    assert cli("show-team", "alpha", "--json").status == 15
+
+
+def test_json_goes_anywhere_on_the_line(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    for words in (["get-tasks", "--json"], ["get-tasks", "--json", "--ready"], ["get-tasks", "--limit", "1", "--json"]):
+        assert cli(*words).json == []
+    assert cli("send-message", "--json", "bob", "--", "--json", agent="lea").json["message"] == "--json"
+    assert cli("send-message", "bob", "--", "--json", agent="lea").stdout == "msg-2: sent to bob\n"
+
+
+EVERY = sorted(commands.every())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_takes_what_all_take(name: str) -> None:
+    command: Command = commands.find(name)
+    flags = {flag for parameter in command.parameters for flag in parameter.flags}
+    assert {"--json", "--root"} <= flags
+    assert not command.in_team or {"--team", "-t", "--as"} <= flags
+    assert command.doc.strip() and command.doc.strip()[0].isupper()

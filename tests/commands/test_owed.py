@@ -1,0 +1,113 @@
+"""What follows a change is owed in its commit: neither a kill nor an error after it loses a notice, or refuses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+
+# Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
+BROKEN = """
+import errno, os, signal, sys
+how = sys.argv.pop(1)
+
+def break_off(event, arguments):
+    if event == "open" and "/messages/.lock" in str(arguments[0]):
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+
+sys.addaudithook(break_off)
+from teams_cli.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def a_task_in_progress(cli: Cli) -> None:
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+
+
+def a_lease_that_is_over(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    a_task_in_progress(cli)
+    time.sleep(1.1)
+    cli.ok("set", "staleAfterSeconds", "300", agent="lea")
+
+
+def a_plan(cli: Cli) -> None:
+    cli.ok("propose-plan", "p", agent="bob")
+    cli.ok("read-messages", agent="lea")
+
+
+def a_shutdown(cli: Cli) -> None:
+    cli.ok("request-shutdown", "bob", agent="lea")
+    cli.ok("read-messages", agent="bob")
+
+
+CHANGES = {
+    "failed": (a_task_in_progress, "bob", "update-task 1 --status failed", "lea", "task-1 (t) failed by bob"),
+    "handed over": (a_task_in_progress, "bob", "update-task 1 --owner mia", "mia", "bob gave you task-1"),
+    "expired, claimed": (a_lease_that_is_over, "mia", "claim-task 1", "lea", "task-1 (t) is free again"),
+    "expired, seen": (a_lease_that_is_over, "mia", "get-tasks", "lea", "task-1 (t) is free again"),
+    "proposed": (lambda cli: None, "bob", "propose-plan p", "lea", "bob proposes plan-1"),
+    "approved": (a_plan, "lea", "approve-plan 1 --note go", "bob", "plan-1 was approved by lea: go"),
+    "rejected": (a_plan, "lea", "reject-plan 1 --feedback no", "bob", "plan-1 was rejected by lea: no"),
+    "shutdown requested": (lambda cli: None, "lea", "request-shutdown bob", "bob", "lea asks you to shut down"),
+    "shutdown approved": (a_shutdown, "bob", "approve-shutdown 1", "lea", "bob approved shutdown-1"),
+    "shutdown rejected": (a_shutdown, "bob", "reject-shutdown 1 --reason no", "lea", "bob rejected shutdown-1: no"),
+}
+
+
+def broken(cli: Cli, how: str, agent: str, words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command so that it is broken off behind its commit."""
+    command = [sys.executable, "-c", BROKEN, how, *words.split(), "--json"]
+    return subprocess.run(command, env=cli.environ(agent), capture_output=True, timeout=TIMEOUT)
+
+
+def told(cli: Cli, agent: str, begin: str) -> list[str]:
+    """What the agent was told so far that begins so."""
+    found = cli.ok("read-messages", "--all", "--limit", "100", agent=agent)
+    return [message["message"] for message in found if message["message"].startswith(begin)]
+
+
+@pytest.mark.parametrize("event", CHANGES)
+def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str) -> None:
+    """Whoever comes next sends it, once; the repeat of the command answers that it is done."""
+    prepare, agent, words, recipient, begin = CHANGES[event]
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    prepare(cli)
+    assert broken(cli, "kill", agent, words).returncode == -9
+    cli.ok("whoami", agent="mia")
+    assert len(told(cli, recipient, begin)) == 1
+    cli.ok(*words.split(), agent=agent)
+    assert len(told(cli, recipient, begin)) == 1
+
+
+@pytest.mark.parametrize("event", CHANGES)
+def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
+    """A disk that is full for what follows: the change is made, so it is done, and its notice is sent later."""
+    prepare, agent, words, recipient, begin = CHANGES[event]
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    prepare(cli)
+    done = broken(cli, "full disk", agent, words)
+    assert done.returncode == 0, done
+    cli.ok(*words.split(), agent=agent)
+    assert len(told(cli, recipient, begin)) == 1
+
+
+def test_a_damaged_side_file_is_no_reason_to_refuse_what_is_sent(tmp_path: Path) -> None:
+    """Else whoever repeats what was refused fills the log."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    for path in ("sessions/bob.json", "agents/lea.json"):
+        file = cli.root / "teams/alpha" / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("{")
+    assert cli("send-message", "bob", "hi", "--json", agent="lea").status == 0
+    assert cli("broadcast-message", "all", "--json", agent="lea").status == 0
+    assert told(cli, "bob", "") == ["hi", "all"]

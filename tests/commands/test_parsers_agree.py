@@ -1,0 +1,165 @@
+"""The strict parser against Typer, which it stands in for: what it takes means the same to both, for every command."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import click
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from teams_cli import commands
+from teams_cli.cli import typer_app
+from teams_cli.cli.parse import parse
+from teams_cli.commands.declaration import Command, Parameter
+
+EVERY = sorted(commands.every())
+ODD = [
+    "",
+    " ",
+    "-",
+    "--",
+    "---",
+    "-1",
+    "7",
+    " 7",
+    "1_0",
+    "07",
+    "٣",
+    "1e3",
+    "nan",
+    "inf",
+    "=",
+    "a=b",
+    "é",
+    "a b",
+    "\n",
+    "\udcff",
+]
+LEFT_OUT = object()
+
+
+@cache
+def lenient(name: str) -> Any:
+    """Typer's command, which answers with the values instead of running anything."""
+    seen: list[dict[str, Any]] = []
+
+    def execute(command: Command, values: dict[str, Any]) -> int:
+        seen.append(values)
+        return 0
+
+    return typer.main.get_command(typer_app.build([commands.get(name)], execute)), seen
+
+
+def read_by_typer(name: str, words: list[str]) -> dict[str, Any]:
+    """The values that Typer finds.
+
+    Raises:
+        ClickException: It refuses.
+    """
+    command, seen = lenient(name)
+    seen.clear()
+    command(args=[name, *words], prog_name="teams", standalone_mode=False)
+    (values,) = seen
+    return values
+
+
+def values_of(parameter: Parameter) -> st.SearchStrategy[str]:
+    """Words that may stand for its value, right or wrong."""
+    right = st.sampled_from(parameter.choices) if parameter.choices else st.integers(0, 99).map(str)
+    return right | st.sampled_from(ODD) | st.text(max_size=5)
+
+
+def options_of(parameter: Parameter) -> st.SearchStrategy[list[str]]:
+    """Ways to write an option, also such as only Typer knows."""
+    flag = st.sampled_from(parameter.flags)
+    if parameter.flag:
+        return flag.map(lambda f: [f]) | flag.map(lambda f: [f"{f}=1"])
+    pair = st.tuples(flag, values_of(parameter))
+    return (
+        pair.map(list)
+        | pair.map(lambda p: [f"{p[0]}={p[1]}"])
+        | pair.map(lambda p: [p[0] + p[1]])
+        | pair.map(lambda p: [p[0][:-1], p[1]])
+        | flag.map(lambda f: [f])
+    )
+
+
+def lines_of(command: Command) -> st.SearchStrategy[list[str]]:
+    """Words behind the name of the command, in any order and number."""
+    parts = [options_of(p) if not p.positional else values_of(p).map(lambda v: [v]) for p in command.parameters]
+    some = st.lists(st.one_of(*parts, st.sampled_from(ODD).map(lambda word: [word])), max_size=6)
+    whole = st.tuples(*(p for p, q in zip(parts, command.parameters, strict=True) if q.required))
+    return (
+        st.tuples(whole, some)
+        .flatmap(lambda t: st.permutations([*t[0], *t[1]]))
+        .map(lambda t: [w for p in t for w in p])
+    )
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_the_strict_one_takes_typer_takes_alike(name: str) -> None:
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(lines_of(commands.get(name)))
+    def holds(words: list[str]) -> None:
+        found = parse([name, *words])
+        if found is not None:
+            try:
+                assert repr(found[1]) == repr(read_by_typer(name, words))
+            except click.ClickException as refused:
+                raise AssertionError(f"Typer refuses {words}: {refused.format_message()}") from refused
+
+    holds()
+
+
+def meant(parameter: Parameter) -> st.SearchStrategy[Any]:
+    """A value of the right kind, or that it is left out."""
+    if parameter.flag:
+        return st.booleans()
+    kinds = {int: st.integers(0, 10**9), float: st.floats(0, 1e9), str: st.text(min_size=1).filter(_is_no_flag)}
+    one = st.sampled_from(parameter.choices) if parameter.choices else kinds[parameter.type]
+    if parameter.many:
+        return st.lists(one, min_size=1 if parameter.required else 0, max_size=3).map(tuple)
+    return one if parameter.required else one | st.just(LEFT_OUT)
+
+
+def _is_no_flag(word: str) -> bool:
+    return word == "-" or not word.startswith("-")
+
+
+def written(parameter: Parameter, value: Any) -> list[str]:
+    """How one writes it."""
+    if value is LEFT_OUT or value is False:
+        return []
+    if parameter.flag:
+        return [parameter.flags[0]]
+    each = value if parameter.many else [value]
+    return [word for one in each for word in ([str(one)] if parameter.positional else [parameter.flags[-1], str(one)])]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_written_without_a_mistake_the_strict_one_takes(name: str) -> None:
+    """Else it would take twice as long, and nobody would see it."""
+    command = commands.get(name)
+
+    @settings(max_examples=20, deadline=None, database=None)
+    @given(st.tuples(*map(meant, command.parameters)))
+    def holds(values: tuple[Any, ...]) -> None:
+        words: list[str] = []
+        expected = {}
+        for parameter, value in zip(command.parameters, values, strict=True):
+            if (
+                parameter.positional
+                and value is LEFT_OUT
+                and any(p.positional for p in command.own[command.own.index(parameter) + 1 :])
+            ):
+                return  # what comes behind it can't be said then
+            words += written(parameter, value)
+            expected[parameter.name] = parameter.default if value is LEFT_OUT else value
+        assert parse([name, *words]) == (command, expected)
+        assert read_by_typer(name, words) == expected
+
+    holds()

@@ -1,0 +1,127 @@
+"""`teams search`: what is found where, by whom, since when."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A team in which the word `zebra` is in each place once, in the history with the task's title, and in the notice
+    with which the leader is told the result.
+    """
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "Feed the zebra", description="Twice a day.")
+    add_tasks(cli, "Clean the cage", "Count the visitors")
+    for number in ("2", "3"):
+        cli.ok("claim-task", number, agent="bob")
+    cli.ok("update-task", "2", "--status", "completed", "--result", "All zebras\nare clean.", agent="bob")
+    cli.ok("release-task", "3", "--reason", "A Zebra bit me", agent="bob")
+    cli.ok("send-message", "bob", "Where is the ZEBRA-crossing?", agent="mia")
+    return cli
+
+
+TOLD = ("messages", "msg-1", "system")
+
+
+def found(cli: Cli, *words: str) -> list[tuple[str, str, str]]:
+    return [(hit["in"], hit["id"], hit["from"]) for hit in cli.ok("search", *words, agent="")]
+
+
+def test_everything_is_searched_the_newest_first(cli: Cli) -> None:
+    everywhere = [
+        ("messages", "msg-2", "mia"),
+        ("notes", "task-3", "bob"),
+        TOLD,
+        ("results", "task-2", "bob"),
+        ("tasks", "task-1", "lea"),
+    ]
+    assert found(cli, "zebra") == everywhere
+    assert found(cli, "zEB") == everywhere
+    assert [at for at in cli.ok("search", "zebra")] == sorted(cli.ok("search", "zebra"), key=lambda hit: hit["at"])[
+        ::-1
+    ]
+    assert found(cli, "ebra") == []
+
+
+def test_all_words_are_in_one_text(cli: Cli) -> None:
+    assert found(cli, "zebra", "clean") == found(cli, "clean zebra") == [TOLD, ("results", "task-2", "bob")]
+    assert found(cli, "zebra", "visitors") == []
+    assert found(cli, "zebra", "twice") == [("tasks", "task-1", "lea")]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--in", "tasks"], [("tasks", "task-1", "lea")]),
+        (["--in", "notes", "--in", "results"], [("notes", "task-3", "bob"), ("results", "task-2", "bob")]),
+        (["--from", "mia"], [("messages", "msg-2", "mia")]),
+        (["--from", "system"], [TOLD]),
+        (["--from", "mia", "--in", "tasks"], []),
+        (["--since", "2199-01-01T00:00:00Z"], []),
+        (["--limit", "1"], [("messages", "msg-2", "mia")]),
+    ],
+)
+def test_it_is_looked_for_where_and_from_whom_one_says(
+    cli: Cli, words: list[str], expected: list[tuple[str, str, str]]
+) -> None:
+    assert found(cli, "zebra", *words) == expected
+
+
+def test_the_history_is_searched_where_it_is_asked_for(cli: Cli) -> None:
+    hits = cli.ok("search", "zebra", "--in", "history", "--from", "lea", "--since", "1d")
+    assert [(hit["from"], hit["text"]) for hit in hits] == [("lea", "lea: task created task-1 Feed the zebra")]
+
+
+def test_the_text_around_the_words_is_shown(cli: Cli) -> None:
+    cli.ok("send-message", "bob", "x " * 500 + "the needle\nis here" + " y" * 500, agent="mia")
+    text = cli.ok("search", "needle")[0]["text"]
+    assert text.startswith("…x x") and "the needle is here y" in text and text.endswith("y…") and len(text) < 250
+    shown = cli("search", "zebra", "visitors").stdout + cli("search", "zebras").stdout
+    assert shown.startswith("nothing was found\n") and "All zebras are clean. (Clean the cage)" in shown
+
+
+@pytest.mark.parametrize("words", [["?!"], ["x", "--limit", "0"], ["x", "--since", "soon"], ["x", "--in", "nix"], []])
+def test_what_can_not_be_searched_for_is_refused(cli: Cli, words: list[str]) -> None:
+    assert cli.refused("search", *words)[0] == 2
+
+
+def test_the_index_is_derived(cli: Cli) -> None:
+    """It may be removed, be damaged or be of another time: what is found stays the same."""
+    store = cli.store()
+    if not (cli.root / "tasks").exists():
+        pytest.skip("in a database there are no files")
+    from teams_cli.messages.messages import MESSAGE, Message
+
+    for number in range(3, 1003):
+        text = "a needle" if number in (17, 1001) else "hay"
+        store.append(
+            ALPHA,
+            MESSAGE,
+            ["bob"],
+            Message(from_="mia", to="bob", message=text, timestamp="2026-01-01T00:00:00Z"),
+            None,
+        )
+    expected = [("messages", "msg-1001", "mia"), ("messages", "msg-17", "mia")]
+    index = cli.root / "index" / ALPHA / "0"
+    assert found(cli, "needle") == expected and index.exists()
+    assert index.stat().st_mode & 0o777 == 0o600
+    for damage in (b"", b"x" * 5000, index.read_bytes()[:1500], b"# 0 0\n17 needle\n"):
+        index.write_bytes(damage)
+        assert found(cli, "needle") == expected
+    shutil.rmtree(cli.root / "index")
+    (cli.root / "index").write_text("in the way")
+    assert found(cli, "needle") == expected
+
+
+def test_a_message_that_was_taken_away_is_not_found(cli: Cli) -> None:
+    files = list((cli.root / "teams" / ALPHA / "messages" / "0").glob("2.*"))
+    if not files:
+        pytest.skip("in a database there are no files")
+    files[0].unlink()
+    assert found(cli, "zebra", "--in", "messages") == [TOLD]

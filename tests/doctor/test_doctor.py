@@ -1,0 +1,212 @@
+"""`doctor` on files: each thing that can be wrong is found and named, and `--fix` mends it without losing anything."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import teams_cli
+from teams_cli import kinds
+from teams_cli.store.contract import Kind
+from teams_cli.tasks import claims
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
+
+A_DAY_AND_A_HALF = 36 * 3600
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    cli = make_team(tmp_path / "root", "bob", "cal")
+    add_tasks(cli, "first", "second")
+    return cli
+
+
+def findings(cli: Cli, *words: str, healthy: bool) -> list[dict[str, str]]:
+    """What doctor finds; its exit status is that of the worst."""
+    answer = cli("doctor", *words, "--json")
+    document = json.loads(answer.stdout)
+    assert (answer.status, document["healthy"]) == (0 if healthy else 1, healthy), answer
+    for finding in document["findings"]:
+        assert list(finding) == ["level", "where", "what", "remedy"] and finding["what"], finding
+    found: list[dict[str, str]] = document["findings"]
+    return found
+
+
+def the_one(cli: Cli, *words: str, healthy: bool) -> dict[str, str]:
+    (finding,) = findings(cli, *words, healthy=healthy)
+    return finding
+
+
+def test_nothing_is_found_where_nothing_is_wrong(cli: Cli) -> None:
+    before = tree(cli.root)
+    assert findings(cli, healthy=True) == []
+    assert cli("doctor").stdout == f"{cli.root}: healthy\n"
+    assert tree(cli.root) == before
+
+
+def test_every_kind_of_record_is_looked_at() -> None:
+    """A new kind is not forgotten, neither here nor in the copy of a team."""
+    found = []
+    for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):
+        if not module.name.endswith("__main__"):
+            found += [value for value in vars(importlib.import_module(module.name)).values() if isinstance(value, Kind)]
+    assert set(found) == set(kinds.ALL)
+
+
+PLACES = [
+    "teams/alpha/agents/bob.json",
+    "teams/alpha/inboxes/bob.json",
+    "tasks/alpha/task-1.json",
+    "teams/alpha/messages/0/1.bob.x.json",
+    "teams/alpha/plans/plan-1.json",
+    "teams/alpha/questions/ask-1.json",
+    "teams/alpha/shutdowns/shutdown-1.json",
+    "teams/alpha/sessions/bob.json",
+    "teams/alpha/terminals/bob.json",
+    "teams/alpha/outputs/bob.json",
+    "teams/alpha/runs/run-1.json",
+]
+
+
+def test_there_is_a_place_for_each_kind() -> None:
+    assert len(PLACES) == len(kinds.IN_A_TEAM)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_damaged_file_is_named_and_put_aside_whole(cli: Cli, place: str) -> None:
+    file = cli.root / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b'{"half": ')
+    found = the_one(cli, healthy=False)
+    assert found["level"] == "problem" and str(file) in found["what"] and found["remedy"]
+    assert file.read_bytes() == b'{"half": '
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    (aside,) = (cli.root / "quarantine").iterdir()
+    assert (aside.read_bytes(), file.exists()) == (b'{"half": ', False)
+    assert aside.name.startswith(place.replace("/", "."))
+    assert findings(cli, healthy=True) == []
+
+
+def test_a_team_whose_own_file_is_damaged_is_left_where_it_is(cli: Cli) -> None:
+    """Without it there is no team: only a person can say what it was."""
+    file = cli.root / "teams/alpha/team.json"
+    file.write_bytes(b"[]")
+    for words in ([], ["--fix"]):
+        assert str(file) in the_one(cli, *words, healthy=False)["what"]
+    assert file.read_bytes() == b"[]"
+
+
+def test_what_a_crash_left_in_tmp_is_removed_once_it_is_old(cli: Cli) -> None:
+    young, old = (cli.root / "tmp" / name for name in ("young", "old"))
+    for file in (young, old):
+        file.write_text("half")
+    then = time.time() - A_DAY_AND_A_HALF - 60
+    os.utime(old, (then, then))
+    found = the_one(cli, healthy=True)
+    assert (found["level"], found["where"]) == ("warning", str(old))
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert (young.exists(), old.exists()) == (True, False)
+    assert findings(cli, healthy=True) == []
+
+
+def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
+    mark = cli.root / "tasks/alpha/index/pending-normal/task-1"
+    mark.unlink()
+    assert "task-1 is not in the index" in the_one(cli, healthy=True)["what"]
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert mark.exists()
+    assert findings(cli, healthy=True) == []
+
+
+def test_marks_of_tasks_that_are_not_so_any_more_are_removed(cli: Cli) -> None:
+    """A crash leaves one now and then, and `claim-task --next` would look at each."""
+    marks = cli.root / "tasks/alpha/index/pending-normal"
+    for number in range(900, 1000):
+        (marks / f"task-{number}").touch()
+    assert "100 marks of pending-normal" in the_one(cli, healthy=True)["what"]
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert sorted(path.name for path in marks.iterdir()) == ["task-1", "task-2"]
+    assert findings(cli, healthy=True) == []
+
+
+def test_a_root_that_others_may_read_is_warned_of(cli: Cli) -> None:
+    cli.root.chmod(0o755)
+    found = the_one(cli, healthy=True)
+    assert found["where"] == str(cli.root) and "chmod 700" in found["remedy"]
+
+
+def test_who_holds_a_lock_is_named(cli: Cli) -> None:
+    """While it hangs, all others wait; a person can end it."""
+    code = (
+        "import sys, time; from teams_cli.store.files.locks import Lock\nwith Lock(sys.argv[1], 1): print(flush=True); "
+    )
+    code += "time.sleep(99)"
+    lock = cli.root / "teams/alpha/messages"
+    lock.mkdir(exist_ok=True)
+    holder = subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None and holder.stdout.readline()
+        found = the_one(cli, healthy=True)
+        assert found["where"] == str(lock / ".lock") and f"process {holder.pid}" in found["what"]
+        assert "stopped" not in found["what"]
+    finally:
+        holder.kill()
+        holder.communicate(timeout=TIMEOUT)
+    assert findings(cli, healthy=True) == []
+
+
+def test_blockers_that_make_no_sense_are_named(cli: Cli) -> None:
+    """As edits by hand can make them: a task that there is not, and a circle."""
+    add_tasks(cli, "third")
+    for task, blockers in ((1, ["task-2"]), (2, ["task-1"]), (3, ["task-9"])):
+        file = cli.root / f"tasks/alpha/task-{task}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "blockedBy": blockers}))
+    problems = [finding["what"] for finding in findings(cli, healthy=False) if finding["level"] == "problem"]
+    assert [what.split(", which")[0] for what in problems] == [
+        "task-3 waits for task-9",
+        "task-1 waits for itself through others",
+        "task-2 waits for itself through others",
+    ]
+
+
+def test_a_task_that_waits_for_ever_is_warned_of(cli: Cli) -> None:
+    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    found = the_one(cli, healthy=True)
+    assert found["level"] == "warning" and found["what"].startswith("task-2 waits for a task that failed")
+
+
+def test_a_claim_that_is_over_is_released(cli: Cli) -> None:
+    """As after the machine started anew: the clock of the claim is of another epoch, and past."""
+    claims.claim(cli.store(), ALPHA, Caller("bob"), "1")
+    file = cli.root / "tasks/alpha/task-1.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "leaseEpoch": "an earlier start"}))
+    assert "the claim on task-1 is over" in the_one(cli, healthy=True)["what"]
+    assert json.loads(file.read_text())["status"] == "in_progress"
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert json.loads(file.read_text())["status"] == "pending"
+
+
+def test_rules_that_change_nothing_are_warned_of(cli: Cli) -> None:
+    """A misspelt command in `config.json` forbids nothing; roles of a team may be named there."""
+    cli.ok("define-role", "auditor", agent="lea")
+    rules = {"claim-taks": {"*": "deny"}, "claim-task": {"auditor": "ask", "nobody": "deny", "member": "allow"}}
+    roles = {"scribe": {"extends": "team-member", "deny": ["send-mesage"], "allow": ["create-task"]}}
+    (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}, "agent": roles}))
+    found = findings(cli, healthy=True)
+    assert {finding["level"] for finding in found} == {"warning"}
+    assert [(finding["where"], finding["what"].split(",")[0]) for finding in found] == [
+        ("config.json: permission.tool.claim-taks", "there is no operation 'claim-taks'"),
+        ("config.json: permission.tool.claim-task.nobody", "there is no role 'nobody'"),
+        ("config.json: agent.scribe", "there is no operation 'send-mesage'"),
+    ]

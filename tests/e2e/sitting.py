@@ -1,0 +1,177 @@
+"""Real clients in pseudo-terminals, which a person sits in front of: tmux gives the terminal and shows the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import BINARIES, Office
+from tests.e2e.test_doctor import trust
+
+TMUX = shutil.which("tmux") or ""
+PATIENCE = 40.0
+TO_START = 150.0
+"""OpenCode first fetches what its plugins may need, in each new home."""
+_PROMPTS = {"claude": "\u276f", "codex": "for agents", "gemini": "Type your", "qwen": "Type your", "opencode": "Ask"}
+_READY = {
+    "claude": lambda office: (
+        office.home / ".claude.json",
+        {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "customApiKeyResponses": {"approved": ["dummy"], "rejected": []},
+            "projects": {str(office.work): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+        },
+    ),
+}
+_WORDS = {"claude": ["--permission-mode", "default"], "gemini": ["--skip-trust"]}
+
+
+class Desk:
+    """The terminals of one test: a tmux server of its own."""
+
+    def __init__(self, office: Office) -> None:
+        if not TMUX:
+            pytest.skip("there is no tmux on PATH")
+        self.office = office
+        self.place = str(office.top / "tmux")
+        prepare(office)
+
+    def tmux(self, *words: str) -> str:
+        """One command of tmux; what it printed."""
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.office.home), "LANG": "C.UTF-8"}
+        done = subprocess.run([TMUX, "-S", self.place, *words], capture_output=True, text=True, env=environ)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def start(self, name: str, *words: str, **environ: str) -> Seat:
+        """Start the office's client in a terminal of that name, as its person does: with a team, and no name."""
+        return self.run(name, self.office.client, *_WORDS.get(self.office.client, []), *words, **environ)
+
+    def open(self, name: str, *words: str, **environ: str) -> Seat:
+        """Start it by `teams open` with these words."""
+        options = ["--", *options] if (options := _WORDS.get(self.office.client, [])) else []
+        return self.run(name, "teams", "open", self.office.client, *words, *options, **environ)
+
+    def run(self, name: str, *words: str, **environ: str) -> Seat:
+        """Start any program in a terminal of that name."""
+        variables = self.office.environ(TERM="xterm-256color", LANG="C.UTF-8", **environ)
+        said = [f"{key}={value}" for key, value in variables.items() if value]
+        size = ["-x", "140", "-y", "45"]
+        self.tmux("new-session", "-d", "-s", name, *size, "-c", str(self.office.work), "env", "-i", *said, *words)
+        return Seat(self, name)
+
+    def close(self) -> None:
+        """End all terminals with what runs in them."""
+        subprocess.run([TMUX, "-S", self.place, "kill-server"], capture_output=True)
+        for pid in left_over(self.office):
+            os.kill(pid, signal.SIGKILL)
+
+
+def left_over(office: Office) -> list[int]:
+    """The processes of the office's clients that are there, daemons among them."""
+    home = f"HOME={office.home}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if home in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+class Seat:
+    """One terminal."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self.desk = desk
+        self.name = name
+
+    @property
+    def screen(self) -> str:
+        """What the person sees."""
+        return self.desk.tmux("capture-pane", "-p", "-t", f"={self.name}:")
+
+    @property
+    def pid(self) -> int:
+        """The process that was started in it."""
+        return int(self.desk.tmux("list-panes", "-t", f"={self.name}:", "-F", "#{pane_pid}"))
+
+    def wait_for(self, text: str, patience: float = PATIENCE) -> None:
+        """Block until the person sees it."""
+        until(lambda: text in self.screen, lambda: f"no {text!r} in\n{self.screen}", patience)
+
+    def ready(self) -> Seat:
+        """Block until the client has its prompt."""
+        self.wait_for(_PROMPTS[self.desk.office.client], TO_START)
+        time.sleep(1)  # it draws its prompt before it reads keys
+        return self
+
+    def type(self, text: str) -> None:
+        """Type it, without Enter."""
+        self.desk.tmux("send-keys", "-t", f"={self.name}:", "-l", text)
+        time.sleep(0.4)
+
+    def press(self, key: str) -> None:
+        """Press a key, as tmux calls it."""
+        self.desk.tmux("send-keys", "-t", f"={self.name}:", key)
+
+    def say(self, text: str) -> None:
+        """Type it, and press Enter."""
+        self.type(text)
+        self.press("Enter")
+
+
+def until(ready: Callable[[], bool], why: Callable[[], str], patience: float = PATIENCE) -> None:
+    """Block until it is so."""
+    give_up = time.monotonic() + patience
+    while not ready():
+        assert time.monotonic() < give_up, why()
+        time.sleep(0.1)
+
+
+def prepare(office: Office) -> None:
+    """What the client asks its person when it is first started is answered."""
+    if office.client in _READY:
+        path, document = _READY[office.client](office)
+        path.write_text(json.dumps(document))
+    if office.client == "codex":
+        with (office.home / ".codex/config.toml").open("a") as config:
+            config.write(f'[projects."{office.work}"]\ntrust_level = "trusted"\n')
+
+
+def install(office: Office) -> None:
+    """Our hooks are in the client's settings, and trusted."""
+    office.say("install", office.client)
+    if office.client == "codex":
+        trust(office)
+
+
+def row_of(office: Office, name: str) -> dict[str, Any]:
+    """What `list-agents` says of a member; nothing if there is none."""
+    rows = json.loads(office.say("list-agents"))["agents"]
+    return next((row for row in rows if row["name"] == name), {})
+
+
+def wait_for_state(office: Office, name: str, state: str, patience: float = PATIENCE) -> dict[str, Any]:
+    """Block until the member's terminal is in that state; its row."""
+    until(
+        lambda: row_of(office, name).get("terminal", {}).get("state") == state,
+        lambda: f"{name} is not {state}: {row_of(office, name)}\n{office.logs()}",
+        patience,
+    )
+    return row_of(office, name)
+
+
+def binary(client: str) -> str:
+    """The real program."""
+    return BINARIES[client]

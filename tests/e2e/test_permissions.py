@@ -1,0 +1,104 @@
+"""What real clients do at each level of permissions: seen in what their tools did, and what the person was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+
+from tests.e2e.conftest import Office, every_client
+from tests.e2e.model import Run, Say
+
+OUTSIDE = 'python3 -c \'open("../outside", "w")\'; echo done'
+INSIDE = 'python3 -c \'open("inside", "w")\''
+
+
+@every_client
+def test_at_edit_an_agent_works_in_the_team_and_nowhere_else(office: Office) -> None:
+    """It can't have others do for it, either, what it may not do."""
+    office.model.script(
+        "[ann]",
+        Run("teams announce 'here I am'"),
+        Run(OUTSIDE),
+        Run("teams spawn 'touch inside' --harness shell"),
+        Run("teams set permissions all"),
+        Run("teams whoami --as human"),
+        Say("done"),
+    )
+    office.run("[ann] work")
+    requests = office.model.requests["[ann]"]
+    answers = [later.since(earlier) for earlier, later in pairwise(requests)]
+    assert "here I am" in answers[0]
+    for answer in answers[2:5]:
+        assert "may not" in answer
+    assert not (office.work / "inside").exists()
+    assert office.client == "codex" or not (office.top / "outside").exists()
+
+
+def test_the_sandbox_of_codex_ends_at_its_directory(office: Office) -> None:
+    """But for /tmp and the teams; and whoever was spawned in it works outside of it, at the same level."""
+    if office.client != "codex":
+        pytest.skip("it has no sandbox of its own")
+    office.model.script(
+        "[ann]",
+        Run("touch inside && echo made"),
+        Run("touch /usr/outside || echo refused"),
+        Run("teams spawn '[ben] look' --agent-id ben"),
+        Run("teams wait --agent ben --timeout 60"),
+        Say("done"),
+    )
+    office.model.script("[ben]", Run("touch /usr/outside || echo refused"), Say("ben is done"))
+    done = office.run("[ann] work")
+    text = office.model.requests["[ann]"][-1].text
+    assert "made" in text and "refused" in text
+    assert [(row["name"], row["outcome"]) for row in done["agents"]] == [("ann", "completed"), ("ben", "completed")]
+    assert "refused" in office.model.requests["[ben]"][-1].text
+
+
+@pytest.mark.parametrize("office", ["claude", "codex"], indirect=True)
+def test_at_ask_the_person_is_asked_and_what_is_said_is_done(office: Office) -> None:
+    office.say("set", "permissions", "ask")
+    commands = [INSIDE, 'python3 -c \'open("second", "w")\'', "teams announce 'unasked'"]
+    office.model.script("[ann]", *map(Run, commands), Run("teams answer 1 always --as human"), Say("done"))
+    process = office.start("[ann] work")
+    said = iter(["allow", "not that one"])
+    asked: list[str] = []
+
+    def answer() -> None:
+        while process.poll() is None:
+            for question in json.loads(office.say("get-questions", "--open")):
+                asked.append(question["question"])
+                office.say("answer", question["id"], next(said), agent="human")
+            time.sleep(0.1)
+
+    person = threading.Thread(target=answer)
+    person.start()
+    office.end(process)
+    person.join()
+    assert len(asked) == 2 and all(command in question for command, question in zip(commands, asked, strict=False))
+    assert (office.work / "inside").exists() and not (office.work / "second").exists()
+    text = office.model.requests["[ann]"][-1].text
+    assert "not that one" in text and "unasked" in text and "may not act as the person" in text
+
+
+@pytest.mark.parametrize("office", ["gemini", "qwen", "opencode"], indirect=True)
+def test_who_can_ask_nobody_is_not_started_at_ask(office: Office) -> None:
+    process = office.start("[ann] work", "ann")
+    office.end(process)
+    office.say("set", "permissions", "ask")
+    process = office.start("[ann] more", "ben")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2 and "it asks nobody" in stderr
+    assert json.loads(office.say("list-agents"))["agents"][-1]["name"] != "ben"
+
+
+@pytest.mark.parametrize("office", ["codex", "gemini", "qwen", "opencode"], indirect=True)
+def test_at_all_it_does_what_its_user_may(office: Office) -> None:
+    """Claude Code does so for nobody who is root."""
+    office.say("set", "permissions", "all")
+    office.model.script("[ann]", Run(OUTSIDE), Say("done"))
+    office.run("[ann] work")
+    assert (office.top / "outside").exists()

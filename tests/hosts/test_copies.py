@@ -1,0 +1,166 @@
+"""`copy-team`: a whole team to another store and back, to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from teams_cli.store import opening
+from teams_cli.store.postgres.engine import PostgresStore
+from tests.conftest import new_address
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+NOT_OF_THE_TEAM = ("tmp/", "logs/", "README", ".lock", "wakers/", ".seen")
+
+
+def worked(root: Path) -> Cli:
+    """A team in files in which much has happened."""
+    cli = make_team(root, "bob", "mia")
+    add_tasks(cli, "one", "two \u0000 é\U0001f600", "three")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", "--result", 'a "\\u0000" \\ b', agent="bob")
+    cli.ok("create-task", "four", "--blocked-by", "3", agent="lea")
+    for n in range(5):
+        cli.ok("send-message", "bob", f"m{n}", "--uid", f"u{n}", agent="lea")
+    cli.ok("broadcast-message", "all of you", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("ack", "2", "3", agent="bob")  # the first message told lea that task-1 is completed
+    cli.ok("announce", "busy", agent="mia")
+    cli.ok("propose-plan", "a plan", agent="bob")
+    cli.ok("define-role", "expert", "--skill", "x", agent="lea")
+    path = root / f"tasks/{ALPHA}/task-2.json"
+    edited = {**json.loads(path.read_text()), "x-later": {"z": 1, "a": [1.50, 1e3]}}  # of another version, and by hand
+    path.write_text(json.dumps(edited, indent=4))
+    return cli
+
+
+def content(root: Path) -> dict[str, bytes]:
+    """The files that make up the team."""
+    found = {}
+    for directory, _, names in os.walk(root):
+        for name in names:
+            path = str(Path(directory, name).relative_to(root))
+            if not any(part in path for part in NOT_OF_THE_TEAM):
+                found[path] = Path(root, path).read_bytes()
+    return found
+
+
+def test_there_and_back_again_to_the_byte(tmp_path: Path) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    before = content(cli.root)
+    done = cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    assert done["copied"]["message"] == 8 and done["copied"]["task"] == 4 and done["copied"]["history"] > 10
+    back = Cli(tmp_path / "back", agent="lea", team=ALPHA)
+    assert back("copy-team", "--to", "files", "--store", address).status == 0
+    assert content(back.root) == before
+
+
+def test_work_goes_on_there_and_nowhere_else(tmp_path: Path) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    status, code = cli.refused("send-message", "bob", "hi", agent="lea")
+    assert (status, code) == (11, "wrong_state")
+    there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
+    assert there.ok("create-task", "five", agent="lea")["id"] == "task-5"
+    assert there.ok("send-message", "bob", "hi", agent="lea")["number"] == 9
+    assert there.ok("send-message", "bob", "m3", "--uid", "u3", agent="lea")["number"] == 5
+    assert [m["message"] for m in there.ok("read-messages", agent="bob")] == ["m2", "m3", "m4", "all of you", "hi"]
+    assert there.ok("claim-task", "--next", agent="mia")["id"] == "task-2"
+
+
+def test_it_comes_back_to_where_it_was(tmp_path: Path) -> None:
+    """What a copy left behind may be replaced by a later state of the same team."""
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
+    there.ok("create-task", "five", agent="lea")
+    there.ok("send-message", "bob", "hi", agent="lea")
+    there.ok("copy-team", "--to", "files", agent="lea")
+    assert [task["title"] for task in cli.ok("get-tasks")][-1] == "five"
+    assert cli.ok("send-message", "bob", "again", agent="lea")["number"] == 10
+    assert cli.refused("copy-team", ALPHA, "--to", str(cli.root), agent="lea") == (2, "invalid_value")
+
+
+def test_a_team_at_work_there_is_left_alone(tmp_path: Path) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    Cli(tmp_path / "other", agent="eve", TEAMS_STORE=address).ok("spawn-team", ALPHA.upper())
+    assert cli.refused("copy-team", ALPHA, "--to", address, agent="lea") == (11, "already_exists")
+
+
+def test_it_is_refused_while_somebody_is_at_work(tmp_path: Path) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("claim-task", "2", agent="mia")
+    assert cli.refused("copy-team", ALPHA, "--to", address, agent="lea") == (11, "conflict")
+    assert opening.open_store(str(tmp_path), address).teams() == []
+
+
+def test_while_an_agent_runs_it_is_refused(tmp_path: Path) -> None:
+    cli, address = make_team(tmp_path / "root"), new_address()
+    cli.ok("run-agent", "sleep 60", "--detach", "--agent-id", "ann", agent="lea")
+    answer = cli("copy-team", ALPHA, "--to", address, "--json", agent="lea")
+    assert answer.status == 11 and "ann" in answer.error["message"]
+    cli.ok("stop-agent", "ann", agent="lea")
+    assert cli("copy-team", ALPHA, "--to", address, agent="lea").status == 0
+
+
+def test_a_damaged_record_is_named_and_nothing_changed(tmp_path: Path) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    (cli.root / f"tasks/{ALPHA}/task-3.json").write_text('{"id": 3}')
+    answer = cli("copy-team", ALPHA, "--to", address, "--json", agent="lea")
+    assert answer.status == 15 and "task-3" in answer.error["message"]
+    assert cli.ok("show-team", ALPHA)["state"] == "active"
+
+
+def test_only_who_leads_may(tmp_path: Path) -> None:
+    cli = worked(tmp_path / "root")
+    assert cli.refused("copy-team", ALPHA, "--to", new_address(), agent="bob") == (13, "not_allowed")
+
+
+@pytest.mark.parametrize("changes", [1, 8, 15])
+def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) -> None:
+    cli, address = worked(tmp_path / "root"), new_address()
+    for n in range(500):
+        cli.store().journal(ALPHA, {"what": "said", "n": n})
+    before = content(cli.root)
+    there = PostgresStore(address, str(tmp_path / "x"))
+    process: subprocess.Popen[bytes] = cli.start("copy-team", ALPHA, "--to", address, agent="lea")
+    while not (made := there.look("SELECT count(*) FROM changes")) or made[0][0] < changes:
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert there.teams() == []
+    assert cli.ok("copy-team", ALPHA, "--to", address, agent="lea")["copied"]["message"] == 8
+    back = Cli(tmp_path / "back", agent="lea", team=ALPHA)
+    assert back("copy-team", "--to", "files", "--store", address).status == 0
+    assert content(back.root) == before
+
+
+def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(tmp_path: Path) -> None:
+    """Neither when it is open nor when it was closed: what was copied away is not what is there."""
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    cli.ok("restore-team", ALPHA, agent="lea")
+    cli.ok("create-task", "written here since", agent="lea")
+    there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
+    there.ok("create-task", "written there", agent="lea")
+    for _ in range(2):
+        answer = there("copy-team", "--to", "files", "--json", agent="lea")
+        assert (answer.status, answer.error["code"]) == (11, "already_exists")
+        assert "written here since" in [task["title"] for task in cli.ok("get-tasks")]
+        cli("close-team", agent="lea")
+
+
+def test_what_was_copied_away_is_not_copied_to_a_third_place(tmp_path: Path) -> None:
+    """It would be at work in both."""
+    cli, address = worked(tmp_path / "root"), new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    before = content(cli.root)
+    answer = cli("copy-team", "--to", new_address(), "--json", agent="lea")
+    assert (answer.status, answer.error["code"]) == (11, "wrong_state") and "restore-team" in answer.error["hint"]
+    assert content(cli.root) == before

@@ -1,0 +1,143 @@
+"""Where the teams are: said by a flag, the environment or the configuration, handed on to all that is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import new_address
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
+from tests.support.postgres import end_users_of
+
+
+def test_a_flag_wins_over_the_environment_over_the_configuration(tmp_path: Path) -> None:
+    addresses = {name: new_address() for name in ("flag", "variable", "configured")}
+    for name, address in addresses.items():
+        Cli(tmp_path / "root", "lea").ok("spawn-team", name, "--store", address)
+    cli = Cli(tmp_path / "root", "human")
+    cli.ok("spawn-team", "infiles")
+
+    def seen(*words: str, **environ: str) -> tuple[list[str], str]:
+        answer = cli("discover-teams", *words, "--json", **environ)
+        assert answer.status == 0, answer
+        source = cli("settings", *words, "--json", **environ).json["call"]["store"]["source"]
+        return [row["name"] for row in answer.json], source
+
+    assert seen() == (["infiles"], "default")
+    assert cli.ok("set", "--user", "store", addresses["configured"])["value"] == addresses["configured"]
+    assert seen() == (["configured"], "config.json")
+    assert seen(TEAMS_STORE=addresses["variable"]) == (["variable"], "TEAMS_STORE")
+    assert seen("--store", addresses["flag"], TEAMS_STORE=addresses["variable"]) == (["flag"], "flag")
+    assert seen("--store", "files", TEAMS_STORE=addresses["variable"]) == (["infiles"], "flag")
+    assert cli.ok("set", "--user", "store", "files")["value"] == "files"
+    assert seen() == (["infiles"], "config.json")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["set", "store", "files"], 2),
+        (["set", "--user", "store", "mysql://x"], 2),
+        (["get-tasks", "--store", "sqlite.db"], 2),
+        (["get-tasks", "--store", "postgresql://x/y?schema=a;b"], 2),
+    ],
+)
+def test_what_is_no_store_is_refused(words: list[str], status: int, tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    assert cli.refused(*words, agent="human")[0] == status
+
+
+def test_without_the_client_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "psycopg2.py").write_text("raise ImportError('not here')\n")
+    cli = Cli(tmp_path / "root", "lea", PYTHONPATH=str(tmp_path))
+    answer = cli("spawn-team", ALPHA, "--store", "postgresql://x/y", "--json")
+    assert answer.status == 1 and ".[postgres]" in answer.error["hint"]
+
+
+def test_the_client_is_loaded_only_for_a_database(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    code = "import sys; from teams_cli.cli.main import run; s = run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    words = [sys.executable, "-c", f"{code}; sys.exit(s)", "send-message", "bob", "hi"]
+    done = subprocess.run(words, env=cli.environ("lea"), capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0 and "psycopg2" not in done.stderr.split()
+
+
+def test_a_server_that_is_not_there_is_busy(tmp_path: Path) -> None:
+    """Nobody listens at port 1; a password in the address is not repeated."""
+    cli = Cli(tmp_path / "root", "lea", TEAMS_STORE="postgresql://me:s3cret@127.0.0.1:1/x")
+    answer = cli("spawn-team", ALPHA, "--json")
+    assert (answer.status, answer.error["code"]) == (12, "busy")
+    assert "s3cret" not in answer.stderr
+
+
+def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
+    """It goes to keepers, wakers and clients through their environment."""
+    address = new_address().replace("teams@", "teams:s3cret@")
+    cli = Cli(tmp_path / "root", "lea", ALPHA, TEAMS_STORE=address)
+    try:
+        cli.ok("spawn-team", ALPHA)
+        for words in (["settings"], ["doctor"], ["version"], ["whoami"], ["list-agents"]):
+            answer = cli(*words, "--json")
+            assert "s3cret" not in answer.stdout + answer.stderr, answer
+        assert cli("set", "--user", "store", address, "--json", agent="human").stdout.count("s3cret") == 0
+        os.makedirs(tmp_path / "work")
+        cli.ok("run-agent", f"touch {tmp_path}/work/ready; sleep 1000", "--agent-id", "ann", "--detach")
+        while not (tmp_path / "work/ready").exists():
+            assert cli("show-team").status == 0
+        found = processes(address)
+        assert len(found) >= 3, found  # the keeper, the waker, the shell
+        assert not [line for line in found if "s3cret" in line]
+        assert not [path for path in files(cli.root) if "s3cret" in path.read_text(errors="replace")]
+        cli.ok("stop-agent", "ann")
+    finally:
+        end_users_of(address)
+
+
+def processes(address: str) -> list[str]:
+    """The command lines of those that have the address in their environment."""
+    found = []
+    for place in Path("/proc").iterdir():
+        try:
+            if place.name.isdigit() and f"TEAMS_STORE={address}\0".encode() in (place / "environ").read_bytes():
+                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return [line for line in found if line]
+
+
+def files(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file() and path.name != "config.json"]
+
+
+def test_a_hook_tells_of_mail_in_a_database(tmp_path: Path, on_postgres: str) -> None:
+    """Said by the environment, a flag, or the configuration; once."""
+    cli = make_team(tmp_path / "root", "bob")
+    event = json.dumps({"hook_event_name": "PostToolUse"}).encode()
+    cli.ok("send-message", "bob", "one", agent="lea")
+    assert "| one" in cli("hook", "claude", agent="bob", stdin=event).stdout
+    assert cli("hook", "claude", agent="bob", stdin=event).stdout == ""
+    cli.ok("send-message", "bob", "two", agent="lea")
+    assert "| two" in cli("hook", "claude", "--store", on_postgres, agent="bob", stdin=event, TEAMS_STORE="").stdout
+    cli.ok("send-message", "bob", "three", agent="lea")
+    cli.ok("set", "--user", "store", on_postgres, agent="human")
+    assert "| three" in cli("hook", "claude", agent="bob", stdin=event, TEAMS_STORE="").stdout
+
+
+def test_a_hook_goes_on_where_the_server_is_not(tmp_path: Path) -> None:
+    event = json.dumps({"hook_event_name": "PostToolUse"}).encode()
+    cli = Cli(tmp_path / "root", "bob", ALPHA, TEAMS_STORE="postgresql://127.0.0.1:1/x")
+    answer = cli("hook", "claude", stdin=event)
+    assert (answer.status, answer.stdout) == (0, "")
+
+
+def test_two_stores_of_one_root_have_nothing_in_common(tmp_path: Path) -> None:
+    one, two = (Cli(tmp_path / "root", "lea", ALPHA, TEAMS_STORE=new_address()) for _ in range(2))
+    one.ok("spawn-team", ALPHA)
+    assert two.ok("discover-teams") == []
+    done = subprocess.run([*COMMAND, "get-tasks"], env=two.environ(), capture_output=True, timeout=TIMEOUT)
+    assert done.returncode == 10

@@ -1,0 +1,163 @@
+"""The board as rows over HTTP: the whole once, and then what changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.store.documents import encode
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.serving import Server, serving
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+@pytest.fixture
+def server(cli: Cli) -> Iterator[Server]:
+    with serving(cli) as server:
+        yield server
+
+
+class Page:
+    """What a page keeps of the board."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.version = ""
+        self.newest = 0
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.messages: list[dict[str, Any]] = []
+
+    def look(self) -> dict[str, Any]:
+        """Ask for what changed, and take it."""
+        said: dict[str, Any] = self.server.get(f"/api/board/rows?after={self.version}&messages={self.newest}")
+        self.version = said["version"]
+        if said["whole"]:
+            self.rows = {}
+        for table, rows in said["rows"].items():
+            for key, row in rows.items():
+                if row is None:
+                    self.rows[table].pop(key)
+                else:
+                    self.rows.setdefault(table, {})[key] = row
+        self.messages += said["messages"]
+        self.newest = max([self.newest, *(message["number"] for message in said["messages"])])
+        return said
+
+
+def test_only_what_changed_is_told_again(cli: Cli, server: Server) -> None:
+    add_tasks(cli, "One", "Two", "Three")
+    page = Page(server)
+    first = page.look()
+    assert first["whole"] and list(page.rows["tasks"]) == ["task-1", "task-2", "task-3"]
+    assert [page.rows["tasks"]["task-1"][key] for key in ("status", "moves")] == ["pending", ["cancelled"]]
+    assert not page.look()["rows"].keys() & {"tasks", "agents", "mail"}
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("send-message", "human", "Which engine?", agent="bob")
+    changed = page.look()
+    assert changed["whole"] is False and list(changed["rows"]["tasks"]) == ["task-2"]
+    assert (changed["rows"]["tasks"]["task-2"]["owner"], changed["rows"]["facts"]["course"]["inProgress"]) == ("bob", 1)
+    assert list(changed["rows"]["mail"]) == ["msg-1"] and [m["message"] for m in page.messages] == ["Which engine?"]
+    cli.ok("ack", "1", agent="human")
+    assert page.look()["rows"]["mail"] == {"msg-1": None}
+    assert page.rows["mail"] == {}
+
+
+def test_a_page_that_comes_back_to_another_server_gets_the_whole(cli: Cli) -> None:
+    add_tasks(cli, "One")
+    with serving(cli) as server:
+        page = Page(server)
+        page.look()
+    with serving(cli) as server:
+        page.server = server
+        assert page.look()["whole"] is True
+        for strange in ("x", "-", "0-0", f"{page.version}9999", "%00"):
+            assert server.get(f"/api/board/rows?after={strange}")["whole"] is True
+
+
+def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -> None:
+    add_tasks(cli, "One")
+    add_tasks(cli, "Two", blocked_by=["task-1"])
+    add_tasks(cli, "Three", blocked_by=["task-2"])
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "failed", "--result", "line\n\nthe disk is full\n", agent="bob")
+    tasks = server.get("/api/board/rows")["rows"]["tasks"]
+    assert (tasks["task-1"]["reason"], tasks["task-1"]["waiting"]) == ("line\nthe disk is full", 2)
+    assert (tasks["task-2"]["blockers"], tasks["task-2"]["heldUp"]) == ({"task-1": "failed"}, True)
+    assert (tasks["task-3"]["blockers"], tasks["task-3"]["heldUp"]) == ({"task-2": "pending"}, True)
+    assert [span[::3] for span in tasks["task-1"]["work"]] == [["bob", "failed"]]
+
+
+def test_what_holds_up_is_told_however_old_it_is(cli: Cli, server: Server) -> None:
+    add_tasks(cli, "Failed long ago", "Done since", "Done since")
+    add_tasks(cli, "Waits", blocked_by=["task-1"])
+    for number, status in (("1", "failed"), ("2", "completed"), ("3", "completed")):
+        cli.ok("claim-task", number, agent="bob")
+        cli.ok("update-task", number, "--status", status, agent="bob")
+    assert list(server.get("/api/board/rows?finished=1")["rows"]["tasks"]) == ["task-1", "task-3", "task-4"]
+
+
+def test_messages_are_paged_and_long_ones_cut(cli: Cli, server: Server) -> None:
+    store = cli.store()
+    for number in range(1, 251):
+        cli.store().append(
+            ALPHA, MESSAGE, ["bob"], _letter(store, f"{number} " + "x" * (5000 if number == 7 else 1)), None
+        )
+    assert [m["number"] for m in server.get("/api/board/rows")["messages"]] == list(range(51, 251))
+    before = server.get("/api/board/messages?before=51&limit=50")
+    assert [m["number"] for m in before] == list(range(1, 51))
+    assert (len(before[6]["message"]), before[6]["length"]) == (3000, 5002)
+    assert len(server.get("/api/board/messages?before=8&limit=1&whole=1")[0]["message"]) == 5002
+    assert server.get("/api/board/messages?before=1") == []
+    assert len(server.get("/api/board/messages")) == 200
+
+
+def _letter(store: Any, text: str) -> Message:
+    return Message(from_="mia", to="bob", message=text, timestamp=teams.now(store))
+
+
+@pytest.mark.parametrize("query", ["finished=x", "finished=-1", "messages=1.5", "finished=1000000", "messages=%D9%A3"])
+def test_numbers_that_are_none_are_refused(server: Server, query: str) -> None:
+    assert server.ask("GET", f"/api/board/rows?{query}").refusal == (400, "invalid_value")
+
+
+def test_a_change_in_a_large_team_takes_little_on_the_wire(cli: Cli, server: Server) -> None:
+    """2,000 tasks and 5,000 messages: the first look is large, each further one is below 20 kB."""
+    large_team(cli, 2000, 5000)
+    page = Page(server)
+    page.look()
+    cli.ok("claim-task", "1000", agent="bob")
+    cli.ok("update-task", "1000", "--status", "completed", "--result", "y" * 5000, agent="bob")
+    cli.ok("broadcast-message", "z" * 9000, agent="lea")
+    changed = page.look()
+    assert list(changed["rows"]["tasks"]) == ["task-1000"] and page.newest == 5002
+    assert len(json.dumps(changed)) < 20_000
+
+
+def large_team(cli: Cli, tasks: int, letters: int) -> None:
+    """Give the team so many tasks and messages, as files that are not brought to the disk one by one."""
+    store = cli.store()
+    now = teams.now(store)
+    for number in range(1, tasks + 1):
+        draft = Task(id=f"task-{number}", team_name=ALPHA, title=f"Task {number}", created_at=now, description="x" * 99)
+        (cli.root / "tasks" / ALPHA / f"task-{number}.json").write_bytes(encode(draft))
+    for number in range(1, letters + 1):
+        letter = _letter(store, f"Message {number} of many").having(id=f"msg-{number}", number=number)
+        path = cli.root / "teams" / ALPHA / "messages" / str(number // 1000) / f"{number}.bob.{number:x}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(letter))
+
+
+def test_the_report_of_a_run_is_told(cli: Cli, server: Server) -> None:
+    assert server.ask("GET", "/api/board/report").refusal == (404, "not_found")
+    assert server.get("/api/board/teams") == [{"name": ALPHA, "state": "active", "description": None, "run": None}]

@@ -1,0 +1,111 @@
+"""`teams serve` under clients that take their time, and under requests that were made up; proofs that take longer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import until
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.serving import Server, received, serving
+
+pytestmark = pytest.mark.slow
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+@pytest.fixture
+def server(cli: Cli) -> Iterator[Server]:
+    with serving(cli) as server:
+        yield server
+
+
+def _sockets(server: Server) -> int:
+    found = 0
+    for entry in os.listdir(f"/proc/{server.pid}/fd"):
+        try:
+            found += os.readlink(f"/proc/{server.pid}/fd/{entry}").startswith("socket:")
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def test_a_client_that_does_not_finish_its_request(server: Server) -> None:
+    """One that is silent, one that drips, one that stops after a whole request, one in the middle of a body."""
+    whole = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n"
+    head = f"POST /api/send-message HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {server.token}\r\nContent-Length: 100\r\n\r\n" + '{"to": '
+    silent, partial, kept, half = (server.connect() for _ in range(4))
+    partial.sendall(b"GET /api/agents HT")
+    kept.sendall(whole.encode() + b"GET /")
+    half.sendall(head.encode())
+    with server.connect() as dripping, pytest.raises(OSError):
+        for letter in whole[:-2] * 10:
+            dripping.sendall(letter.encode())
+            time.sleep(0.2)  # the client's own pace
+    assert received(silent) == received(partial) == b""
+    assert received(kept).startswith(b"HTTP/1.1 200")
+    assert received(half).startswith(b"HTTP/1.1 408")
+    assert server.get("/api/agents")
+
+
+@pytest.mark.parametrize(("path", "most"), [("/api/events?lastEventId=0", 16), ("/api/history", 256)])
+def test_a_reader_that_takes_nothing_is_dropped(cli: Cli, server: Server, path: str, most: int) -> None:
+    """Of a stream nothing is kept for it meanwhile, of a document what it is; and the server goes on."""
+    for n in range(12_000):
+        cli.store().journal(ALPHA, {"at": "2030-01-01T00:00:00.000Z", "actor": "bob", "what": "x" * 1000, "n": n})
+    server.get("/api/board")
+    before, open_before = server.memory(), _sockets(server)
+    with ExitStack() as held:
+        for _ in range(4 if path == "/api/history" else 20):
+            reader = held.enter_context(socket.socket())
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect(("127.0.0.1", server.port))
+            reader.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        until(lambda: _sockets(server) > open_before + 1)
+        until(lambda: _sockets(server) <= open_before, "the readers are dropped", timeout=120)
+    assert server.memory() - before < most * MEGABYTE
+    assert server.get("/api/agents")
+
+
+def test_more_connections_than_there_may_be(server: Server) -> None:
+    """Those above the limit are told so at once, and the others stay."""
+    held = [server.connect() for _ in range(512)]
+    until(lambda: _sockets(server) > 512)
+    refused = server.connect()
+    refused.sendall(b"GET / HTTP/1.1\r\n")
+    assert received(refused).startswith(b"HTTP/1.1 503")
+    for connection in held:
+        connection.close()
+    until(lambda: server.ask("GET", "/api/agents").status == 200)
+
+
+def test_requests_that_were_made_up(cli: Cli, server: Server, tmp_path: Path) -> None:
+    """None of those that schemathesis derives from the description is answered with 5xx, or with what it does not say.
+
+    What starts processes, and what never ends, is shown elsewhere.
+    """
+    add_tasks(cli, "a", "b")
+    command = Path(sys.executable).with_name("schemathesis")
+    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+    words = [command, "run", f"{server.url}/openapi.json", "-H", f"Authorization: Bearer {server.token}"]
+    words += ["--checks", checks, "--phases", "coverage,fuzzing", "--max-examples", "8", "--generation-deterministic"]
+    words += [word for path in ("events", "run-agent", "spawn") for word in ("--exclude-path", f"/api/{path}")]
+    environ = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.hooks.fuzz_hooks", "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        [*words, "--no-color"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert server.get("/api/board?team=alpha") and server.end() == 0 and "bug" not in server.said

@@ -1,0 +1,158 @@
+"""Answers of tools are no longer than a model can bear; what is left out is told, and comes when it is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.messages import messages
+from teams_cli.teams.caller import Caller
+from tests.support.agents import unread
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.mcp_client import client_of, refusal, within
+
+MOST = 8_000
+GIST = {"id", "title", "status", "priority", "owner", "openBlockers"}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob")
+
+
+def send(cli: Cli, *texts: str) -> None:
+    for text in texts:
+        messages.send(cli.store(), ALPHA, Caller("lea"), "bob", text)
+
+
+async def use(client: Any, tool: str, **arguments: Any) -> tuple[int, dict[str, Any]]:
+    """How many bytes the answer has, and the answer."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result
+    (part,) = result.content
+    assert json.loads(part.text) == result.structured_content
+    return len(part.text.encode()), result.structured_content
+
+
+def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
+    add_tasks(cli, *(f"number {i}" for i in range(1, 131)), description="long " * 100)
+    add_tasks(cli, "waits", blocked_by=["task-1"])
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            size, found = await use(client, "get_tasks")
+            assert size <= MOST and len(found["result"]) == 50 and found["more"] == 81
+            assert all(set(row) <= GIST for row in found["result"])
+            size, found = await use(client, "get_tasks", limit=131)
+            assert len(found["result"]) == 131 and "more" not in found
+            assert found["result"][-1]["openBlockers"] == ["task-1"]
+            size, found = await use(client, "get_tasks", full=True)
+            assert len(found["result"]) == 131 and found["result"][0]["description"].startswith("long long")
+
+    within(test)
+
+
+def test_wide_titles_make_lists_shorter(cli: Cli) -> None:
+    add_tasks(cli, *("\u00e9" * 450 for _ in range(60)))
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            size, found = await use(client, "get_tasks")
+            shown = [row["id"] for row in found["result"]]
+            assert size <= MOST and shown == [f"task-{i}" for i in range(1, len(shown) + 1)]
+            assert len(shown) + found["more"] == 60 and "full=true" in found["cut"]
+
+    within(test)
+
+
+def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
+    add_tasks(cli, "t", description="x" * 60_000)
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            for tool, arguments in (("show_task", {"task": 1}), ("claim_task", {"task": 1})):
+                size, found = await use(client, tool, **arguments)
+                assert size <= MOST and "more characters)" in found["description"] and "full=true" in found["cut"]
+                size, found = await use(client, tool, **arguments, full=True)
+                assert found["description"] == "x" * 60_000 and "cut" not in found
+
+    within(test)
+
+
+def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
+    """What is left for later stays unread."""
+    send(cli, *(f"{i} {'y' * 500}" for i in range(1, 41)))
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            size, found = await use(client, "read_messages")
+            count = len(found["result"])
+            assert size <= MOST and 5 < count < 40 and found["more"] == 40 - count
+            assert all(message["message"].endswith("y" * 500) for message in found["result"])
+            assert unread(cli, "bob") == list(range(count + 1, 41))
+            size, found = await use(client, "read_messages", limit=40)
+            assert len(found["result"]) == 40 and unread(cli, "bob") == []
+
+    within(test)
+
+
+def test_a_letter_that_is_too_long_for_an_answer(cli: Cli) -> None:
+    send(cli, "z" * 60_000, "short")
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            size, found = await use(client, "read_messages", wait=5)
+            (message,) = found["result"]
+            assert size <= MOST and "more characters)" in message["message"] and found["more"] == 1
+            size, found = await use(client, "read_messages", all=True, full=True)
+            assert [len(message["message"]) for message in found["result"]] == [60_000, 5]
+
+    within(test)
+
+
+def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
+    async def test() -> None:
+        for words in ((), ("--tools", "all")):
+            for agent in ("lea", "bob", "human", ""):
+                async with client_of(cli, agent, *words) as client:
+                    tools = (await client.list_tools()).tools
+                    assert all(tool.title and tool.annotations for tool in tools)
+                    says = {tool.name: tool.annotations for tool in tools}
+                    assert says["get_tasks"].read_only_hint
+                    assert "claim_task" not in says or says["claim_task"].destructive_hint is False
+                    assert "update_task" not in says or says["update_task"].destructive_hint is True
+
+    within(test)
+
+
+def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
+    """The names that they had at first are taken too."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+
+    async def test() -> None:
+        async with client_of(cli, "bob", "--tools", "all") as client:
+            schemas = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+            for tool in ("ask_others", "announce", "reply", "answer", "interject", "propose_plan"):
+                assert "text" in schemas[tool], tool
+            assert "to" in schemas["interject"] and "question" not in schemas["ask_others"]
+            for key in ("text", "status"):
+                assert (await use(client, "announce", **{key: f"by {key}"}))[1]["status"] == f"by {key}"
+            for key in ("text", "question"):
+                said = await use(client, "ask_others", **{key: "Which?"}, to=["lea"], no_wait=True)
+                assert said[1]["status"] == "pending"
+
+    within(test)
+
+
+def test_hints_are_in_terms_of_tools(cli: Cli) -> None:
+    """None speaks of flags, which a tool has not."""
+
+    async def test() -> None:
+        async with client_of(cli, "") as client:
+            said = await refusal(client, "claim_task", next=True)
+            assert "--" not in said["hint"] and "TEAMS_AGENT_ID" in said["hint"] and "`join_team`" in said["hint"]
+
+    within(test)

@@ -1,0 +1,269 @@
+"""The MCP server on a bare line: garbage, floods, ends, and nothing but the protocol on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import end_all, keepers, team_of_agents, unread, until
+from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.mcp_client import Line
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -32700, -32600, -32601, -32602, -32002
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob")
+
+
+def test_it_says_what_it_is_and_what_it_is_for(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        hello = line.hello()
+        assert hello["serverInfo"]["name"] == "teams" and hello["protocolVersion"] == "2025-11-25"
+        assert "claim_task" in hello["instructions"]
+        assert hello["capabilities"]["tools"] == {"listChanged": True}
+        assert hello["capabilities"]["resources"]["subscribe"] is True
+        assert line.end() == ([], "")
+        assert line.process.returncode == 0
+
+
+def test_a_probe_for_the_newest_protocol_does_not_keep_an_older_client_from_its_handshake(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.send("server/discover")
+        assert line.read()["error"]["code"] == METHOD_NOT_FOUND
+        assert line.hello()["serverInfo"]["name"] == "teams"
+
+
+GARBAGE: list[tuple[bytes, int, int | str | None]] = [
+    (b"hello", PARSE_ERROR, None),
+    (b"\xff\xfe{}", PARSE_ERROR, None),
+    (b"[" * 100_000, PARSE_ERROR, None),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/list"', PARSE_ERROR, None),
+    (b'{"id": 9, "method": 7}', INVALID_REQUEST, 9),
+    (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', INVALID_REQUEST, "?"),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "resources/read", "params": {"uri": "teams://[x"}}', NO_RESOURCE, 9),
+    (b"[]", INVALID_REQUEST, None),
+    (b"null", INVALID_REQUEST, None),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": 7}}', INVALID_PARAMS, 9),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {}}', INVALID_PARAMS, 9),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/fly"}', METHOD_NOT_FOUND, 9),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "resources/read", "params": {"uri": 7}}', INVALID_PARAMS, 9),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "' + b"x" * (17 << 20) + b'"}', INVALID_REQUEST, None),
+]
+
+
+def test_garbage_is_answered_and_does_no_harm(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        for garbage, code, id in GARBAGE:
+            line.write(garbage + b"\n\n")
+            answer = line.read()
+            assert (answer["error"]["code"], answer["id"]) == (code, id), (garbage[:99], answer)
+            line.use("list_agents")
+            assert line.read()["result"]["structuredContent"]["self"] == "bob"
+
+
+def test_the_longest_texts_pass(cli: Cli) -> None:
+    with Line(cli, "lea") as line:
+        line.hello()
+        body = "\u00e4\U0001f600\x01" * (64 * 1024 // 7)
+        line.use("send_to_agent", target="bob", message=body)
+        assert line.read()["result"]["structuredContent"]["delivered"] is True
+        line.use("send_to_agent", target="bob", message="x" * (64 * 1024 + 1))
+        assert line.read()["result"]["isError"] is True
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == [body]
+
+
+def test_what_was_asked_before_the_end_is_answered(cli: Cli) -> None:
+    """A script may write all it has to say and close; what waits for something is given up then."""
+    add_tasks(cli, "one")
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("read_messages", wait=600)
+        line.use("wait", task="1")
+        claim, send = line.use("claim_task", next=True), line.use("send_to_agent", target="lea", message="hi")
+        answers, errors = line.end()
+        found = {answer["id"]: answer["result"]["structuredContent"] for answer in answers if "result" in answer}
+        assert found[claim]["owner"] == "bob" and found[send]["delivered"] is True and len(found) == 2
+        assert (errors, line.process.returncode) == ("", 0)
+
+
+def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("wait")
+        add_tasks(cli, "one")
+        found = line.read()["result"]["structuredContent"]
+        assert [(each["text"], each["next"]) for each in found["happened"]] == [
+            ("task-1 is ready: one", "claim_task next")
+        ]
+
+
+def test_it_ends_with_its_client(cli: Cli) -> None:
+    """Also while calls wait, and when nobody reads what it says any more; what comes later is nobody's yet."""
+    with Line(cli, "bob") as line:
+        line.hello()
+        for _ in range(50):
+            line.use("read_messages", wait=600)
+        line.use("list_agents")
+        assert line.read()["result"]["structuredContent"]["self"] == "bob"
+        line.process.stdout.close()
+        line.process.stdin.close()
+        assert line.process.wait(TIMEOUT) == 0
+        line.process.stdin, line.process.stdout = None, None
+    cli.ok("send-message", "bob", "later", agent="lea")
+    assert unread(cli, "bob") == [1]
+
+
+def test_a_client_that_reads_nothing_does_not_keep_it_alive(cli: Cli) -> None:
+    add_tasks(cli, *("title " * 30 for _ in range(50)))
+    with Line(cli, "bob") as line:
+        line.hello()
+        for _ in range(30):
+            line.use("get_tasks")
+        line.process.stdin.close()
+        assert line.process.wait(TIMEOUT) == 0
+        line.process.stdin = None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_while_calls_wait(cli: Cli, number: int) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("wait", message=True)
+        line.use("list_agents")
+        line.read()
+        line.process.send_signal(number)
+        line.process.wait(TIMEOUT)
+        assert "Traceback" not in line.end()[1]
+
+
+def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        waiting = {line.use("wait", message=True) for _ in range(140)}
+        refused = [line.read() for _ in range(12)]
+        assert {answer["result"]["structuredContent"]["error"]["code"] for answer in refused} == {"busy"}
+        cli.ok("send-message", "bob", "now", agent="lea")
+        waiting -= {answer["id"] for answer in refused}
+        answered = [line.read() for _ in waiting]
+        assert {answer["id"] for answer in answered} == waiting
+        assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
+
+
+def test_those_who_wait_long_are_told_that_it_goes_on(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        params = {"name": "wait", "arguments": {"message": True}, "_meta": {"progressToken": "p"}}
+        line.send("tools/call", params)
+        told = line.read()
+        assert told["method"] == "notifications/progress" and told["params"]["progressToken"] == "p"
+
+
+def test_agents_started_through_it_write_nothing_to_the_line(tmp_path: Path) -> None:
+    cli = team_of_agents(tmp_path, "bob")
+    try:
+        with Line(cli, "bob") as line:
+            line.hello()
+            spawned = line.use("spawn", prompt="echo loud; echo louder >&2", agent_id="ben", wait=True)
+            answer = line.read()
+            assert answer["id"] == spawned and answer["result"]["structuredContent"]["output"] == "loud\n"
+            assert line.end() == ([], "")
+    finally:
+        end_all(cli.root)
+
+
+def test_a_run_that_nobody_waits_for_any_more_goes_on(tmp_path: Path) -> None:
+    """As when its command is killed: the agent has a keeper of its own."""
+    cli = team_of_agents(tmp_path)
+    try:
+        with Line(cli, "lea") as line:
+            line.hello()
+            line.use("run_agent", prompt='echo began > "$D/log"; $T read-messages --wait 60; echo 42', agent_id="ann")
+            log = Path(cli.more["D"], "log")
+            until(log.exists)
+            line.process.stdin.close()
+            line.process.wait(TIMEOUT)
+            line.process.stdin = None
+        cli.ok("send-message", "ann", "go on", agent="lea")
+        assert cli.ok("wait", "--agent", "ann", "--timeout", "60", agent="lea")["output"].endswith("42\n")
+    finally:
+        end_all(cli.root)
+
+
+def test_an_agent_does_not_descend_from_the_server_that_started_it(tmp_path: Path) -> None:
+    """OpenCode ends all that does, when it ends."""
+    cli = team_of_agents(tmp_path, "bob")
+    try:
+        with Line(cli, "bob") as line:
+            line.hello()
+            line.use("spawn", prompt="$T read-messages --wait 60", agent_id="ann")
+            assert "error" not in line.read()["result"]["structuredContent"]
+            (pid,) = keepers(cli.root)
+            above = []
+            while pid > 1:
+                pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                above.append(pid)
+            assert line.process.pid not in above
+    finally:
+        end_all(cli.root)
+
+
+def test_closed_streams_are_an_end(cli: Cli) -> None:
+    words = " ".join(COMMAND)
+    for redirection in ("<&-", "</dev/null", ">&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{words} mcp {redirection}"], env=cli.environ("bob"), capture_output=True, timeout=TIMEOUT
+        )
+        assert b"Traceback" not in done.stderr and done.stdout == b"", done
+
+
+def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path) -> None:
+    """As seen by an interpreter that has all but the SDK."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('mcp', 'mcp_types'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+    )
+    answer = cli("mcp", "--json", agent="bob", PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
+    assert answer.status == 1 and answer.error["code"] == "not_installed"
+    assert "pip install '.[mcp]'" in answer.error["hint"]
+
+
+def test_what_a_person_edited_does_not_break_the_line(cli: Cli) -> None:
+    """Half a character in a file is shown as a question mark, and a damaged file is told of."""
+    add_tasks(cli, "one", "two")
+    one, two = (cli.root / f"tasks/alpha/task-{n}.json" for n in (1, 2))
+    document = json.loads(one.read_text())
+    one.write_text(json.dumps({k: v for k, v in document.items() if k != "checksum"} | {"note": "\ud800"}))
+    two.write_text("{")
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("get_tasks")
+        found = line.read()["result"]["structuredContent"]
+        assert [task["title"] for task in found["result"]] == ["one"] and "task-2" in found["problems"][0]
+
+
+def test_where_the_system_gives_no_more_calls_fail_and_the_server_goes_on(cli: Cli) -> None:
+    """With so few open files that not all can wait: what nobody expected is an answer too."""
+    words = f"ulimit -n 40; exec {' '.join(COMMAND)} mcp"
+    with Line(cli, "bob", command=["sh", "-c", words]) as line:
+        line.hello()
+        for _ in range(60):
+            line.use("wait", message=True)
+        failed = line.read()["result"]
+        assert failed["isError"] and failed["structuredContent"]["error"]["code"] in ("bug", "storage_failed")
+        cli.ok("send-message", "bob", "now", agent="lea")
+        results = [line.read()["result"]["isError"] for _ in range(59)]
+        assert True in results and False in results
+        line.use("list_agents")
+        assert line.read()["result"]["structuredContent"]["self"] == "bob"

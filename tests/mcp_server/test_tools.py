@@ -1,0 +1,440 @@
+"""The MCP server, with the official client library over real pipes: tools by role, refusals, waiting, resources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import ListToolsResult
+
+from teams_cli.serving import requests
+from tests.support.agents import end_all, marked, team_of_agents, unread
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until, within
+
+DAILY = {"list_agents", "send_to_agent", "broadcast", "read_messages", "brief", "get_tasks", "update_task", "recall"}
+OF_MEMBERS = {"claim_task", "spawn", "propose_plan", "approve_shutdown"}
+OF_LEADERS = {"create_task", "run_agent", "approve_plan", "request_shutdown"}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia", roles={"mia": "task-manager"})
+
+
+def listed_bytes(tools: list[Any]) -> int:
+    """How long the list is on the wire."""
+    return len(ListToolsResult(tools=tools).model_dump_json(by_alias=True, exclude_none=True))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
+    """In few words: models read the list with every request."""
+
+    async def test() -> None:
+        for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
+            async with client_of(cli, agent, era=era) as client:
+                tools = (await client.list_tools()).tools
+                found = {tool.name for tool in tools}
+                assert found >= DAILY | some and not found & none
+                assert listed_bytes(tools) <= 8_000
+                assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+        async with client_of(cli, "mia", era=era) as client:
+            found = set(await names(client))
+            assert found >= {"create_task", "claim_task"} and "broadcast" not in found
+
+    within(test)
+
+
+def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
+    """Each with the schema of its command; together, the roles see every one."""
+
+    async def test() -> None:
+        found = {}
+        for agent in ("lea", "bob", "mia", "human"):
+            async with client_of(cli, agent, "--tools", "all") as client:
+                found |= {tool.name: tool for tool in (await client.list_tools()).tools}
+        commands = {command.name.replace("-", "_"): command for command in requests.offered()}
+        assert set(found) - set(commands) == {"send_to_agent", "broadcast"} and not set(commands) - set(found)
+        for name, command in commands.items():
+            told = set(found[name].input_schema["properties"])
+            assert told == {parameter.key for parameter in requests.parameters(command)}
+            assert "teams " + command.name not in (found[name].description or "")
+
+    within(test)
+
+
+def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
+    """And who joins is it from then on: other tools are offered, and the client is told."""
+
+    async def test() -> None:
+        heard: list[Any] = []
+        async with client_of(cli, "", heard=heard) as client:
+            before = await names(client)
+            assert "join_team" in before and not set(before) & {"claim_task", "send_to_agent", "create_task"}
+            assert (await call(client, "get_tasks"))["result"] == []
+            assert (await refusal(client, "claim_task", next=True))["code"] == "no_identity"
+            joined = await call(client, "join_team")
+            await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+            assert set(await names(client)) >= OF_MEMBERS
+            assert (await call(client, "list_agents"))["self"] == joined["agentId"] == "agentA"
+            assert (await call(client, "send_to_agent", target="bob", message="hi"))["delivered"] is True
+        assert unread(cli, "bob") == [1]
+
+    within(test)
+
+
+def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
+    """Also when another process changed it."""
+
+    async def test() -> None:
+        heard: list[Any] = []
+        async with client_of(cli, "bob", heard=heard) as client:
+            assert "claim_task" in await names(client)
+            cli.ok("hand-over", "bob", agent="lea")
+            await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+            found = await names(client)
+            assert "claim_task" not in found and "create_task" in found
+            await call(client, "create_task", title="lead")
+
+    within(test)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob", era=era) as bob, client_of(cli, "mia", era=era) as mia:
+            found = await call(bob, "list_agents")
+            assert found["self"] == "bob" and [a["name"] for a in found["agents"]] == ["lea", "bob", "mia"]
+            assert {a["status"] for a in found["agents"]} == {"idle"}
+            sent = await call(bob, "send_to_agent", target="mia", message="I added CDP support")
+            assert sent == {"delivered": True, "target": "mia", "id": "msg-1"}
+            (message,) = (await call(mia, "read_messages"))["result"]
+            assert (message["from"], message["message"]) == ("bob", "I added CDP support")
+            told = await call(bob, "broadcast", message="reading the tests")
+            assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"]}
+            assert (await call(mia, "list_agents"))["agents"][1]["workingOn"] == "reading the tests"
+            assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
+            answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})
+            assert answer.is_error
+
+    within(test)
+
+
+def test_an_answer_goes_to_who_wrote_and_handles_the_message(cli: Cli) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob") as bob:
+            cli.ok("send-message", "bob", "which grammar?", agent="lea")
+            told = await call(bob, "broadcast", message="the one in docs", reply_to=1)
+            assert told["sentTo"] == ["lea"] and told["repliedTo"]["message"] == "which grammar?"
+            assert (await refusal(bob, "broadcast", message="again", reply_to=1))["code"] == "already_handled"
+            assert (await refusal(bob, "broadcast", message="to none", reply_to=9))["code"] == "message_not_found"
+        assert [m["message"] for m in cli.ok("read-messages", agent="lea")] == ["the one in docs"]
+
+    within(test)
+
+
+UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
+    ({"target": "zoe", "message": "hi"}, 'Agent "zoe" not found'),
+    ({"target": "bob", "message": "hi"}, "Cannot send message to self"),
+    ({"target": "mia"}, "Missing target or message"),
+    ({"target": "mia", "message": " "}, "the message is blank"),
+    ({"target": "mia", "message": {"a": 1}}, "message: has to be a string"),
+    ({"target": "mia", "message": "hi", "cc": "lea"}, "cc: there is no such field"),
+]
+
+
+def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            for arguments, error in UNDELIVERABLE:
+                result = await client.call_tool("send_to_agent", arguments)
+                said = result.structured_content
+                assert result.is_error and said["delivered"] is False and said["hint"]
+                assert said["error"] == error and said["available"] == ["lea", "mia"]
+                assert json.loads(result.content[0].text) == said
+        assert cli.ok("read-messages", agent="mia") == []
+
+    within(test)
+
+
+def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
+    async def test() -> None:
+        add_tasks(cli, "one", "two")
+        async with client_of(cli, "bob") as client:
+            assert await refusal(client, "claim_task", task=7) == {
+                "code": "task_not_found",
+                "message": "team alpha has no task task-7",
+                "hint": "See `get_tasks`.",
+            }
+            assert (await refusal(client, "claim_task", task=["1"]))["code"] == "invalid_value"
+            assert (await refusal(client, "claim_task", id="1"))["code"] == "invalid_value"
+            assert (await refusal(client, "update_task"))["code"] == "invalid_value"
+            assert (await refusal(client, "create_task", title="mine"))["code"] == "not_allowed"
+            with pytest.raises(MCPError, match="Unknown tool: fly"):
+                await client.call_tool("fly", {})
+            with pytest.raises(MCPError, match="Unknown tool: install"):
+                await client.call_tool("install", {"client": "claude"})
+            claimed = await call(client, "claim_task", next=True)
+            assert (claimed["owner"], claimed["status"]) == ("bob", "in_progress")
+            done = await call(client, "update_task", task="#1", status="completed", result="12 lines")
+            assert done["result"] == "12 lines"
+
+    within(test)
+
+
+def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            assert "unread" not in await call(client, "get_tasks")
+            cli.ok("send-message", "bob", "the build is red", agent="lea")
+            assert (await call(client, "get_tasks"))["unread"] == "1 unread message: call read_messages"
+            assert "unread" not in await call(client, "read_messages")
+            assert "unread" not in await call(client, "heartbeat")
+
+    within(test)
+
+
+def test_a_call_that_waits_holds_up_no_other_and_hears_at_once(cli: Cli) -> None:
+    async def test() -> None:
+        found: list[Any] = []
+        async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
+
+            async def wait() -> None:
+                found.append(await call(client, "read_messages", wait=60))
+
+            group.start_soon(wait)
+            for _ in range(20):
+                await call(client, "list_agents")
+            assert not found
+            cli.ok("send-message", "bob", "now", agent="lea")
+            await until(lambda: found)
+            assert found[0]["result"][0]["message"] == "now"
+
+    within(test)
+
+
+def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
+    """What comes afterwards is still unread, and the next who waits gets it."""
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            for _ in range(5):
+                with anyio.move_on_after(0.3):
+                    await client.call_tool("read_messages", {"wait": 60})
+            await call(client, "list_agents")
+            cli.ok("send-message", "bob", "later", agent="lea")
+            assert unread(cli, "bob") == [1]
+            assert [m["message"] for m in (await call(client, "read_messages", wait=10))["result"]] == ["later"]
+
+    within(test)
+
+
+def test_many_calls_at_once_are_each_answered(cli: Cli) -> None:
+    """One task has one owner, also among the calls of one client, and no message is lost."""
+
+    async def test() -> None:
+        add_tasks(cli, *(f"task {n}" for n in range(20)))
+        claimed: list[str] = []
+        async with client_of(cli, "bob") as bob, client_of(cli, "mia") as mia, anyio.create_task_group() as group:
+
+            async def work(client: Any) -> None:
+                claimed.append((await call(client, "claim_task", next=True))["id"])
+                await call(client, "send_to_agent", target="lea", message="one more")
+
+            for n in range(20):
+                group.start_soon(work, (bob, mia)[n % 2])
+        assert sorted(claimed) == sorted(f"task-{n + 1}" for n in range(20))
+        assert unread(cli, "lea") == list(range(1, 21))
+
+    within(test)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_resources_are_read_and_changes_of_them_are_told(cli: Cli, era: str) -> None:
+    async def test() -> None:
+        add_tasks(cli, "one", "two")
+        heard: list[Any] = []
+        async with client_of(cli, "bob", era=era, heard=heard) as client:
+            uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
+            assert uris == {f"teams://{ALPHA}", f"teams://{ALPHA}/tasks", f"teams://{ALPHA}/inbox"}
+            templates = (await client.list_resource_templates()).resource_templates
+            assert f"{'teams'}://{{team}}/tasks/{{id}}" in {template.uri_template for template in templates}
+            assert (await read(client, f"teams://{ALPHA}"))["leader"] == "lea"
+            assert len(await read(client, f"teams://{ALPHA}/tasks")) == 2
+            assert (await read(client, f"teams://{ALPHA}/tasks/1"))["title"] == "one"
+            assert (await read(client, f"teams://{ALPHA}/agents/bob"))["agents"][0]["name"] == "bob"
+            cli.ok("send-message", "bob", "look", agent="lea")
+            assert (await read(client, f"teams://{ALPHA}/inbox"))[0]["message"] == "look"
+            assert unread(cli, "bob") == [1]
+            for uri in (f"teams://{ALPHA}/tasks/9", "teams://beta", "teams://alpha/nothing", "file:///etc/passwd"):
+                with pytest.raises(MCPError) as caught:
+                    await client.read_resource(uri)
+                assert caught.value.error.code == -32002 or era == "auto"
+
+    within(test)
+
+
+def test_the_only_open_team_need_not_be_named(cli: Cli) -> None:
+    """A closed team beside it is not meant, here as at the command line."""
+
+    async def test() -> None:
+        cli.ok("spawn-team", "old", agent="lea")
+        cli.ok("close-team", agent="lea", team="old")
+        async with client_of(cli, "bob", team="") as client:
+            uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
+            assert f"teams://{ALPHA}/inbox" in uris
+
+    within(test)
+
+
+async def read(client: Any, uri: str) -> Any:
+    (content,) = (await client.read_resource(uri)).contents
+    return json.loads(content.text)
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # the older protocol has no other
+def test_subscribers_are_told_of_their_own_resource_alone(cli: Cli) -> None:
+    async def test() -> None:
+        add_tasks(cli, "one", "two")
+        heard: list[Any] = []
+        async with client_of(cli, "bob", heard=heard) as client:
+            one, inbox = f"teams://{ALPHA}/tasks/1", f"teams://{ALPHA}/inbox"
+            await client.session.subscribe_resource(one)
+            await client.session.subscribe_resource(inbox)
+            cli.ok("update-task", "2", "--priority", "high", agent="lea")
+            cli.ok("update-task", "1", "--priority", "high", agent="lea")
+            await until(lambda: updated(heard) == [one])
+            cli.ok("send-message", "bob", "look", agent="lea")
+            await until(lambda: updated(heard) == [one, inbox])
+            await client.session.unsubscribe_resource(one)
+            cli.ok("update-task", "1", "--priority", "low", agent="lea")
+            cli.ok("send-message", "bob", "again", agent="lea")
+            await until(lambda: updated(heard) == [one, inbox, inbox])
+
+    within(test)
+
+
+def updated(heard: list[Any]) -> list[str]:
+    return [str(m.params.uri) for m in heard if m.method == "notifications/resources/updated"]
+
+
+def test_listeners_of_the_newest_protocol_are_told_too(cli: Cli) -> None:
+    async def test() -> None:
+        add_tasks(cli, "one")
+        uri = f"teams://{ALPHA}/tasks/1"
+        async with client_of(cli, "bob", era="auto") as client:
+            await names(client)
+            async with client.listen(tools_list_changed=True, resource_subscriptions=[uri]) as events:
+                cli.ok("update-task", "1", "--priority", "high", agent="lea")
+                assert (await anext(aiter(events))).uri == uri
+                cli.ok("hand-over", "bob", agent="lea")
+                while type(await anext(aiter(events))).__name__ != "ToolsListChanged":
+                    continue
+
+    within(test)
+
+
+def test_agents_started_by_a_tool_are_agents(tmp_path: Path) -> None:
+    """Their output comes as a message, they inherit no line of the protocol, and none outlives its turn."""
+    cli = team_of_agents(tmp_path, "bob")
+
+    async def test() -> None:
+        async with client_of(cli, "lea") as lea, client_of(cli, "bob") as bob:
+            started = await call(bob, "spawn", prompt="echo hi; cat", agent_id="ben")
+            assert started["agent"] == "ben" and started["caller"] == "bob"
+            (message,) = (await call(bob, "read_messages", wait=60))["result"]
+            assert (message["from"], message["message"].strip()) == (
+                "ben",
+                "hi\n[]",
+            )  # its input is the mail, of which there is none
+            done = await call(lea, "run_agent", prompt="echo 42", agent_id="ann")
+            assert (done["outcome"], done["output"].strip()) == ("completed", "42")
+            recalled = await call(bob, "recall", agent="ann", output=True)
+            assert recalled["agents"][0]["output"].strip() == "42"
+            assert (await call(bob, "respond_to_broadcast", text="yes"))["status"] == "info"
+        assert not marked(cli.root)
+
+    try:
+        within(test)
+    finally:
+        end_all(cli.root)
+
+
+def test_a_question_is_asked_and_answered(cli: Cli) -> None:
+    async def test() -> None:
+        cli.ok("set", "broadcast", "agents", agent="lea")
+        found: list[Any] = []
+        async with client_of(cli, "bob") as bob, client_of(cli, "mia") as mia, anyio.create_task_group() as group:
+
+            async def ask() -> None:
+                found.append(await call(bob, "ask_others", question="tabs?", to=["mia"], timeout=60))
+
+            group.start_soon(ask)
+            with anyio.fail_after(30):
+                while not (mail := (await call(mia, "read_messages", wait=30))["result"]):
+                    continue
+            assert "tabs?" in mail[0]["message"]
+            await call(mia, "answer", question="1", text="spaces")
+            await until(lambda: found)
+            assert found[0]["status"] == "complete"
+            assert [(r["responder_id"], r["content"]) for r in found[0]["responses"]] == [("mia", "spaces")]
+
+    within(test)
+
+
+def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
+    """The rules as they are at the time of the call; other calls go on meanwhile."""
+
+    async def test() -> None:
+        add_tasks(cli, "one")
+        async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
+            await names(client)
+            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "ask"}}}}')
+            found: list[Any] = []
+
+            async def claim() -> None:
+                found.append(await call(client, "claim_task", task="1"))
+
+            group.start_soon(claim)
+            await until(lambda: cli.ok("get-questions", "--open"))
+            assert "claim_task" in await names(client) and not found
+            cli.ok("answer", "1", "allow", agent="human")
+            await until(lambda: found)
+            assert found[0]["owner"] == "bob"
+            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "deny"}}}}')
+            assert (await refusal(client, "claim_task", task="1"))["code"] == "not_allowed"
+            assert "claim_task" not in await names(client)
+
+    within(test)
+
+
+def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
+    """From the environment, or the one that joining through the server gave."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    token = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
+
+    async def test() -> None:
+        async with client_of(cli, "lea") as client:
+            assert (await refusal(client, "create_task", title="one"))["code"] == "not_allowed"
+        async with client_of(cli, "lea", TEAMS_TOKEN=token) as client:
+            await call(client, "create_task", title="one")
+        async with client_of(cli, "") as client:
+            assert (await call(client, "join_team"))["token"]
+            assert (await call(client, "claim_task", task="1"))["owner"] == "agentA"
+
+    within(test)
+
+
+def test_the_copy_of_an_agent_that_answers_a_question_has_no_tools(cli: Cli) -> None:
+    async def test() -> None:
+        async with client_of(cli, "bob", TEAMS_SHADOW="1") as client:
+            assert await names(client) == []
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("claim_task", {"next": True})
+
+    within(test)

@@ -1,0 +1,153 @@
+"""Shutdowns: asked of a member, answered by it alone, and then it is over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli.errors import Conflict, NotAllowed, ShutdownNotFound, TeamsError, WrongState
+from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.messages import inboxes, messages
+from teams_cli.messages.inboxes import Selection
+from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("human")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """A team in which bob has a task in progress."""
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(store, ALPHA, BOB, "1")
+    return store
+
+
+def read(store: Store, caller: Caller) -> list[str]:
+    return [message["message"] for message in inboxes.read(store, ALPHA, caller, Selection(), [])]
+
+
+def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:
+    shutdowns.request(team, ALPHA, LEA, "bob", "done")
+    [asked] = read(team, BOB)
+    assert "shutdown-1" in asked and "done" in asked
+    answer, freed = shutdowns.approve(team, ALPHA, BOB)
+    assert (answer.status, freed) == ("approved", ["task-1"])
+    assert teams.load(team, ALPHA).active_names() == ["lea", "mia"]
+    assert "bob approved shutdown-1" in read(team, LEA)[0]
+    assert claims.claim(team, ALPHA, MIA, "1").owner == "mia"
+
+
+def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
+    """Not even by joining again: its name is over."""
+    shutdowns.request(team, ALPHA, HUMAN, "bob")
+    shutdowns.approve(team, ALPHA, BOB, "1")
+    for do in (
+        lambda: messages.send(team, ALPHA, BOB, "lea", "hi"),
+        lambda: claims.claim_next(team, ALPHA, BOB),
+        lambda: claims.heartbeat(team, ALPHA, BOB),
+        lambda: leaving.leave(team, ALPHA, BOB),
+        lambda: joining.join(team, ALPHA, BOB),
+    ):
+        with pytest.raises(NotAllowed) as refusal:
+            do()
+        assert "shutdown-1" in refusal.value.message
+    assert shutdowns.approve(team, ALPHA, BOB, "1")[0].status == "approved"  # it may not have heard that it was done
+    with pytest.raises(TeamsError):
+        messages.send(team, ALPHA, LEA, "bob", "hi")
+
+
+def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
+    assert tasks.load(team, ALPHA, "1").owner == "bob"
+    assert "busy" in read(team, LEA)[0]
+    for do in (lambda: shutdowns.approve(team, ALPHA, BOB, "1"), lambda: shutdowns.reject(team, ALPHA, BOB, "1", "x")):
+        with pytest.raises(WrongState):
+            do()
+    with pytest.raises(ShutdownNotFound):
+        shutdowns.approve(team, ALPHA, BOB)
+    assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
+
+
+def test_a_second_request_names_the_open_one(team: Store) -> None:
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    with pytest.raises(Conflict) as refusal:
+        shutdowns.request(team, ALPHA, HUMAN, "bob")
+    assert "shutdown-1" in refusal.value.message and refusal.value.status == 11
+    assert shutdowns.request(team, ALPHA, HUMAN, "mia").id == "shutdown-2"
+
+
+def test_only_its_target_answers(team: Store) -> None:
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    for caller in (MIA, LEA, HUMAN):
+        with pytest.raises(NotAllowed):
+            shutdowns.approve(team, ALPHA, caller, "1")
+        with pytest.raises(NotAllowed):
+            shutdowns.reject(team, ALPHA, caller, "1", "no")
+    assert teams.load(team, ALPHA).active_names() == ["lea", "bob", "mia"]
+
+
+def test_the_leader_is_not_shut_down(team: Store) -> None:
+    with pytest.raises(WrongState) as refusal:
+        shutdowns.request(team, ALPHA, HUMAN, "lea")
+    assert "hand-over" in refusal.value.hint
+
+
+KILLED = """
+import os, signal, sys
+from teams_cli.membership import shutdowns
+from teams_cli.teams.caller import Caller
+from teams_cli.store.files.engine import FileStore
+
+def die_before(event, arguments):
+    if event == "os.rename" and sys.argv[2] in arguments[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(die_before)
+shutdowns.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
+"""
+
+
+@pytest.mark.parametrize("where", ["/team.json", "/shutdowns/", "/tasks/", "/messages/"])
+def test_killed_half_way_it_is_done_or_can_be_done_again(tmp_path: Path, where: str) -> None:
+    """The team's file decides; from it on the request reads as approved, and the tasks are free."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(cli.root), where], timeout=TIMEOUT)
+    assert done.returncode == -9
+    if where == "/team.json":
+        assert cli.ok("approve-shutdown", agent="bob")["releasedTasks"] == ["task-1"]
+    told = [found["message"] for found in cli.ok("read-messages", agent="lea")]
+    assert told == ["bob approved shutdown-1"]
+    assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
+    assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-1"
+    store = cli.store()
+    assert shutdowns.load(store, teams.load(store, ALPHA), "1", "bob").status == "approved"
+    states = {row["name"]: row["state"] for row in cli.ok("list-agents")["agents"]}
+    assert states["bob"] == "stopped"
+
+
+def test_who_is_asked_to_shut_down_does_not_take_over_the_team(tmp_path: Path) -> None:
+    """As leader it could answer no more, and the request would stay open."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert cli.refused("hand-over", "bob", agent="lea") == (11, "conflict")
+    cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
+    cli.ok("hand-over", "bob", agent="lea")
+    assert cli.ok("show-team")["leader"] == "bob"

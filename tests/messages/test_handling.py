@@ -1,0 +1,172 @@
+"""Handling without chores: what only informs is done with by reading, what was asked for by doing it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.messages.messages import MESSAGE
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    """A team on each engine."""
+    return make_team(tmp_path / "root", "bob", "ann")
+
+
+def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
+    """The texts of the messages that the agent is shown, and whether it read each before."""
+    found = cli.ok("read-messages", *words, agent=agent)
+    return [(message["message"], "readBefore" in message) for message in found]
+
+
+def handled(cli: Cli, agent: str = "bob") -> list[str]:
+    """The ids of all handled messages of the agent."""
+    return [found["id"] for found in cli.ok("read-messages", "--all", agent=agent) if "handledAt" in found]
+
+
+def test_what_only_informs_is_handled_by_reading(cli: Cli) -> None:
+    cli.ok("send-message", "bob", "by the way", "--fyi", agent="lea")
+    cli.ok("send-message", "bob", "do it", agent="lea")
+    assert handled(cli) == []
+    assert read(cli, "bob", "--peek") == [("by the way", False), ("do it", False)]
+    first, second = cli.ok("read-messages", agent="bob")
+    assert first["fyi"] is True and first["handledAt"] == first["readAt"]
+    assert "handledAt" not in second
+    assert read(cli) == [("do it", True)]
+    assert handled(cli) == ["msg-1"]
+
+
+def test_notices_of_the_system_are_handled_by_reading(cli: Cli) -> None:
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "failed", agent="bob")
+    ((text, before),) = read(cli, "lea")
+    assert "task-1 (t) failed by bob" in text and not before
+    assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
+
+
+def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
+    """A plan, and a shutdown; also where the message was not read yet."""
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("approve-plan", "1", agent="lea")
+    assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
+    cli.ok("request-shutdown", "ann", agent="lea")
+    cli.ok("reject-shutdown", "--reason", "busy", agent="ann")
+    assert read(cli, "ann") == [] and len(handled(cli, "ann")) == 1
+
+
+def test_new_in_full_and_open_in_a_line_each(cli: Cli) -> None:
+    """Also a long one; nothing is said twice in full."""
+    long = "first line\n" + "word " * 100
+    cli.ok("send-message", "bob", long, agent="lea")
+    shown = cli("read-messages", agent="bob").stdout
+    assert "| first line\n" in shown and shown.count("word") == 100
+    cli.ok("send-message", "bob", "another", agent="ann")
+    new, _, before = cli("read-messages", agent="bob").stdout.partition("still open")
+    assert "| another\n" in new and "word" not in new
+    (line,) = before.splitlines()[1:]
+    assert line.startswith("  msg-1 from lea, ") and "first line word" in line and len(line) < 110
+    assert cli("read-messages", agent="bob").stdout.startswith("no new messages\n")
+
+
+def test_at_most_twenty_and_how_many_more(cli: Cli) -> None:
+    for number in range(22):
+        cli.ok("send-message", "bob", f"text {number}", agent="lea")
+    first = cli("read-messages", agent="bob").stdout
+    assert "| text 19\n" in first and "text 20" not in first and first.endswith("2 more: teams read-messages\n")
+    answer = cli("read-messages", "--json", agent="bob")
+    assert [m["message"] for m in answer.json if "readBefore" not in m] == ["text 20", "text 21"]
+    assert len(answer.json) == 20 and answer.stderr == "teams: 2 more: teams read-messages --limit 22\n"
+    assert len(cli.ok("read-messages", "--limit", "22", agent="bob")) == 22
+
+
+def test_ack_without_ids_is_for_all_that_was_shown(cli: Cli) -> None:
+    for text in ("a", "b"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    assert cli.ok("ack", agent="bob") == {"handled": []}
+    cli.ok("read-messages", agent="bob")
+    cli.ok("send-message", "bob", "c", agent="lea")
+    assert cli.ok("ack", agent="bob") == {"handled": ["msg-1", "msg-2"]}
+    assert read(cli) == [("c", False)]
+
+
+def test_several_recipients_all_or_none(cli: Cli) -> None:
+    sent = cli.ok("send-message", "bob,ann", "both", agent="lea")
+    assert (sent["to"], sent["recipients"], sent["type"]) == ("all", ["bob", "ann"], "plain")
+    cli.ok("send-message", "bob", "ann", "again", "--uid", "u1", agent="lea")
+    assert cli("send-message", "bob", "ann", "again", "--uid", "u1", agent="lea").stdout == "msg-2: sent to bob, ann\n"
+    assert cli.refused("send-message", "bob", "again", "--uid", "u1", agent="lea") == (11, "uid_taken")
+    assert cli.refused("send-message", "bob,nobody", "text", agent="lea") == (10, "agent_not_found")
+    assert cli.refused("send-message", "nobody", "bob", "text", agent="lea") == (10, "agent_not_found")
+    assert cli.refused("send-message", "bob", "an", "unquoted", "text", agent="lea") == (2, "wrong_usage")
+    assert cli.refused("send-message", "only a text", agent="lea") == (2, "wrong_usage")
+    for name in ("bob", "ann"):
+        assert read(cli, name) == [("both", False), ("again", False)]
+
+
+def test_to_the_owners_of_tasks(cli: Cli) -> None:
+    add_tasks(cli, "one", "two", "three")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("claim-task", "2", agent="ann")
+    cli.ok("update-task", "2", "--status", "completed", agent="ann")
+    sent = cli.ok("send-message", "--to-owners-of", "1,task-2,#1", "the interface changed", agent="lea")
+    assert sent["recipients"] == ["bob", "ann"]
+    assert cli.ok("send-message", "--to-owners-of", "1,2", "mine too", agent="bob")["to"] == "ann"
+    assert cli.refused("send-message", "--to-owners-of", "3", "x", agent="lea") == (11, "wrong_state")
+    assert cli.refused("send-message", "--to-owners-of", "1", "x", agent="bob") == (11, "nobody_there")
+    assert cli.refused("send-message", "--to-owners-of", "9", "x", agent="lea") == (10, "task_not_found")
+
+
+def test_replies_repeat_nothing(cli: Cli) -> None:
+    cli.ok("send-message", "bob", "how far?", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert cli("reply", "1", "half", agent="bob").stdout == "msg-2: sent to lea; msg-1 is handled\n"
+
+
+@pytest.fixture
+def asked(cli: Cli) -> Any:
+    """A question of lea's to bob, which came to him as a message, and the command that waits for its answer."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    asking = cli.start("ask-others", "which port?", "--to", "bob", "--json", agent="lea")
+    cli.ok("wait", "--message", "--timeout", str(TIMEOUT), agent="bob")
+    yield asking
+    asking.kill()
+    asking.communicate()
+
+
+def test_answering_handles_the_message(cli: Cli, asked: subprocess.Popen[bytes]) -> None:
+    (message,) = cli.ok("read-messages", agent="bob")
+    assert (message["type"], message["about"]) == ("question", "ask-1")
+    cli.ok("answer", "1", "8080", agent="bob")
+    assert read(cli) == [] and handled(cli) == ["msg-1"]
+    assert b"8080" in asked.communicate(timeout=TIMEOUT)[0]
+
+
+def test_replying_to_the_message_answers_the_question(cli: Cli, asked: subprocess.Popen[bytes]) -> None:
+    """The asker has the answer where it waits for it, and no message beside."""
+    answer = cli.ok("reply", "1", "8080", agent="bob")
+    assert {key: answer[key] for key in ("question", "from", "to", "message", "replyTo", "status")} == {
+        "question": "ask-1",
+        "from": "bob",
+        "to": "lea",
+        "message": "8080",
+        "replyTo": "msg-1",
+        "status": "complete",
+    }
+    assert b"8080" in asked.communicate(timeout=TIMEOUT)[0]
+    assert read(cli) == [] and handled(cli) == ["msg-1"] and read(cli, "lea") == []
+
+
+def test_who_left_or_was_shut_down_reads_no_mail(cli: Cli) -> None:
+    cli.ok("leave-team", agent="ann")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    cli.ok("approve-shutdown", agent="bob")
+    for name, how in (("ann", "it left"), ("bob", "it was shut down (shutdown-1)")):
+        answer = cli("send-message", name, "hello", agent="lea")
+        assert answer.status == 10 and how in answer.stderr, answer
+    assert cli.store().last(ALPHA, MESSAGE) == 2

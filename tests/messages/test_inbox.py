@@ -1,0 +1,375 @@
+"""Inboxes: a message is shown until it is handled, by whoever it is to, once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.membership import founding, joining, leaving
+from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages.inboxes import INBOX, Inbox, Open, Selection
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store import pace
+from teams_cli.store.files.engine import FileStore
+from teams_cli.teams import teams
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team, tree
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+    from tests.conftest import FakeClock
+
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    return store
+
+
+def shown(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[dict[str, Any]]:
+    """What the caller reads; nothing may be damaged."""
+    problems: list[TeamsError] = []
+    found = inboxes.read(store, ALPHA, caller, Selection(**selection), problems, peek)
+    assert problems == []
+    return found
+
+
+def numbers(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[int]:
+    return [message["number"] for message in shown(store, caller, peek, **selection)]
+
+
+def say(store: Store, *texts: str, to: str = "bob", sender: Caller = LEA) -> list[int]:
+    return [messages.send(store, ALPHA, sender, to, text).number for text in texts]
+
+
+def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
+    say(team, "a", "b", "c")
+    for _ in range(3):
+        assert numbers(team) == [1, 2, 3]
+    handling.handle(team, ALPHA, BOB, ["2"])
+    assert numbers(team) == [1, 3]
+    handling.reply(team, ALPHA, BOB, "1", "yes")
+    assert numbers(team) == [3]
+    say(team, "d")
+    assert numbers(team) == [3, 5]
+
+
+def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> None:
+    """The time of the first reading stays."""
+    say(team, "a")
+    assert "readAt" not in shown(team, peek=True)[0]
+    assert inboxes.unread(team, ALPHA, "bob") == [1]
+    first = shown(team)[0]["readAt"]
+    clock.advance(60)
+    assert shown(team)[0]["readAt"] == first and inboxes.unread(team, ALPHA, "bob") == []
+    handling.handle(team, ALPHA, BOB, ["1"])
+    (old,) = shown(team, handled=True)
+    assert (old["readAt"], old["handledAt"] > first) == (first, True)
+
+
+def test_peeking_and_looking_back_write_nothing(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    before = tree(cli.root)
+    for words in (["--peek"], ["--all"], ["--all", "--from", "lea"]):
+        assert len(cli.ok("read-messages", *words, agent="bob")) == 1
+    assert tree(cli.root) == before
+
+
+def test_what_is_to_others_is_not_shown(team: Store) -> None:
+    say(team, "for mia", to="mia")
+    messages.broadcast(team, ALPHA, LEA, "for all")
+    say(team, "for lea", to="lea", sender=BOB)
+    assert (numbers(team, BOB), numbers(team, MIA), numbers(team, LEA)) == ([2], [1, 2], [3])
+
+
+def test_handling_is_ones_own(team: Store) -> None:
+    """Of a broadcast each recipient has its own copy to handle."""
+    messages.broadcast(team, ALPHA, LEA, "for all")
+    handling.handle(team, ALPHA, BOB, ["1"])
+    assert (numbers(team, BOB), numbers(team, MIA)) == ([], [1])
+
+
+def test_selections(team: Store) -> None:
+    say(team, "a", "b")
+    say(team, "c", sender=MIA)
+    say(team, "d")
+    assert numbers(team, sender="mia") == [3]
+    assert numbers(team, since=2) == [3, 4]
+    assert numbers(team, limit=2) == [1, 2]
+    assert numbers(team, sender="lea", since=1, limit=1) == [2]
+    handling.handle(team, ALPHA, BOB, ["1", "3"])
+    assert numbers(team, handled=True) == [1, 2, 3, 4]
+    assert numbers(team, handled=True, sender="lea", limit=2) == [1, 2]
+    assert numbers(team, handled=True, since=3) == [4]
+
+
+def test_only_what_is_shown_is_marked(team: Store) -> None:
+    say(team, "a", "b", "c")
+    assert numbers(team, limit=1) == [1]
+    assert inboxes.unread(team, ALPHA, "bob") == [2, 3]
+    assert numbers(team, since=2) == [3]
+    assert inboxes.unread(team, ALPHA, "bob") == [2]
+
+
+def test_ack_twice_is_safe_and_all_or_none(team: Store, clock: FakeClock) -> None:
+    say(team, "a", "b")
+    handling.handle(team, ALPHA, BOB, ["1", "msg-1"])
+    at = shown(team, handled=True)[0]["handledAt"]
+    clock.advance(5)
+    handling.handle(team, ALPHA, BOB, ["#1"])
+    assert shown(team, handled=True)[0]["handledAt"] == at
+    with pytest.raises(MessageNotFound):
+        handling.handle(team, ALPHA, BOB, ["2", "99"])
+    with pytest.raises(MessageNotFound):
+        handling.handle(team, ALPHA, MIA, ["2"])
+    assert numbers(team) == [2]
+
+
+def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
+    say(team, "what?")
+    answer, original = handling.reply(team, ALPHA, BOB, "1", "that")
+    assert (answer.to, answer.type, answer.reply_to, original.message) == ("lea", "reply", "msg-1", "what?")
+    for text in ("that", "other"):
+        with pytest.raises(AlreadyHandled) as refusal:
+            handling.reply(team, ALPHA, BOB, "1", text)
+        assert refusal.value.status == 11
+    with pytest.raises(MessageNotFound):
+        handling.reply(team, ALPHA, MIA, "1", "not mine")
+    assert team.last(ALPHA, MESSAGE) == 2
+
+
+def test_a_reply_to_who_left_is_refused_and_nothing_is_marked(team: Store) -> None:
+    say(team, "bye", sender=MIA)
+    leaving.leave(team, ALPHA, MIA)
+    with pytest.raises(AgentNotFound):
+        handling.reply(team, ALPHA, BOB, "1", "wait")
+    assert numbers(team) == [1] and team.last(ALPHA, MESSAGE) == 1
+
+
+def test_messages_of_who_left_stay(team: Store) -> None:
+    say(team, "a", sender=MIA)
+    say(team, "b", to="mia")
+    leaving.leave(team, ALPHA, MIA)
+    assert numbers(team) == [1]
+    joining.join(team, ALPHA, MIA)
+    assert numbers(team, MIA) == [2]
+
+
+def test_many_handled_messages(team: Store) -> None:
+    """Times are remembered of the last 200; before those, that they are handled."""
+    say(team, *(str(n) for n in range(230)))
+    handling.handle(team, ALPHA, BOB, [str(n) for n in range(1, 226)])
+    assert numbers(team) == [226, 227, 228, 229, 230]
+    found = shown(team, handled=True)
+    assert [message["number"] for message in found] == list(range(1, 231))
+    assert all(("handledAt" in message) == (message["number"] <= 225) for message in found)
+    with pytest.raises(AlreadyHandled):
+        handling.reply(team, ALPHA, BOB, "3", "again")
+    inbox = team.get(ALPHA, INBOX, "bob")[0]
+    assert len(inbox.handled) == 200
+
+
+def test_a_uid_is_of_one_sender(team: Store) -> None:
+    """Sending again under it gives the first; another sender may use the same."""
+    one = messages.send(team, ALPHA, LEA, "bob", "hi", "u")
+    assert messages.send(team, ALPHA, LEA, "bob", "hi", "u") == one
+    assert messages.send(team, ALPHA, MIA, "bob", "hi", "u").number == 2
+    for to, text in (("mia", "hi"), ("bob", "other")):
+        with pytest.raises(TeamsError) as refusal:
+            messages.send(team, ALPHA, LEA, to, text, "u")
+        assert refusal.value.code == "uid_taken"
+    first = messages.broadcast(team, ALPHA, LEA, "to all", "v")
+    joining.join(team, ALPHA, Caller("zoe"))
+    assert messages.broadcast(team, ALPHA, LEA, "to all", "v") == first
+    assert team.last(ALPHA, MESSAGE) == 3
+
+
+KILLED = """
+import os, signal, sys
+from teams_cli.messages import handling
+from teams_cli.teams.caller import Caller
+from teams_cli.store.files.engine import FileStore
+
+def die_before_the_inbox(event, arguments):
+    if event == "os.rename" and "/inboxes/" in arguments[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(die_before_the_inbox)
+handling.reply(FileStore(sys.argv[1]), "alpha", Caller("bob"), "1", "that")
+"""
+
+
+def test_a_reply_that_was_killed_half_way_is_repeated(tmp_path: Path) -> None:
+    """The answer was sent and the message not yet marked: the same reply again sends nothing twice."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "what?", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(cli.root)], timeout=TIMEOUT)
+    assert done.returncode == -9
+    assert [m["message"] for m in cli.ok("read-messages", agent="lea")] == ["that"]
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["what?"]
+    assert cli.ok("reply", "1", "that", agent="bob")["id"] == "msg-2"
+    assert [m["message"] for m in cli.ok("read-messages", agent="lea")] == ["that"]
+    assert cli.ok("read-messages", agent="bob") == []
+
+
+def test_a_damaged_message_is_named_and_not_passed_over(tmp_path: Path) -> None:
+    """The others are shown; once it is repaired it is shown too."""
+    cli = make_team(tmp_path / "root", "bob")
+    for text in ("a", "b", "c"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    (file,) = (cli.root / "teams/alpha/messages/0").glob("2.bob.*.json")
+    good = file.read_bytes()
+    file.write_bytes(good[:20])
+    for _ in range(2):
+        answer = cli("read-messages", "--json", agent="bob")
+        assert [m["number"] for m in answer.json] == [1, 3] and str(file) in answer.stderr
+    cli("ack", "1", "3", agent="bob")
+    assert file.read_bytes() == good[:20]
+    file.write_bytes(good)
+    assert [m["number"] for m in cli.ok("read-messages", agent="bob")] == [2]
+    assert [m["number"] for m in cli.ok("read-messages", "--all", agent="bob")] == [1, 2, 3]
+
+
+def test_behind_a_damaged_message_nothing_handled_comes_again(tmp_path: Path) -> None:
+    """However much is handled before it is repaired."""
+    cli = make_team(tmp_path / "root", "bob")
+    say(cli.store(), *(str(n) for n in range(230)))
+    (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
+    good = file.read_bytes()
+    file.write_bytes(good[:20])
+    for first in (2, 116):
+        cli.ok("ack", *(str(n) for n in range(first, first + 114)), agent="bob")
+    assert [m["number"] for m in cli("read-messages", "--json", agent="bob").json] == [230]
+    file.write_bytes(good)
+    assert [m["number"] for m in cli.ok("read-messages", agent="bob")] == [1, 230]
+    cli.ok("ack", "1", agent="bob")
+    assert len(cli.store().get(ALPHA, INBOX, "bob")[0].handled) == 200
+
+
+def test_waiting_ends_with_the_message(team: Store) -> None:
+    """Whoever waits is woken; in the best of some rounds well before it would have looked again by itself."""
+    delays = []
+    for number in range(1, 6):
+        woken: list[float] = []
+
+        def wait(woken: list[float] = woken, number: int = number) -> None:
+            def sleep(ready: Any, timeout: float) -> bool:
+                return pace.sleep_until(team, ALPHA, ready, timeout)
+
+            inboxes.wait_and_read(team, ALPHA, BOB, Selection(since=number - 1), [], 60, sleep)
+            woken.append(time.monotonic())
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.1)
+        say(team, "wake")
+        sent = time.monotonic()
+        thread.join(60)
+        delays.append(woken[0] - sent)
+    assert min(delays) < 0.3
+
+
+def test_waiting_in_another_process(tmp_path: Path) -> None:
+    """`--wait` gives what is new at once, else what comes, and ends with 14 when nothing does."""
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
+    waiting = cli.start("read-messages", "--wait", "60", agent="bob")
+    time.sleep(0.3)
+    assert waiting.poll() is None
+    cli.ok("send-message", "bob", "wake", agent="lea")
+    out, err = waiting.communicate(timeout=30)
+    assert (waiting.returncode, err) == (0, b"") and b"| wake" in out
+    assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
+    cli.ok("send-message", "bob", "again", agent="lea")
+    found = cli.ok("read-messages", "--wait", "60", agent="bob")
+    assert [(message["message"], "readBefore" in message) for message in found] == [("wake", True), ("again", False)]
+    cli.ok("ack", "1", agent="bob")
+    assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
+    assert cli.refused("read-messages", "--wait", "0.2", agent="zoe")[0] == 13
+
+
+def test_waiting_for_a_sender(team: Store) -> None:
+    """What comes from others meanwhile ends no wait, and stays unread."""
+    say(team, "from lea")
+
+    def sleep(ready: Any, timeout: float) -> bool:
+        return pace.sleep_until(team, ALPHA, ready, timeout)
+
+    with pytest.raises(WaitRanOut):
+        inboxes.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep)
+    assert inboxes.unread(team, ALPHA, "bob") == [1]
+
+
+def test_the_human_has_an_inbox(tmp_path: Path) -> None:
+    """It needs no joining, and is reached by name."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "human", "help", agent="bob")
+    assert [m["message"] for m in cli.ok("read-messages", agent="human")] == ["help"]
+    assert cli.ok("reply", "1", "coming", agent="human")["from"] == "human"
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["coming"]
+
+
+def test_leader_is_whoever_leads(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    assert cli.ok("send-message", "leader", "hi", agent="bob")["to"] == "lea"
+    cli.ok("hand-over", "bob", agent="lea")
+    assert cli.ok("send-message", "leader", "hi", agent="lea")["to"] == "bob"
+    assert teams.load(cli.store(), ALPHA).leader == "bob"
+
+
+def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tmp_path: Path) -> None:
+    """The disk fails between the look at the message and the one at the log."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hello", agent="lea")
+
+    class Failing(FileStore):
+        def read(self, team: str, kind: Any, agent: Any, after: int, problems: list[Any], limit: int = 0) -> list[Any]:
+            problems.append(StorageFailed("can't read it: Input/output error"))
+            return []
+
+    handling.handle(Failing(str(cli.root)), ALPHA, BOB, ["1"])
+    inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
+    assert [entry.number for entry in inbox.handled] == [1]
+    assert cli.ok("read-messages", agent="bob") == []
+
+
+def test_an_inbox_behind_a_damaged_message_does_not_grow(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    say(cli.store(), *(str(n) for n in range(600)))
+    (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
+    good = file.read_bytes()
+    file.write_bytes(good[:20])
+    for first in range(2, 600, 299):
+        handling.handle(cli.store(), ALPHA, BOB, [str(n) for n in range(first, first + 299)])
+    inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
+    assert (inbox.up_to, inbox.damaged, len(inbox.handled)) == (600, [1], 200)
+    file.write_bytes(good)
+    assert [m["number"] for m in cli.ok("read-messages", agent="bob")] == [1, 600]
+
+
+def test_more_mail_than_an_inbox_holds_is_left_in_the_log(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    store = cli.store()
+    say(store, "old", "new", "newer")
+    full = Inbox(agent="bob", open=[Open(number=10**6 + n) for n in range(19_999)])
+    ahead = inboxes.advance(store, ALPHA, full, [])
+    assert (ahead.up_to, len(ahead.open)) == (1, 20_000)
+    assert inboxes.advance(store, ALPHA, ahead, []) == ahead
+    handled = inboxes.settled(ahead, {10**6, 10**6 + 1}, "2030-01-01T00:00:00.000Z")
+    assert inboxes.advance(store, ALPHA, handled, []).up_to == 3

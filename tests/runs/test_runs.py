@@ -1,0 +1,464 @@
+"""Runs, through the command: what workers do, what happens when things fail or are killed, and going on after that."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, tree
+from tests.support.workflow_runs import (
+    LIMIT,
+    left_running,
+    nothing_left,
+    processes_of,
+    results,
+    run,
+    statuses,
+    until,
+    write_workflow,
+)
+
+SLOW = """
+agents: 2
+tasks:
+  - {id: first, title: First, run: 'echo one; echo run >>"$TEAMS_WORK/first.runs"'}
+  - id: slow
+    title: Slow
+    blockedBy: [first]
+    run: |
+      echo "$$" >>"$TEAMS_WORK/slow.runs"
+      [ -e "$TEAMS_WORK/go" ] || { (setsid sleep 300 &); sleep 300; }
+      echo two
+  - {id: last, title: Last, blockedBy: [slow], run: 'cat "$TEAMS_RESULTS/slow.txt"'}
+"""
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path / "root")
+
+
+class Started:
+    """A run of the slow workflow that has come to its slow task."""
+
+    def __init__(self, cli: Cli, tmp_path: Path, front: str = SLOW) -> None:
+        self.cli = cli
+        self.work = cli.root / "runs" / "small-1" / "work"
+        path = write_workflow(tmp_path / "workflows", front)
+        # A shell that starts something in the background makes it ignore SIGINT, and the tests may run in one.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.process = cli.start("run", str(path), start_new_session=True)
+        signal.signal(signal.SIGINT, before)
+        until((self.work / "slow.runs").exists, "the slow task")
+
+    def let_go(self) -> None:
+        (self.work / "go").touch()
+
+    def task(self, step: str) -> dict[str, Any]:
+        rows = self.cli.ok("get-tasks", team="small-1")
+        return next(row for row in rows if row["step"] == step)
+
+    def pid_of(self, agent: str) -> int:
+        place = self.cli.root / "teams/small-1/agents" / f"{agent}.json"
+        until(place.exists, f"{agent}'s joining")
+        return int(json.loads(place.read_text())["pid"])
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; the exit status, and what it said on standard error."""
+        _, err = self.process.communicate(timeout=LIMIT)
+        assert b"Traceback" not in err, err.decode()
+        return self.process.returncode, err.decode()
+
+
+def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
+    answer = cli("run", "--resume", "--json", *words)
+    assert answer.status == status and answer.stderr == "", answer
+    nothing_left(cli.root)
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+# What a run does
+
+
+def test_a_run_hands_results_on_and_reports(cli: Cli, tmp_path: Path) -> None:
+    """The document, whole but for what differs from run to run."""
+    path = write_workflow(
+        tmp_path,
+        """
+agents: [{type: quick}, {name: other, role: task-manager}]
+variables: {who: world}
+tasks:
+  - {id: greet, title: "Greet {{who}}", priority: high, run: 'echo "hello $who"'}
+  - {id: each, title: "Look at {{item}}", each: [a b, c], require: [quick], run: 'echo "$item"'}
+  - {id: join, title: Join, description: "After {{result.greet}}", blockedBy: [greet, each],
+     run: 'cd "$TEAMS_RESULTS" && cat greet.txt each-1.txt each-2.txt'}
+synthesize: {run: 'echo "## All"; cat "$TEAMS_RESULTS/join.txt"'}""",
+    )
+    found = run(cli, path, "--var", "who=you", directory=tmp_path)
+    assert sorted(found) == ["agents", "report", "run", "status", "tasks", "team", "text", "workflow"]
+    assert (found["team"], found["status"], found["run"]) == ("small-1", "completed", "run-1")
+    assert found["agents"] == [
+        {"name": "quick", "role": "team-member", "type": "quick"},
+        {"name": "other", "role": "task-manager"},
+    ]
+    assert found["report"] == str(cli.root / "runs/small-1/report.md")
+    assert Path(found["report"]).read_text() == found["text"]
+    assert results(found) == {
+        "greet": "hello you\n",
+        "each-1": "a b\n",
+        "each-2": "c\n",
+        "join": "hello you\na b\nc\n",
+    }
+    assert [task["title"] for task in found["tasks"]] == ["Greet you", "Look at a b", "Look at c", "Join"]
+    assert found["tasks"][3]["description"] == "After hello you\n"
+    assert found["tasks"][3]["blockedBy"] == ["task-1", "task-2", "task-3"]
+    assert {task["owner"] for task in found["tasks"][1:3]} == {"quick"}
+    assert "## All\nhello you\na b\nc\n" in found["text"]
+    told = cli.ok("read-messages", agent="leader", team="small-1")
+    assert sorted(message["message"].split(" ")[0] for message in told) == ["task-1", "task-2", "task-3", "task-4"]
+    assert cli.ok("show-team", "small-1")["leader"] == "leader"
+
+
+def test_the_answer_for_people_is_the_report_and_progress_is_beside_it(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'printf \"\\033[31mred\"'}]")
+    report = tmp_path / "my report.md"
+    answer = cli("run", str(path), "--report", str(report), "--team", "mine")
+    assert answer.status == 0
+    assert answer.stdout.startswith("# Report: small\n") and "\\u001b[31mred" in answer.stdout
+    assert answer.stdout.endswith(f"status: completed; team: mine; report: {report}\n")
+    assert "\x1b" not in answer.stdout + report.read_text()
+    said = answer.stderr.splitlines()
+    assert said[0] == "team mine: 1 task for worker" and said[-1] == "[1/1] a: completed by worker: A"
+
+
+def test_on_a_terminal_progress_is_a_bar_with_who_does_what(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root", TERM="xterm", NO_COLOR="")
+    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: 'A [b]', run: 'sleep 0.5'}]")
+    ours, theirs = pty.openpty()
+    process = cli.start("run", str(path), stderr=theirs)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as screen:  # EIO: they closed it
+        while more := screen.read(4096):
+            said += more
+    process.communicate(timeout=LIMIT)
+    assert process.returncode == 0
+    assert "━" in said.decode() and "a: A [b]" in said.decode() and "waits" in said.decode()
+    assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
+
+
+def test_runs_get_the_next_free_team(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
+    cli.ok("spawn-team", "SMALL-1", agent="lea")
+    assert [run(cli, path)["team"] for _ in range(2)] == ["small-2", "small-3"]
+    assert cli.refused("run", str(path), "--team", "small-2") == (11, "already_exists")
+
+
+def test_who_runs_it_leads_it(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
+    led = cli.ok("run", str(path), agent="lea")["team"]
+    assert cli.ok("show-team", led)["leader"] == "lea"
+    human = cli.ok("run", str(path), agent="human")["team"]
+    assert cli.ok("show-team", human)["leader"] == "human"
+    answer = cli("run", str(path), agent="bob", TEAMS_AGENT_TYPE="team-member")
+    assert answer.status == 13
+
+
+def test_commands_get_their_own_identity_and_nobody_elses(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "variables: {v: 1}\ntasks: [{id: env, title: E, run: env}]")
+    strange = {"TEAMS_TOKEN": "secret", "OPENCODE_SESSION": "secret", "CLAUDECODE": "secret", "GIT_DIR": "secret"}
+    answer = cli("run", str(path), "--json", agent="lea", ANTHROPIC_API_KEY="kept", **strange)
+    found = json.loads(answer.stdout)
+    said = dict(line.split("=", 1) for line in results(found)["env"].splitlines() if "=" in line)
+    assert "secret" not in said.values() and said["ANTHROPIC_API_KEY"] == "kept"
+    assert said["TEAMS_HOME"] == str(cli.root) and said["v"] == "1"
+    for prefix in ("TEAMS_AGENT", "OPENCODE_AGENT"):
+        names = [said[f"{prefix}_{what}"] for what in ("ID", "NAME", "TYPE")]
+        assert names == ["worker", "worker", "team-member"]
+    assert said["TEAMS_TEAM"] == said["OPENCODE_TEAM_NAME"] == found["team"]
+    assert said["TEAMS_RUN_ID"].endswith(".worker")
+
+
+@pytest.mark.parametrize("value", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "a\nb"])
+def test_a_variable_is_a_word_and_never_a_command(cli: Cli, tmp_path: Path, value: str) -> None:
+    path = write_workflow(
+        tmp_path,
+        """
+variables: {v: null}
+tasks:
+  - {id: one, title: "Say {{v}}", run: 'printf %s "$v"'}
+  - {id: two, title: "{{item}}", each: ["{{v}}"], run: 'printf %s "$item"'}""",
+    )
+    found = run(cli, path, "--var", f"v={value}", directory=tmp_path)
+    assert results(found) == {"one": value, "two-1": value}
+    assert not list(tmp_path.rglob("pwned"))
+    assert Path(found["report"]).parent == cli.root / "runs/small-1"
+
+
+def test_the_repository_is_not_searched_for_modules(cli: Cli, tmp_path: Path) -> None:
+    """What runs in a foreign checkout is ours, whatever files lie there."""
+    path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, run: 'echo done'}]")
+    foreign = tmp_path / "foreign"
+    (foreign / "teams_cli").mkdir(parents=True)
+    for name in ("teams_cli/__init__.py", "json.py", "yaml.py"):
+        (foreign / name).write_text("raise SystemExit('pwned')\n")
+    assert results(run(cli, path, "--var", f"repo={foreign}"))["a"] == "done\n"
+
+
+def test_a_long_result_keeps_its_end_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path,
+        """
+tasks:
+  - {id: long, title: L, run: 'head -c 3000000 /dev/zero | tr "\\0" x; echo; echo end'}
+  - {id: binary, title: B, run: 'head -c 1000000 /dev/zero | tr "\\0" "\\377"'}""",
+    )
+    found = results(run(cli, path))
+    assert found["long"].startswith("[3000005 bytes of text; all but the last ") and found["long"].endswith("x\nend\n")
+    assert found["binary"].startswith("[3000000 bytes of text; all but") and "\ufffd" in found["binary"]
+    assert all(len(text.encode()) <= 1 << 20 for text in found.values())
+
+
+def test_what_a_command_leaves_running_ends_with_it(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'sleep 300 & setsid sleep 300 & echo done'}]")
+    assert results(run(cli, path)) == {"a": "done\n"}
+
+
+def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
+    """A command that takes longer than a lease is run once."""
+    cli.root.mkdir(0o700)
+    (cli.root / "config.json").write_text('{"settings": {"staleAfterSeconds": 2}}')
+    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'sleep 3.5; echo done'}]")
+    found = run(cli, path)
+    assert results(found) == {"a": "done\n"} and found["tasks"][0]["claim"] == 1
+
+
+# What is refused
+
+
+def test_variables_and_agents_are_checked_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
+    path = str(
+        write_workflow(
+            tmp_path,
+            """
+variables: {must: null}
+agents: [{type: one}, {type: two}]
+tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
+        )
+    )
+    for words in [
+        (),
+        ("--var", "must"),
+        ("--var", "other=1"),
+        ("--var", "must=" + "x" * 70_000),
+        ("--var", "must=1", "--agents", "1"),
+        ("--var", "must=1", "--agents", "0"),
+        ("--var", "must=1", "--agents", "65"),
+        ("--var", "must=1", "--harness", "other"),
+        ("--var", "must=1", "--report", f"{tmp_path}/none/report.md"),
+        ("--var", "must=1", "--report", str(tmp_path)),
+        ("--var", "must=1", "--team", "no/name"),
+        ("--var", "must=1", "--var", f"repo={tmp_path}/none"),
+    ]:
+        assert cli.refused("run", path, *words) == (2, "invalid_value"), words
+    assert tree(cli.root) is None
+    assert len(run(cli, path, "--var", "must=1", "--agents", "3")["agents"]) == 3
+
+
+def test_items_that_cannot_be_found_are_refused(cli: Cli, tmp_path: Path) -> None:
+    for command, refusal in [("echo no >&2; exit 3", (1, "task_failed")), ("printf '\\377'", (2, "invalid_value"))]:
+        front = f"tasks:\n  - id: a\n    title: A\n    run: 'true'\n    each: {{run: {json.dumps(command)}}}"
+        assert cli.refused("run", str(write_workflow(tmp_path, front))) == refusal
+    assert tree(cli.root) is None
+
+
+# What fails
+
+
+def test_a_run_is_resumed_by_its_file_whatever_that_is_called(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "other.md"
+    task = "tasks: [{id: a, title: A, run: 'test -e fixed || { touch fixed; exit 4; }'}]"
+    path.write_text(f"---\nname: kaboom\ndescription: K.\n{task}\n---\n")
+    failed = cli("run", str(path), "--var", f"repo={tmp_path}")
+    assert failed.status == 1 and "teams run --resume --team kaboom" in failed.stdout
+    assert cli("run", str(path), "--resume").status == 0
+
+
+def test_a_failing_task_fails_the_run_and_what_waits_for_it_is_not_run(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path,
+        """
+agents: 2
+tasks:
+  - {id: good, title: Good, run: 'echo fine'}
+  - {id: bad, title: Bad, run: 'echo some; echo "it broke" >&2; exit 7'}
+  - {id: after, title: After, blockedBy: [bad], run: 'touch after'}
+  - {id: later, title: Later, blockedBy: [after], run: 'touch later'}""",
+    )
+    found = run(cli, path, status=1, directory=tmp_path)
+    assert found["status"] == "failed"
+    assert statuses(found) == {"good": "completed", "bad": "failed", "after": "pending", "later": "pending"}
+    bad = found["tasks"][1]
+    assert bad["result"] == "some\n\n[exit status 7: it broke]\n"
+    assert bad["notes"][-1]["reason"] == "exit status 7: it broke"
+    text = found["text"]
+    assert "## Good\n" in text and "fine" in text and "[exit status 7: it broke]" in text
+    assert "* After: waits for bad (FAILED)" in text and "* Later: waits for after (not run)" in text
+    assert not (tmp_path / "after").exists()
+
+
+def test_what_failed_is_tried_again_by_resume(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path,
+        """
+tasks:
+  - {id: good, title: Good, run: 'echo run >>"$TEAMS_WORK/good"'}
+  - {id: bad, title: Bad, run: '[ -e fixed ] && echo mended'}
+  - {id: after, title: After, blockedBy: [bad], run: 'cat "$TEAMS_RESULTS/bad.txt"'}""",
+    )
+    failed = run(cli, path, status=1, directory=tmp_path)
+    (tmp_path / "fixed").touch()
+    path.unlink()  # what is resumed is the run as it was begun
+    found = resume(cli)
+    assert found["team"] == failed["team"] and found["status"] == "completed"
+    assert results(found)["after"] == "mended\n"
+    assert (cli.root / "runs/small-1/work/good").read_text() == "run\n"
+    assert cli.refused("run", "--resume") == (10, "not_found")
+
+
+def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path, "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
+    )
+    found = run(cli, path, status=1)
+    assert statuses(found) == {"a": "completed"} and found["status"] == "failed"
+    assert "The synthesis failed: exit status 1: no" in found["text"] and "hi" in found["text"]
+
+
+def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None:
+    """It does not hang, and says why."""
+    cli.root.mkdir(0o700)
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "deny"}}}}')
+    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'true'}]")
+    found = run(cli, path, status=1)
+    assert found["status"] == "incomplete"
+    assert "worker-1 died (exit status 13: worker-1 is a team-member, which may not claim-task" in found["text"]
+    assert "* A: no worker was left to do it" in found["text"]
+
+
+# What is interrupted and killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: Path, number: int) -> None:
+    started = Started(cli, tmp_path)
+    started.process.send_signal(number)
+    status, said = started.end()
+    assert status == 130 and "go on with: teams run --resume --team small-1" in said
+    nothing_left(cli.root)
+    assert started.task("slow")["status"] == "pending" and started.task("first")["status"] == "completed"
+    started.let_go()
+    found = resume(cli, "--team", "small-1")
+    assert found["status"] == "completed" and results(found)["last"] == "two\n"
+    assert (started.work / "first.runs").read_text() == "run\n"
+    assert len((started.work / "slow.runs").read_text().split()) == 2
+
+
+def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    owner = started.task("slow")["owner"]
+    started.let_go()
+    os.kill(started.pid_of(owner), signal.SIGKILL)
+    status, said = started.end()
+    assert status == 0 and f"{owner} died (ended by signal 9)" in said
+    nothing_left(cli.root)
+    slow = started.task("slow")
+    assert slow["status"] == "completed" and slow["owner"] != owner and slow["claim"] == 2
+    assert f"{owner} died" in (cli.root / "runs/small-1/report.md").read_text()
+
+
+def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    for agent in ("worker-1", "worker-2"):
+        os.kill(started.pid_of(agent), signal.SIGKILL)
+    status, _ = started.end()
+    assert status == 1
+    nothing_left(cli.root)
+    assert "Tasks are left that no worker was there to do." in (cli.root / "runs/small-1/report.md").read_text()
+    started.let_go()
+    assert resume(cli)["status"] == "completed"
+
+
+def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    assert cli("run", "--resume", "--team", "small-1").status == 11
+    started.process.kill()
+    started.end()
+    nothing_left(cli.root)
+    assert json.loads((cli.root / "teams/small-1/runs/run-1.json").read_text())["status"] == "running"
+    started.let_go()
+    found = resume(cli)
+    assert found["status"] == "completed" and results(found)["last"] == "two\n"
+    assert (started.work / "first.runs").read_text() == "run\n"
+
+
+def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: Path) -> None:
+    """Nobody is left who could end the command; the next attempt does, before it goes on."""
+    started = Started(cli, tmp_path)
+    workers = {started.pid_of("worker-1"), started.pid_of("worker-2")}
+    started.process.send_signal(signal.SIGSTOP)  # so that none of them sees another go
+    for pid in (*workers, started.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    started.end()
+    until(lambda: not workers & set(processes_of(cli.root)), "their end")
+    assert left_running(cli.root) != []
+    started.let_go()
+    assert resume(cli)["status"] == "completed"
+
+
+def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'false'}]")
+    run(cli, path, status=1)
+    assert cli.refused("run", "--resume", agent="stranger") == (13, "not_allowed")
+    assert cli.refused("run", "--resume", "--var", "a=1") == (2, "wrong_usage")
+    assert cli.refused("run", "--resume", "--team", "none") == (10, "team_not_found")
+    cli.ok("spawn-team", "plain", agent="lea")
+    assert cli.refused("run", "--resume", "--team", "plain") == (10, "not_found")
+    run(cli, path, status=1)
+    assert cli.refused("run", "--resume") == (2, "no_team")
+
+
+def test_a_run_that_was_killed_while_it_made_its_tasks_makes_the_rest(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, each: [x, y, z], run: 'echo \"$item\"'}]")
+    done = run(cli, path)
+    for number in (2, 3):
+        (cli.root / f"tasks/{done['team']}/task-{number}.json").unlink()
+    found = resume(cli, "--team", done["team"])
+    assert results(found) == {"a-1": "x\n", "a-2": "y\n", "a-3": "z\n"} and len(found["tasks"]) == 3
+
+
+# The program around it
+
+
+def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Path) -> None:
+    """A copy of the package without the source beside it, as `pip install --target` makes it."""
+    source = Path(__file__).parents[2]
+    shutil.copytree(source / "teams_cli", tmp_path / "teams_cli", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source / "workflows", tmp_path / "share" / "teams-cli" / "workflows")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-P", "-m", "teams_cli", "list-workflows", "--json"]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)
+    rows = json.loads(done.stdout)
+    assert [row["name"] for row in rows] == ["code-review", "council", "feature-factory", "parallel-refactor"]
+    assert not any(row["path"].startswith(str(source)) for row in rows)

@@ -1,0 +1,271 @@
+"""The shipped workflows carried out by agents with a harness instead of workers: the same files, the same ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import workflow_agent
+from tests.support.cli import Cli
+from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
+
+CLIENT = [sys.executable, workflow_agent.__file__]
+HARNESS = {
+    "start": [*CLIENT, "start"],
+    "resume": [*CLIENT, "resume"],
+    "input": "prompt",
+    "output": {"from": "lines", "match": {"type": "answer"}, "path": "text"},
+    "interrupt": [["INT", 1], ["KILL", 1]],
+}
+
+pytestmark = pytest.mark.usefixtures("each_engine_in_time")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    root = tmp_path / "root"
+    root.mkdir(mode=0o700)
+    (root / "config.json").write_text(json.dumps({"harness": {"scripted": HARNESS}}))
+    return Cli(root)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    made = make_repository(tmp_path / "repo", {"a.py": "x = 1  \n", "b c.py": "y = 2  \n", "README.md": "# r\n"})
+    commit(made, {"a.py": "x = 2  \n# TODO: more\n"})
+    return made
+
+
+@pytest.mark.parametrize("name", ["code-review", "parallel-refactor", "feature-factory", "council"])
+def test_a_shipped_workflow(cli: Cli, repository: Path, name: str) -> None:
+    document = run(cli, name, "--harness", "scripted", "--var", f"repo={repository}")
+    assert document["status"] == "completed"
+    assert set(statuses(document).values()) == {"completed"}
+    assert Path(document["report"]).read_text(encoding="utf-8")
+
+
+def test_an_idle_agent_is_called_when_there_is_more(cli: Cli, tmp_path: Path) -> None:
+    """The second agent has nothing to do until the first is done with what only that one can do."""
+    front = """
+roles:
+  first: {extends: team-member, skill: [one]}
+  second: {extends: team-member, skill: [two]}
+agents: [{role: first}, {role: second}]
+tasks:
+- {id: a, title: A, require: [one], run: "sleep 2; echo a"}
+- {id: b, title: B, require: [two], blockedBy: [a], run: "cat $TEAMS_RESULTS/a.txt; echo b"}
+"""
+    document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted")
+    assert results(document) == {"a": "a\n", "b": "a\nb\n"}
+
+
+def test_a_failing_task(cli: Cli, tmp_path: Path) -> None:
+    front = "agents: 2\ntasks:\n- {id: a, title: A, run: exit 3}\n- {id: b, title: B, blockedBy: [a], run: echo b}\n"
+    document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted", status=1)
+    assert statuses(document) == {"a": "failed", "b": "pending"}
+
+
+def test_an_unknown_harness_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path / "w", "tasks:\n- {id: a, title: A, run: echo a}\n")
+    assert cli.refused("run", str(path), "--harness", "nosuch") == (2, "invalid_value")
+
+
+FOREIGN = {"CLAUDE_CODE_SESSION_ID": "s1", "TEAMS_TOKEN": "t1", "OPENCODE_AGENT_NAME": "n1", "GIT_DIR": "/nowhere"}
+OWN = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "SOME_API_KEY": "k", "CLAUDE_CODE_OAUTH_TOKEN": "o"}
+
+
+def test_agents_inherit_the_same_from_a_run_as_from_a_person(cli: Cli, tmp_path: Path) -> None:
+    """What their profile keeps: the settings of the user's clients, and nobody's identity."""
+    seen = tmp_path / "seen"
+    keep = ["*_API_KEY", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_HOME"]
+    shown = ["sh", "-c", f'env > {seen}-$TEAMS_TEAM; exec "$0" "$@"']
+    harness = {
+        "scripted": {**HARNESS, "start": [*shown, *CLIENT, "start"], "keep": keep},
+        "once": {**HARNESS, "start": [*shown, "true"], "keep": keep},
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+    cli.more.update(FOREIGN, **OWN)
+    front = 'agents: [{role: team-member}]\ntasks: [{id: a, title: A, run: "echo a"}]\n'
+    run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted")
+    cli.ok("spawn-team", "other", agent="lea")
+    assert cli("run-agent", "hello", "--harness", "once", agent="lea", team="other").status == 0
+    found = [
+        dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+        for path in tmp_path.glob("seen-*")
+    ]
+    assert len(found) == 2
+    for variables in found:
+        assert OWN.items() <= variables.items()
+        assert not FOREIGN.items() & variables.items()
+
+
+def scripted(cli: Cli, name: str, script: str, **more: object) -> None:
+    """A harness of that name, the client of which is a shell script; its prompt is on standard input."""
+    path = cli.root / "config.json"
+    config = json.loads(path.read_text())
+    config["harness"][name] = {"start": ["sh", "-c", script], "resume": ["sh", "-c", script], "input": "prompt", **more}
+    path.write_text(json.dumps(config))
+
+
+TEAMS = f"{sys.executable} -P -m teams_cli"
+CLAIMING = f"""
+case "$TEAMS_AGENT_ID" in synthesis*) cat >/dev/null; SUM; exit;; esac
+while task=$({TEAMS} claim-task --next --json); do
+    id=$(printf %s "$task" | {sys.executable} -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+    {TEAMS} update-task "$id" --status completed --result "SERIOUS a.py:2: it calls eval"
+done
+"""
+TWO = """
+synthesize:
+  run: echo nothing was found
+  prompt: Make a verdict of it.
+  verdict: {pattern: '(?m)^Verdict: (.*)$'}
+tasks:
+- {id: a, title: A, run: echo a, prompt: "Look at {{repo}}"}
+- {id: b, title: B, blockedBy: [a], prompt: "Go on with {{result.a}}"}
+"""
+
+
+def test_a_model_sums_up_what_models_found(cli: Cli, tmp_path: Path) -> None:
+    """Never the script that was made for workers: it would say that nothing was found."""
+    scripted(cli, "f", CLAIMING.replace("SUM", "echo 'Verdict: changes are needed'; echo; echo a.py is bad"))
+    document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f")
+    assert document["status"] == "completed" and document["verdict"] == "changes are needed"
+    assert "a.py is bad" in document["text"] and "nothing was found" not in document["text"]
+    told = cli.ok("recall", "--team", document["team"], agent="leader")
+    assert {row["name"] for row in told["agents"]} == {"leader", "worker", "synthesis"}
+    assert "teams show-task task-1" in document["tasks"][1]["prompt"]
+
+
+def test_the_leader_is_given_what_was_found_and_what_failed(cli: Cli, tmp_path: Path) -> None:
+    """In its prompt, whatever the length."""
+    seen = tmp_path / "seen"
+    scripted(cli, "f", CLAIMING.replace("cat >/dev/null; SUM", f"cat >{seen}; echo 'Verdict: so so'"))
+    document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f")
+    prompt = seen.read_text()
+    assert "Make a verdict of it." in prompt and prompt.count("it calls eval") == 2
+    assert "b (B), completed, by worker:" in prompt and document["verdict"] == "so so"
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("echo I can not say", "the leader's answer has no verdict"),
+        ("exit 7", "exit status 7"),
+        ("true", "the leader's turn said nothing"),
+    ],
+)
+def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path, end: str, why: str) -> None:
+    """Nothing is made of it, and the results are in the report."""
+    scripted(cli, "f", CLAIMING.replace("SUM", end), failed={"status": True})
+    document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f", status=1)
+    assert document["status"] == "failed" and "verdict" not in document
+    assert f"The synthesis failed: {why}" in document["text"]
+
+
+def test_a_task_that_is_given_back_again_and_again_fails(cli: Cli, tmp_path: Path) -> None:
+    """After as many attempts as the workflow has, with the reason; the run ends by itself."""
+    script = f"""
+cat >/dev/null
+task=$({TEAMS} claim-task --next --json) || exit 0
+id=$(printf %s "$task" | {sys.executable} -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+{TEAMS} release-task "$id" --reason "not for me"
+"""
+    scripted(cli, "f", script)
+    front = "attempts: 2\ntasks:\n- {id: a, title: A, prompt: x}\n- {id: b, title: B, blockedBy: [a], prompt: y}\n"
+    document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "f", status=1)
+    assert statuses(document) == {"a": "failed", "b": "pending"}
+    assert "claimed 2 times, and given back each time: not for me" in document["text"]
+
+
+def test_a_task_that_nobody_takes_fails(cli: Cli, tmp_path: Path) -> None:
+    """Though the agents are called for it, they only talk."""
+    scripted(cli, "f", "cat >/dev/null; echo I looked at it")
+    document = run(
+        cli, write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]"), "--harness", "f", status=1
+    )
+    assert statuses(document) == {"a": "failed"} and "nobody took it" in document["text"]
+
+
+def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, prompt: x}]")
+    cli.more["PATH"] = "/usr/bin:/bin"
+    answer = cli("run", str(path), "--harness", "claude")
+    assert answer.status == 2 and "there is no program claude on the PATH" in answer.stderr
+    fake = tmp_path / "bin" / "claude"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho no libc here >&2\nexit 9\n")
+    fake.chmod(0o755)
+    cli.more["PATH"] = f"{fake.parent}:/usr/bin:/bin"
+    answer = cli("run", str(path), "--harness", "claude")
+    assert answer.status == 2 and "claude can't be started: no libc here" in answer.stderr
+    assert cli.ok("discover-teams", "--all", agent="lea") == []
+
+
+def test_several_harnesses_models_places_and_settings_in_one_run(cli: Cli, tmp_path: Path) -> None:
+    """Workers do what has a command, agents with a model the rest; each in its place, with its model."""
+    repository = make_repository(tmp_path / "repo", {"sub/a.txt": "a\n"})
+    note = f'echo "$0 $PWD" >>{tmp_path}/seen;'
+    start = ["sh", "-c", note + CLAIMING.replace("SUM", "echo fine"), "{model}"]
+    scripted(cli, "f", "", start=start, resume=start, model=["-m{model}"])
+    scripted(cli, "g", "", start=start, resume=start, model=["-g{model}"])
+    front = """
+settings: {broadcast: agents, response_depth: high}
+roles:
+  one: {extends: team-member, skill: [one]}
+  two: {extends: team-member, skill: [two]}
+agents:
+- {name: hand}
+- {name: ann, role: one, harness: f, model: big, cwd: sub}
+- {name: bob, role: two, harness: g, model: small, worktree: true}
+synthesize: {prompt: Say how it was.}
+tasks:
+- {id: a, title: A, run: echo done by hand}
+- {id: b, title: B, require: [one], prompt: x}
+- {id: c, title: C, require: [two], prompt: y}
+"""
+    path = write_workflow(tmp_path / "w", front)
+    document = run(cli, path, "--var", f"repo={repository}")
+    team = document["team"]
+    assert {task["step"]: task["owner"] for task in document["tasks"]} == {"a": "hand", "b": "ann", "c": "bob"}
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert f"-mbig {repository}/sub" in seen and f"-gsmall {cli.root}/worktrees/{team}/bob" in seen
+    assert "bob (g, small)" in document["text"] and "nothing on teams/" in document["text"]
+    shown = cli.ok("show-team", team, agent="lea")
+    assert shown["settings"]["broadcast"] == "agents" and shown["settings"]["response_depth"] == "high"
+    assert shown["state"] == "closed"
+
+
+def test_the_work_in_a_worktree_is_seen_merged_and_removed(cli: Cli, tmp_path: Path) -> None:
+    """Also what the agent did not commit; the team may be closed by then."""
+    repository = make_repository(tmp_path / "repo", {"a.txt": "a\n"})
+    for name in ("user.name", "user.email"):
+        git(repository, "config", name, "a@example.org")
+    scripted(cli, "f", "echo b >>a.txt; echo new >new.txt; " + CLAIMING)
+    front = "agents: [{name: ann, harness: f, worktree: true}, {name: bob, harness: f, worktree: true}]\n"
+    front += "tasks: [{id: a, title: A, prompt: x}]\n"
+    document = run(cli, write_workflow(tmp_path / "w", front), "--var", f"repo={repository}", "--harness", "f")
+    more = ("--team", document["team"])
+    assert "## Worktrees" in document["text"] and "teams worktree merge ann" in document["text"]
+    listed = cli.ok("worktree", "list", *more)
+    assert [(row["agent"], row["state"], row["uncommitted"]) for row in listed] == [
+        ("ann", "work", 2),
+        ("bob", "work", 2),
+    ]
+    said = [row["what"] for row in cli.ok("doctor")["findings"] if row["level"] == "warning"]
+    assert any("ann has left a worktree" in what for what in said)
+    patch = cli.ok("worktree", "diff", "ann", *more)["diff"]
+    assert "+b\n" in patch and "+new\n" in patch
+    assert cli.refused("worktree", "remove", "ann", *more, agent="leader")[0] == 11
+    assert cli.refused("worktree", "merge", "ann", *more, agent="bob")[0] == 13
+    assert cli.ok("worktree", "merge", "ann", *more, agent="leader")["state"] == "merged"
+    assert (repository / "new.txt").read_text() == "new\n" and (repository / "a.txt").read_text() == "a\nb\n"
+    put(repository, {"a.txt": "other\n"})
+    git(repository, "commit", "-qam", "other")
+    assert cli.refused("worktree", "merge", "bob", *more, agent="leader")[0] == 11
+    assert git(repository, "status", "--porcelain") == ""
+    assert cli.ok("worktree", "remove", "bob", "--force", *more, agent="leader")["state"] == "removed"
+    assert cli.ok("worktree", "list", *more) == [] and "teams/" not in git(repository, "branch")

@@ -1,0 +1,85 @@
+"""The two ways of locking: each excludes the other, and neither outlives who holds it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from teams_cli.errors import Busy, StorageFailed
+from teams_cli.store.files.locks import Lock, PortableLock
+
+WAYS = {"flock": Lock, "filelock": PortableLock}
+HOLD = """
+import sys, time
+from teams_cli.store.files.locks import Lock, PortableLock
+with {"flock": Lock, "filelock": PortableLock}[sys.argv[1]](sys.argv[2], 5):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(params=WAYS)
+def holder(request: pytest.FixtureRequest, tmp_path: Path) -> subprocess.Popen[str]:
+    """Another process that holds the lock, by each way."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, request.param, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    request.addfinalizer(lambda: (process.kill(), process.wait(), process.stdout.close()))  # type: ignore[union-attr]
+    return process
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_excludes_the_other_and_itself(way: str, holder: subprocess.Popen[str], tmp_path: Path) -> None:
+    with pytest.raises(Busy) as busy, WAYS[way](str(tmp_path), 0.1):
+        raise AssertionError("two have the lock")
+    assert str(tmp_path / ".lock") in busy.value.message and f"process {holder.pid}" in busy.value.message
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_it_is_free_when_its_holder_was_killed(
+    way: str, how: int, holder: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    holder.send_signal(how)
+    holder.wait()
+    with WAYS[way](str(tmp_path), 5):
+        assert (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stopped_holder_has_it_still(way: str, holder: subprocess.Popen[str], tmp_path: Path) -> None:
+    holder.send_signal(signal.SIGSTOP)
+    with pytest.raises(Busy), WAYS[way](str(tmp_path), 0.1):
+        raise AssertionError("two have the lock")
+    holder.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_given_back(way: str, tmp_path: Path) -> None:
+    for _ in range(3):
+        for other in WAYS.values():
+            with WAYS[way](str(tmp_path), 1):
+                pass
+            with other(str(tmp_path), 1):
+                pass
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", ["link", "directory", "fifo"])
+def test_what_is_no_lock_file_is_refused(way: str, what: str, tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+    if what == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    elif what == "directory":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(StorageFailed, match="lock"), WAYS[way](str(tmp_path), 0.1):
+        raise AssertionError("it was locked")
+    assert not (tmp_path / "elsewhere").exists()

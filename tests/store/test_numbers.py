@@ -1,0 +1,106 @@
+"""A number that was given is given no other time, whatever is deleted, put aside or brought back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import new_address
+from tests.support.cli import ALPHA, Cli, make_team
+
+GIVERS = {
+    "task": ("tasks/alpha", "create-task", "a task"),
+    "message": ("teams/alpha/messages/0", "send-message", "bob", "hello"),
+    "plan": ("teams/alpha/plans", "propose-plan", "a plan"),
+}
+
+
+def give(cli: Cli, what: str) -> int:
+    """Have the next number of its kind given; that number."""
+    _, *words, text = GIVERS[what]
+    made = cli.ok(*words, f"{text} {time.monotonic_ns()}", agent="bob" if what == "plan" else "lea")
+    return int(str(made["id"]).rpartition("-")[2])
+
+
+def newest(cli: Cli, what: str) -> Path:
+    """The file of the record with the highest number."""
+    found = [path for path in (cli.root / GIVERS[what][0]).glob("*.json")]
+    return max(found, key=lambda path: int(path.name.partition(".")[0].rpartition("-")[2]))
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob")
+
+
+@pytest.mark.parametrize("what", GIVERS)
+@pytest.mark.parametrize("way", ["deleted", "put aside", "all deleted"])
+def test_no_number_is_given_again(cli: Cli, what: str, way: str) -> None:
+    assert [give(cli, what) for _ in range(3)] == [1, 2, 3]
+    if way == "put aside":
+        newest(cli, what).write_bytes(b"{")
+        assert cli("doctor", "--fix").status == 0
+    elif way == "deleted":
+        newest(cli, what).unlink()
+    else:
+        for path in (cli.root / GIVERS[what][0]).glob("*.json"):
+            path.unlink()
+    assert give(cli, what) == 4
+    assert give(cli, what) == 5
+
+
+@pytest.mark.parametrize("what", GIVERS)
+def test_nor_are_those_of_an_older_version(cli: Cli, what: str) -> None:
+    """It noted no numbers; what is put aside is noted before."""
+    assert [give(cli, what) for _ in range(2)] == [1, 2]
+    for mark in cli.root.rglob(".last.*"):
+        mark.unlink()
+    assert give(cli, what) == 3
+    for mark in cli.root.rglob(".last.*"):
+        mark.unlink()
+    newest(cli, what).write_bytes(b"{")
+    assert cli("doctor", "--fix").status == 0
+    assert give(cli, what) == 4
+
+
+def test_a_copy_goes_on_behind_what_was_given(cli: Cli) -> None:
+    for what in GIVERS:
+        give(cli, what), give(cli, what)
+        newest(cli, what).unlink()
+    address = new_address()
+    cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
+    there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
+    assert [give(there, what) for what in GIVERS] == [3, 5, 3]  # both plans were told of in messages
+
+
+def test_who_read_a_message_that_was_put_aside_reads_the_next(cli: Cli) -> None:
+    """As when the newest is damaged after it was acknowledged."""
+    cli.ok("send-message", "bob", "one", agent="lea")
+    cli.ok("ack", "1", agent="bob")
+    newest(cli, "message").write_bytes(b"{")
+    assert cli("doctor", "--fix").status == 0
+    cli.ok("send-message", "bob", "two", agent="lea")
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["two"]
+
+
+@pytest.mark.parametrize("mender", ["doctor", "reader"])
+def test_an_inbox_that_read_further_than_the_log_goes_is_reported(cli: Cli, mender: str) -> None:
+    """And what it has read is given to no other message."""
+    for text in ("one", "two"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    cli.ok("ack", "1", "2", agent="bob")
+    shutil.rmtree(cli.root / "teams/alpha/messages")
+    if mender == "reader":
+        answer = cli("read-messages", "--json", agent="bob")
+        assert answer.status == 0 and "up to msg-2" in answer.stderr and "ended with msg-0" in answer.stderr
+    else:
+        answer = cli("doctor", "--json")
+        assert "up to msg-2" in json.dumps(json.loads(answer.stdout))
+        assert cli("doctor", "--fix").status == 0
+    cli.ok("send-message", "bob", "three", agent="lea")
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["three"]
+    assert cli("doctor").status == 0

@@ -1,0 +1,134 @@
+"""Many agents at once, and processes killed at random: nothing is lost, told twice, or left behind."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents import ending, sessions
+from tests.support.agents import end_all, keepers, marked, outputs_to, place, session, team_of_agents, until
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+]
+MANY = 30
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    """A team of the leader lea and the member bob; afterwards nothing of it runs."""
+    made = team_of_agents(tmp_path, "bob")
+    yield made
+    end_all(made.root)
+
+
+def test_thirty_spawned_at_once_by_one_that_is_no_agent_of_ours(cli: Cli) -> None:
+    """All outputs come, each once."""
+    started = [cli.start("spawn", f"echo out {n}", agent="bob") for n in range(MANY)]
+    for process in started:
+        process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0
+    until(lambda: len(outputs_to(cli, "bob")) == MANY, timeout=TIMEOUT)
+    assert sorted(said for _, said in outputs_to(cli, "bob")) == sorted(f"out {n}\n" for n in range(MANY))
+    assert len({sender for sender, _ in outputs_to(cli, "bob")}) == MANY
+
+
+def test_thirty_spawned_at_once_by_an_agent(cli: Cli) -> None:
+    """It gets every output, in turns of its own, before it is done; so `run-agent` ends after all of them."""
+    prompt = f"""
+        cat >>$D/given; echo >>$D/given
+        test $TEAMS_RESUME || for n in $(seq {MANY}); do $T spawn "echo from $n" >&2 & done; wait
+    """
+    answer = cli("run-agent", prompt, "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
+    assert answer.status == 0, answer
+    assert len(answer.json["agents"]) == MANY + 1
+    assert {row["outcome"] for row in answer.json["agents"]} == {"completed"}
+    assert sorted(said for _, said in outputs_to(cli, "zoe")) == sorted(f"from {n}\n" for n in range(1, MANY + 1))
+    given = (place(cli) / "given").read_text()
+    assert [given.count(f'"from {n}\\n"') for n in range(1, MANY + 1)] == [1] * MANY
+    assert marked(cli.root) == {}
+    until(lambda: keepers(cli.root) == [])
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("STORMS", "4"))))
+def test_killing_at_random(cli: Cli, seed: int) -> None:
+    """Keepers, clients, what they started and commands that start or write, each with kill -9, at any moment.
+
+    Afterwards: a command ends in time, no process is left, every agent is done, and of every generation that ended
+    its caller was told exactly once: the output, or a failure.
+    """
+    dice = random.Random(seed)
+    prompt = """
+        setsid sleep 300 &
+        test $TEAMS_RESUME || for n in 1 2; do $T spawn "sleep 300 & sleep 0.$n; echo leaf" >&2; done
+        $T send-message bob "from $TEAMS_AGENT_ID" >&2; sleep 0.2; echo top
+    """
+    commands = []
+    for n in range(8):
+        words = ["run-agent", prompt, "--cwd", str(place(cli)), *(["--detach"] if n % 2 else [])]
+        commands.append(_start(cli, *words))
+        for _ in range(6):
+            time.sleep(dice.uniform(0.01, 0.15))
+            _kill_one(cli, dice, commands)
+        commands += [_start(cli, "send-message", name, "more") for name in _idle(cli, dice)]
+    for command in commands:
+        if dice.random() < 0.3:
+            command.kill()
+    for command in commands:
+        command.wait(TIMEOUT)
+    _settles(cli)
+
+
+def _start(cli: Cli, *words: str) -> subprocess.Popen[bytes]:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([*COMMAND, *words], env=cli.environ("lea"), stdin=subprocess.DEVNULL, **quiet)
+
+
+def _kill_one(cli: Cli, dice: random.Random, commands: list[subprocess.Popen[bytes]]) -> None:
+    """Kill a keeper, a process of an agent, or a command that was started."""
+    kind = dice.randrange(5)
+    if kind == 0:
+        dice.choice(commands).kill()
+        return
+    pids = keepers(cli.root) if kind < 3 else list(marked(cli.root))
+    if pids:
+        try:
+            os.kill(dice.choice(pids), signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+def _idle(cli: Cli, dice: random.Random) -> list[str]:
+    found = [found.agent for found, _ in cli.store().scan(ALPHA, sessions.SESSION, []) if found.ended]
+    return dice.sample(found, min(2, len(found)))
+
+
+def _settles(cli: Cli) -> None:
+    """After the last kill: everything comes to its end without any help but that of the next command."""
+
+    def all_done() -> bool:
+        rows = cli.ok("list-agents")["agents"]
+        return all(row["session"]["state"] == "done" for row in rows if "session" in row)
+
+    until(all_done, timeout=TIMEOUT)
+    until(lambda: keepers(cli.root) == [], f"keepers left: {keepers(cli.root)}")
+    until(all_done, timeout=TIMEOUT)  # the last that a keeper does is to resume others
+    until(lambda: marked(cli.root) == {}, f"left: {marked(cli.root)}")
+    told = collections.Counter()
+    for caller in {found.caller for found in ending.of_team(cli.store(), ALPHA, [])}:
+        told.update(sender for sender, _ in outputs_to(cli, caller))
+    for found in ending.of_team(cli.store(), ALPHA, []):
+        assert found.outcome in ("completed", "failed", "lost"), found
+        assert 1 <= told[found.agent] <= found.generation, (told[found.agent], found)
+        assert session(cli, found.agent).state == "done"
+    assert cli.ok("doctor")["healthy"]

@@ -1,0 +1,266 @@
+"""Several agents doing anything in any order: the file engine and the in-memory one answer alike, also after faults."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages.inboxes import Selection
+from teams_cli.records.records import Record
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.memory import MemoryStore
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import claims, leases, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, teams
+from teams_cli.teams.caller import Caller
+from tests.conftest import FakeClock, postgres_store
+from tests.support.cli import ALPHA, tree
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+_failing = False
+
+
+def _fail_once(event: str, arguments: tuple[Any, ...]) -> None:
+    """The next rename fails as on a full disk, when that is asked for."""
+    global _failing
+    if _failing and event == "os.rename":
+        _failing = False
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+sys.addaudithook(_fail_once)
+
+AGENTS = st.sampled_from(["lea", "bob", "mia", "zoe"])
+TASKS = st.integers(1, 6).map(str)
+MESSAGES = st.integers(1, 12).map(str)
+STATUSES = st.sampled_from(["completed", "failed", "pending", "cancelled"])
+
+
+def plain(value: Any) -> Any:
+    """The answer of an operation as what can be compared."""
+    if isinstance(value, Record):
+        return {key: said for key, said in value.to_json().items() if key != "host"}  # files know of one machine
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+class TwoEngines(RuleBasedStateMachine):
+    """Everything is done on both engines, which share a clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="teams-machine-"))
+        self.clock = FakeClock()
+        self.files: Store = FileStore(str(self.directory / "root"), self.clock)
+        self.memory = MemoryStore(self.clock)
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.directory)
+
+    def both(self, do: Callable[[Store], object], fault: bool = False) -> None:
+        """Do it on both, and see that both say the same; with *fault*, see first that a full disk changes nothing."""
+        if fault:
+            self._refused_by_the_disk(do)
+        assert self._outcome(self.files, do) == self._outcome(self.memory, do)
+
+    def _outcome(self, store: Store, do: Callable[[Store], object]) -> object:
+        try:
+            return plain(do(store))
+        except TeamsError as error:
+            return error.status, error.code, error.message
+
+    def _refused_by_the_disk(self, do: Callable[[Store], object]) -> None:
+        global _failing
+        before, _failing = self._records(), True
+        try:
+            do(self.files)
+        except StorageFailed as error:
+            assert str(self.directory) in error.message and error.hint
+        except TeamsError:
+            pass  # it would have been refused anyway
+        if not _failing:
+            assert self._records() == before
+        _failing = False
+
+    def _records(self) -> dict[str, Any]:
+        found = tree(self.directory / "root") or {}
+        return {path: data for path, data in found.items() if path.endswith(".json")}
+
+    @initialize()
+    def make_a_team(self) -> None:
+        self.both(lambda s: founding.spawn_team(s, ALPHA, Caller("lea")))
+        self.both(lambda s: joining.join(s, ALPHA, Caller("bob")))
+        self.both(lambda s: joining.join(s, ALPHA, Caller("mia"), "task-manager"))
+
+    @rule(agent=AGENTS, role=st.sampled_from([None, "task-manager", "team-leader"]), fault=st.booleans())
+    def join(self, agent: str, role: str | None, fault: bool) -> None:
+        self.both(lambda s: joining.join(s, ALPHA, Caller(agent), role), fault)
+
+    @rule()
+    def join_nameless(self) -> None:
+        self.both(lambda s: joining.join(s, ALPHA, None))
+
+    @rule(agent=AGENTS)
+    def leave(self, agent: str) -> None:
+        self.both(lambda s: leaving.leave(s, ALPHA, Caller(agent)))
+
+    @rule(agent=AGENTS, to=AGENTS)
+    def hand_over(self, agent: str, to: str) -> None:
+        self.both(lambda s: leaving.hand_over(s, ALPHA, Caller(agent), to))
+
+    @rule(
+        agent=AGENTS,
+        title=st.sampled_from(["one", "two"]),
+        priority=st.sampled_from(tasks.PRIORITIES),
+        blocked_by=st.lists(TASKS.map("task-{}".format), max_size=1),
+        fault=st.booleans(),
+    )
+    def create(self, agent: str, title: str, priority: str, blocked_by: list[str], fault: bool) -> None:
+        draft: dict[str, Any] = {"title": title, "priority": priority, "blocked_by": blocked_by}
+        task = Task(team_name=ALPHA, created_at="", **draft)
+        self.both(lambda s: tasks.create(s, ALPHA, Caller(agent), task), fault)
+
+    @rule(agent=AGENTS, task=TASKS, fault=st.booleans())
+    def claim(self, agent: str, task: str, fault: bool) -> None:
+        self.both(lambda s: claims.claim(s, ALPHA, Caller(agent), task), fault)
+
+    @rule(agent=AGENTS)
+    def claim_next(self, agent: str) -> None:
+        self.both(lambda s: claims.claim_next(s, ALPHA, Caller(agent)))
+
+    @rule(agent=AGENTS, task=TASKS)
+    def release(self, agent: str, task: str) -> None:
+        self.both(lambda s: claims.release(s, ALPHA, Caller(agent), task, "why not"))
+
+    @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]), fault=st.booleans())
+    def set_status(self, agent: str, task: str, status: str, claim: int | None, fault: bool) -> None:
+        changes = Changes(status=status, result="r", claim=claim)
+        self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes), fault)
+
+    @rule(agent=AGENTS, task=TASKS, blocker=TASKS)
+    def block(self, agent: str, task: str, blocker: str) -> None:
+        changes = Changes(block=[blocker])
+        self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes))
+
+    @rule(agent=AGENTS, task=TASKS, owner=AGENTS)
+    def give(self, agent: str, task: str, owner: str) -> None:
+        changes = Changes(owner=owner)
+        self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes))
+
+    @rule(agent=AGENTS)
+    def heartbeat(self, agent: str) -> None:
+        self.both(lambda s: claims.heartbeat(s, ALPHA, Caller(agent)))
+
+    @rule(
+        agent=AGENTS,
+        to=AGENTS,
+        text=st.sampled_from(["hi", "ho"]),
+        uid=st.sampled_from([None, "u"]),
+        fault=st.booleans(),
+    )
+    def send(self, agent: str, to: str, text: str, uid: str | None, fault: bool) -> None:
+        self.both(lambda s: messages.send(s, ALPHA, Caller(agent), to, text, uid), fault)
+
+    @rule(agent=AGENTS, fault=st.booleans())
+    def broadcast(self, agent: str, fault: bool) -> None:
+        self.both(lambda s: messages.broadcast(s, ALPHA, Caller(agent), "all"), fault)
+
+    @rule(agent=AGENTS, peek=st.booleans(), handled=st.booleans(), limit=st.integers(0, 2), fault=st.booleans())
+    def read(self, agent: str, peek: bool, handled: bool, limit: int, fault: bool) -> None:
+        chosen = Selection(handled=handled, limit=limit)
+        self.both(lambda s: inboxes.read(s, ALPHA, Caller(agent), chosen, [], peek), fault)
+
+    @rule(agent=AGENTS, message=MESSAGES, fault=st.booleans())
+    def ack(self, agent: str, message: str, fault: bool) -> None:
+        self.both(lambda s: handling.handle(s, ALPHA, Caller(agent), [message]), fault)
+
+    @rule(agent=AGENTS, message=MESSAGES)
+    def reply(self, agent: str, message: str) -> None:
+        self.both(lambda s: handling.reply(s, ALPHA, Caller(agent), message, "re"))
+
+    @rule(agent=AGENTS, fault=st.booleans())
+    def announce(self, agent: str, fault: bool) -> None:
+        self.both(lambda s: presence.announce(s, ALPHA, Caller(agent), "busy"), fault)
+
+    @rule(agent=AGENTS, to=AGENTS)
+    def ask_to_shut_down(self, agent: str, to: str) -> None:
+        self.both(lambda s: shutdowns.request(s, ALPHA, Caller(agent), to))
+
+    @rule(agent=AGENTS)
+    def shut_down(self, agent: str) -> None:
+        self.both(lambda s: shutdowns.approve(s, ALPHA, Caller(agent)))
+
+    @rule(seconds=st.sampled_from([1, 200, 301]))
+    def let_time_pass(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @rule()
+    def restart_the_machine(self) -> None:
+        self.clock.restart()
+
+    @rule()
+    def look(self) -> None:
+        self.both(lambda s: leases.release_all(s, teams.load(s, ALPHA)))
+
+    @invariant()
+    def the_records_are_the_same(self) -> None:
+        if ALPHA in self.memory.teams():
+            assert self._state(self.files) == self._state(self.memory)
+
+    def _state(self, store: Store) -> list[Any]:
+        problems: list[TeamsError] = []
+        found = [list(tasks.everything(store, ALPHA, problems)), teams.load(store, ALPHA)]
+        found.append(store.read(ALPHA, messages.MESSAGE, None, 0, problems))
+        found += [inboxes.unread(store, ALPHA, name) for name in ("lea", "bob")]
+        assert problems == []
+        return [plain(item) for item in found]
+
+    @invariant()
+    def tasks_are_owned_as_they_should_be(self) -> None:
+        """In progress means owned, and by a claim that was counted; pending means free."""
+        for task in tasks.everything(self.memory, ALPHA, []):
+            assert (task.owner is not None and task.claim > 0) or task.status != "in_progress"
+            assert task.owner is None or task.status != "pending"
+
+
+class WithPostgres(TwoEngines):
+    """The same with PostgreSQL in the place of files; no disk of ours fails there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = postgres_store(self.directory, self.clock)
+
+    def teardown(self) -> None:
+        self.files.close()
+        super().teardown()
+
+    def both(self, do: Callable[[Store], object], fault: bool = False) -> None:
+        super().both(do)
+
+
+TwoEngines.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestTwoEngines = TwoEngines.TestCase
+WithPostgres.TestCase.settings = settings(
+    max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestWithPostgres = WithPostgres.TestCase

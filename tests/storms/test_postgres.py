@@ -1,0 +1,140 @@
+"""A server that is killed while eight processes work: nothing that was acknowledged is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store import opening
+from teams_cli.tasks import tasks
+from tests.conftest import server
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.postgres import Postgres, end_users_of
+
+pytestmark = pytest.mark.slow
+
+PROCESSES, TASKS, KILLS = 8, 400, 4
+WORKER = """
+import os, sys
+from teams_cli.tasks import claims
+from teams_cli.messages import messages
+from teams_cli.teams.caller import Caller
+from teams_cli.errors import Busy, NothingReady, StaleClaim, WrongState
+from teams_cli.store.opening import open_store
+from teams_cli.tasks.changes import Changes, change_task
+
+name, patience = sys.argv[1], float(sys.argv[2])
+store, caller = open_store(os.environ["TEAMS_HOME"], os.environ["TEAMS_STORE"], patience), Caller(name)
+sys.stdin.readline()
+
+def insist(what, change):
+    while True:
+        try:
+            return change()
+        except Busy as busy:
+            assert busy.status == 12
+            print("told", busy.code, flush=True)
+
+sent = 0
+while True:
+    try:
+        task = insist("claim", lambda: claims.claim_next(store, "alpha", caller))
+    except NothingReady:
+        break
+    print("claimed", task.id, flush=True)
+    uid = f"{name}-{sent}"
+    number = insist("send", lambda: messages.send(store, "alpha", caller, "lea", uid, uid)).number
+    print("sent", uid, number, flush=True)
+    sent += 1
+    try:
+        insist("complete", lambda: change_task(
+            store, "alpha", caller, task.id, Changes(status="completed", result=uid, claim=task.claim)))
+    except StaleClaim:
+        continue
+    print("completed", task.id, uid, flush=True)
+"""
+
+
+@pytest.fixture
+def own() -> Iterator[Postgres]:
+    """A server to be killed, at its defaults."""
+    server()  # skips where there is none
+    made = Postgres()
+    yield made
+    end_users_of(made.address())
+    made.stop()
+
+
+@pytest.mark.parametrize("patience", [0.05, 60.0], ids=["told at once", "waiting"])
+def test_a_server_killed_in_a_storm(
+    own: Postgres, patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that do not wait are told "busy" or "unknown" and ask again; those that do notice nothing."""
+    monkeypatch.setenv("TEAMS_STORE", own.address())
+    names = [f"a{n}" for n in range(PROCESSES)]
+    cli = make_team(tmp_path / "root", *names)
+    add_tasks(cli, *(f"t{n}" for n in range(TASKS)))
+    running = start(cli, names, patience)
+    for kill in range(1, KILLS + 1):
+        wait_until_completed(cli, kill * TASKS // (KILLS + 2))
+        own.kill()
+        time.sleep(0.3)  # the clients are to find nobody there
+        own.start()
+    said = [line.split() for process in running for line in process.communicate(timeout=TIMEOUT)[0].splitlines()]
+    assert all(process.returncode == 0 for process in running)
+    told = Counter(words[1] for words in said if words[0] == "told")
+    print(f"patience {patience:g} s, {KILLS} kills: told {dict(told)}")
+    assert told["busy"] > 0 if patience < 1 else not told
+    check(cli, said)
+
+
+def start(cli: Cli, names: list[str], patience: float) -> list[subprocess.Popen[str]]:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, name, str(patience)],
+            env=cli.environ(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    for process in running:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return running
+
+
+def wait_until_completed(cli: Cli, count: int) -> None:
+    store = opening.open_store(str(cli.root), cli.environ()["TEAMS_STORE"], patience=30)
+    while sum(task.status == "completed" for task in tasks.everything(store, ALPHA, [])) < count:
+        time.sleep(0.05)
+    store.close()
+
+
+def check(cli: Cli, said: list[list[str]]) -> None:
+    """What was acknowledged is there, once."""
+    store = cli.store()
+    found = {task.id: task for task in tasks.everything(store, ALPHA, [])}
+    claimed = [words[1] for words in said if words[0] == "claimed"]
+    assert len(claimed) == len(set(claimed)), "a task was claimed twice"
+    assert all(len([note for note in task.notes if note.what == "claimed"]) <= 1 for task in found.values())
+    completed = {words[1]: words[2] for words in said if words[0] == "completed"}
+    assert {key: found[key].result for key in completed} == completed
+    assert all(found[key].status == "completed" for key in completed)
+    sent = {words[1]: int(words[2]) for words in said if words[0] == "sent"}
+    log = store.read(ALPHA, MESSAGE, "lea", 0, [])
+    numbers = {message.message: message.number for message in log if message.from_ != "system"}
+    assert {uid: numbers[uid] for uid in sent} == sent
+    assert [message.number for message in store.read(ALPHA, MESSAGE, None, 0, [])] == list(range(1, len(log) + 1))
+    left = [task for task in found.values() if task.status != "completed"]
+    assert all(task.status == "in_progress" for task in left)  # the answer to a claim was lost: its lease will end
+    print(f"{len(claimed)} claims, {len(sent)} messages, {len(completed)} completions; {len(left)} claimed unheard")

@@ -1,0 +1,165 @@
+"""Writers that stand still at any call to the system while the team is closed, copied or handed over, and then go on.
+
+What is acknowledged is where the team is; what comes too late is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import closing, copying
+from teams_cli.errors import Busy, Conflict, NotAllowed, TeamsError
+from teams_cli.membership import leaving
+from teams_cli.messages import handling, messages
+from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import claims, plans, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, settings
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.teams import TEAM
+from tests.store.faults import Signal
+from tests.support.cli import ALPHA, add_tasks, make_team
+
+pytestmark = pytest.mark.slow
+
+LEA, BOB = Caller("lea"), Caller("bob")
+LATE = "LATE"
+WRITERS: dict[str, Callable[[FileStore], Any]] = {
+    "send": lambda store: messages.send(store, ALPHA, LEA, "bob", LATE),
+    "create": lambda store: tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=LATE, created_at="")),
+    "claim": lambda store: claims.claim(store, ALPHA, BOB, "1"),
+    "ack": lambda store: handling.handle(store, ALPHA, BOB, ["1"]),
+    "announce": lambda store: presence.announce(store, ALPHA, BOB, LATE),
+    "propose": lambda store: plans.propose(store, ALPHA, BOB, LATE),
+    "leave": lambda store: leaving.leave(store, ALPHA, BOB),
+    "set": lambda store: settings.change(store, ALPHA, LEA, "staleAfterSeconds", "77"),
+}
+ACKNOWLEDGED, REFUSED = 0, 7
+
+
+def content(root: Path) -> dict[str, bytes]:
+    """What the team consists of, without its history and what is noted in passing."""
+    places = [root / "teams" / ALPHA, root / "tasks" / ALPHA]
+    files = [path for place in places for path in place.rglob("*.json") if path.name != "team.json"]
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def begun(root: Path, change: Callable[[FileStore], Any], nth: int, number: int) -> tuple[int, str]:
+    """A process that makes the change and gets a signal at its *nth* call; and what became of it."""
+    pid = os.fork()
+    if pid == 0:
+        status = 99
+        try:
+            with Signal(nth, number):
+                change(FileStore(str(root), lock_timeout=5.0))
+            status = ACKNOWLEDGED
+        except TeamsError:
+            status = REFUSED
+        finally:
+            os._exit(status)
+    _, how = os.waitpid(pid, os.WUNTRACED)
+    return pid, "stopped" if os.WIFSTOPPED(how) else "killed" if os.WIFSIGNALED(how) else "done"
+
+
+def gone_on(pid: int) -> int:
+    """Let the stopped process go on; its answer."""
+    os.kill(pid, signal.SIGCONT)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def close(store: FileStore, target: FileStore) -> None:
+    closing.close(store, ALPHA, LEA, force=True)
+
+
+def copy(store: FileStore, target: FileStore) -> None:
+    copying.copy(store, target, ALPHA, LEA)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    cli = make_team(tmp_path / "base", "bob")
+    add_tasks(cli, "one", "two")
+    messages.send(cli.store(), ALPHA, LEA, "bob", "hello")
+    presence.announce(cli.store(), ALPHA, BOB, "at it")
+    presence.announce(cli.store(), ALPHA, LEA, "at it")
+    return cli.root
+
+
+@pytest.mark.parametrize("during", [close, copy])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
+    base: Path, tmp_path: Path, writer: str, during: Callable[[FileStore, FileStore], None]
+) -> None:
+    told = {ACKNOWLEDGED: 0, REFUSED: 0, "had to wait": 0}
+    for nth in range(1, 1000):
+        root, other = tmp_path / f"root{nth}", tmp_path / f"other{nth}"
+        shutil.copytree(base, root)
+        pid, how = begun(root, WRITERS[writer], nth, signal.SIGSTOP)
+        if how == "done":
+            break
+        target = FileStore(str(other))
+        try:
+            during(FileStore(str(root), lock_timeout=0.05), target)
+        except Busy:  # it holds a lock: it has its turn, and then the team is closed
+            told["had to wait"] += 1
+            assert gone_on(pid) == ACKNOWLEDGED
+            continue
+        except Conflict:  # it is claimed, and that is at work
+            assert (during, gone_on(pid)) == (copy, ACKNOWLEDGED)
+            continue
+        before = content(root), content(other), FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
+        answer = gone_on(pid)
+        after = content(root), content(other), FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
+        assert after == before, f"changed after the team was closed, at call {nth}"
+        told[answer] += 1
+    print(f"{writer} while {during.__name__}: {nth - 1} stops, {told}")
+    assert told["had to wait"] > 0 and told[REFUSED] > 0
+
+
+CLOSERS: dict[str, Callable[[FileStore, Path], Any]] = {
+    "close": lambda store, other: closing.close(store, ALPHA, LEA, force=True),
+    "copy": lambda store, other: copying.copy(store, FileStore(str(other)), ALPHA, LEA),
+    "hand over": lambda store, other: leaving.hand_over(store, ALPHA, LEA, "bob"),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
+@pytest.mark.parametrize("what", CLOSERS)
+def test_who_stands_still_or_dies_while_it_closes_leaves_the_team_in_one_piece(
+    base: Path, tmp_path: Path, what: str, number: int
+) -> None:
+    """Meanwhile others go on or are told to wait; repeated, it comes to its end, with all that was acknowledged."""
+    for nth in range(1, 3000):
+        root, other = tmp_path / f"root{nth}", tmp_path / f"other{nth}"
+        shutil.copytree(base, root)
+        pid, how = begun(root, lambda store, other=other: CLOSERS[what](store, other), nth, number)  # type: ignore[misc]
+        if how == "done":
+            break
+        said = sent_meanwhile(root)
+        if how == "stopped":
+            assert gone_on(pid) in (ACKNOWLEDGED, REFUSED)
+        with suppress(Conflict, NotAllowed):  # it was made
+            CLOSERS[what](FileStore(str(root)), other)
+        team = FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
+        assert [member.agent_id for member in team.members if member.role == "team-leader"] == [team.leader]
+        place = FileStore(str(other if what == "copy" else root))
+        found = {message.message for message in place.read(ALPHA, messages.MESSAGE, "bob", 0, [])}
+        assert {"hello", *said} <= found, f"acknowledged and not there, at call {nth}"
+    print(f"{what}: signal {number} at each of {nth - 1} calls")
+    assert nth > 20
+
+
+def sent_meanwhile(root: Path) -> set[str]:
+    """What another could send while the first stands still."""
+    try:
+        return {messages.send(FileStore(str(root), lock_timeout=0.05), ALPHA, LEA, "bob", "meanwhile").message}
+    except TeamsError:
+        return set()

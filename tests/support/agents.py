@@ -1,0 +1,165 @@
+"""Agents to test with: teams whose agents find `teams`, the lines they write, and what is left of their processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from teams_cli.agents import ending, sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.messages import inboxes, messages
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+
+BUSY = "touch $D/ready; until test -e $D/go; do sleep 0.02; done; "
+"""What an agent is told that is to be at work until `go`."""
+CLIENT = Path(__file__).with_name("scripted_client.py")
+SCRIPTED = {
+    "start": [sys.executable, str(CLIENT), "start"],
+    "resume": [sys.executable, str(CLIENT), "resume", "{session_id}"],
+    "sessionId": {"from": "lines", "match": {"type": "started"}, "path": "session"},
+    "output": {"from": "lines", "match": {"type": "answer"}, "path": "item.text"},
+    "failed": {"status": True, "lines": {"type": "error"}},
+    "interrupt": [["INT", 1], ["KILL", 1]],
+}
+
+
+def team_of_agents(tmp_path: Path, *members: str, **roles: Any) -> Cli:
+    """A team whose agents have `$T` for `teams` and `$D` for a directory to write to, which is where they work too."""
+    place = tmp_path / "work"
+    place.mkdir()
+    cli = make_team(tmp_path / "root", *members, **roles)
+    cli.more.update(T=f"{sys.executable} -m teams_cli", D=str(place), CLIENT_SESSIONS=str(place))
+    return cli
+
+
+def with_client(cli: Cli) -> Cli:
+    """The team with the harness `scripted` in the user's configuration."""
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": SCRIPTED}}))
+    return cli
+
+
+def place(cli: Cli) -> Path:
+    return Path(cli.more["D"])
+
+
+def lines(cli: Cli, name: str) -> list[str]:
+    """The lines of a file in the agents' directory; none if there is no such file."""
+    path = place(cli) / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def until(ready: Callable[[], Any], what: str = "", timeout: float = 20.0) -> Any:
+    """Wait until *ready* gives something, and give that."""
+    give_up = time.monotonic() + timeout
+    while not (found := ready()):
+        assert time.monotonic() < give_up, what or ready
+        time.sleep(0.02)
+    return found
+
+
+def session(cli: Cli, agent: str) -> Session:
+    found = sessions.find(cli.store(), ALPHA, agent)
+    assert found is not None
+    return found
+
+
+def ended(cli: Cli, agent: str, generation: int = 1) -> Session:
+    """The session once that generation of it, or a later one, is over, and its keeper gone."""
+
+    def over() -> Session | None:
+        found = ending.current(cli.store(), ALPHA, agent)
+        ready = found and found.generation >= generation and found.ended and not found.keeper_lives
+        return found if ready else None
+
+    found = until(over, f"the end of {agent}: {sessions.find(cli.store(), ALPHA, agent)}")
+    assert isinstance(found, Session)
+    return found
+
+
+def outputs_to(cli: Cli, agent: str) -> list[tuple[str, str]]:
+    """From whom and what the outputs are that were ever sent to the agent, in order."""
+    found = cli.store().read(ALPHA, messages.MESSAGE, agent, 0, [])
+    return [(message.from_, message.message) for message in found if message.type == "output"]
+
+
+def unread(cli: Cli, agent: str) -> list[int]:
+    return inboxes.unread(cli.store(), ALPHA, agent)
+
+
+def marked(root: Path) -> dict[int, str]:
+    """All processes of agents of that root, clients and what they left, each with its mark."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            entries = Path("/proc", pid, "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        variables = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+        if variables.get(b"TEAMS_HOME") == str(root).encode() and b"TEAMS_RUN_ID" in variables:
+            found[int(pid)] = variables[b"TEAMS_RUN_ID"].decode()
+    return found
+
+
+def keepers(root: Path) -> list[int]:
+    """The keepers of agents of that root."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path("/proc", pid, "cmdline").read_bytes()
+            environ = Path("/proc", pid, "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"teams_cli.agents.keeper" in command and f"TEAMS_HOME={root}".encode() in environ:
+            found.append(int(pid))
+    return found
+
+
+def end_all(root: Path) -> None:
+    """After a test: leave nothing of it behind, also when it failed."""
+    for pid in [*keepers(root), *marked(root)]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def run_agent(cli: Cli, prompt: str, *words: str, agent: str = "lea", status: int = 0) -> dict[str, Any]:
+    """Run an agent as the leader until all is done."""
+    answer = cli("run-agent", prompt, "--cwd", str(place(cli)), "--json", *words, agent=agent)
+    assert answer.status == status, answer
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+def detach(cli: Cli, name: str, prompt: str, *words: str) -> None:
+    """Start an agent as the leader, and go on."""
+    told = cli.ok("run-agent", prompt, "--agent-id", name, "--cwd", str(place(cli)), "--detach", *words, agent="lea")
+    assert told["state"] == "starting"
+
+
+def is_busy(cli: Cli) -> None:
+    """Wait until the agent that was given BUSY is at it."""
+    until((place(cli) / "ready").exists)
+
+
+def statuses(started: list[Any]) -> list[int]:
+    """The exit statuses of commands that run side by side."""
+    for process in started:
+        process.communicate(timeout=TIMEOUT)
+    return [process.returncode for process in started]
+
+
+def go(cli: Cli) -> None:
+    """Let the agents go on that were given BUSY."""
+    (place(cli) / "go").touch()
+
+
+def agent_row(cli: Cli, name: str) -> dict[str, Any]:
+    """The agent as `list-agents` shows it."""
+    return next(row for row in cli.ok("list-agents")["agents"] if row["name"] == name)

@@ -1,0 +1,135 @@
+"""Machines for tests: each with processes, a name and a network of its own, and a cable to a server that can be cut."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import COMMAND, TIMEOUT, Answer
+from tests.support.postgres import Postgres
+
+NEEDED = ("ip", "unshare", "nsenter", "hostname")
+
+
+def missing() -> str:
+    """Why there can be no machines here; empty if there can."""
+    if os.geteuid() != 0:
+        return "making network namespaces takes root"
+    if absent := [name for name in NEEDED if shutil.which(name) is None]:
+        return f"there is no {absent[0]} on this machine"
+    name = f"teams-{os.getpid()}-try"
+    if subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode != 0:
+        return "network namespaces can't be made here"
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    return ""
+
+
+class Machine:
+    """One machine: what it is called, and the place of its files."""
+
+    def __init__(self, name: str, top: Path) -> None:
+        self.name = name
+        self.root = top / name / "root"
+        self.root.parent.mkdir()
+        number = int.from_bytes(os.urandom(2), "big") & 0x3FFF
+        net = f"10.{213 + (number >> 12)}.{(number >> 4) & 255}.{(number & 15) * 16}"
+        first, _, last = net.rpartition(".")
+        self.here, self.there = f"{first}.{int(last) + 1}", f"{first}.{int(last) + 2}"
+        self.space = f"teams-{os.getpid()}-{name}"
+        self.cable = f"tm{number:04x}{name[:4]}"
+        _ip("netns", "add", self.space)
+        _ip("link", "add", self.cable, "type", "veth", "peer", "name", "cable", "netns", self.space)
+        _ip("addr", "add", f"{self.here}/28", "dev", self.cable)
+        _ip("link", "set", self.cable, "up")
+        _ip("-n", self.space, "addr", "add", f"{self.there}/28", "dev", "cable")
+        for device in ("lo", "cable"):
+            _ip("-n", self.space, "link", "set", device, "up")
+        words = ["ip", "netns", "exec", self.space, "unshare", "--pid", "--fork", "--mount-proc", "--uts", "sh", "-c"]
+        self._outer = subprocess.Popen(
+            [*words, f"hostname {name} && echo ready && exec sleep 100000"], stdout=subprocess.PIPE
+        )
+        assert self._outer.stdout and self._outer.stdout.readline() == b"ready\n"
+        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children").read_text().split()
+        self._first = int(children[0])
+        self.address = ""
+
+    def start(self, *words: str, agent: str = "", team: str = "", **options: Any) -> subprocess.Popen[bytes]:
+        """Start a command of `teams` on it."""
+        return self.run([*COMMAND, *words], agent, team, **options)
+
+    def run(self, words: list[str], agent: str = "", team: str = "", **options: Any) -> subprocess.Popen[bytes]:
+        """Start any program on it."""
+        inside = ["nsenter", "-t", str(self._first), "-p", "-m", "-u", "-n", "--wd=/", *words]
+        said = {"TEAMS_HOME": str(self.root), "TEAMS_STORE": self.address, "TEAMS_AGENT_ID": agent, "TEAMS_TEAM": team}
+        environ = {**os.environ, **{key: value for key, value in said.items() if value}}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(inside, env=environ, **pipes)
+
+    def __call__(self, *words: str, agent: str = "", team: str = "") -> Answer:
+        """Run a command of `teams` on it to its end."""
+        process = self.start(*words, agent=agent, team=team)
+        out, err = process.communicate(timeout=TIMEOUT)
+        assert b"Traceback" not in out + err, err.decode()
+        return Answer(words, process.returncode, out, err)
+
+    def ok(self, *words: str, agent: str = "", team: str = "") -> Any:
+        """Run a command that succeeds; its JSON document."""
+        answer = self(*words, "--json", agent=agent, team=team)
+        assert answer.status == 0, answer
+        return json.loads(answer.stdout)
+
+    def cut(self) -> None:
+        """Pull the cable."""
+        _ip("link", "set", self.cable, "down")
+
+    def mend(self) -> None:
+        """Plug the cable in again."""
+        _ip("link", "set", self.cable, "up")
+
+    def die(self) -> None:
+        """End it with all its processes at once."""
+        try:
+            os.kill(self._first, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self._outer.wait(TIMEOUT)
+
+    def remove(self) -> None:
+        self.die()
+        if self._outer.stdout:
+            self._outer.stdout.close()
+        subprocess.run(["ip", "link", "del", self.cable], capture_output=True)
+        subprocess.run(["ip", "netns", "del", self.space], capture_output=True)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def serve(machines: list[Machine]) -> Postgres:
+    """A server that the machines reach over their cables, each by an address of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Postgres(listen=",".join(machine.here for machine in machines), port=port)
+    hosts = "".join(f"host all all {machine.there}/32 trust\n" for machine in machines)
+    (server.directory / "data/pg_hba.conf").write_text(f"local all all trust\n{hosts}")
+    assert server.psql("SELECT pg_reload_conf()").returncode == 0
+    for machine in machines:
+        machine.address = f"postgresql://teams@{machine.here}:{port}/postgres"
+    return server
+
+
+def until(ready: Any, what: str, patience: float = 90.0) -> Any:
+    """Wait until it is so; what was found."""
+    give_up = time.monotonic() + patience
+    while not (found := ready()):
+        assert time.monotonic() < give_up, f"{what} did not come about"
+        time.sleep(0.1)
+    return found

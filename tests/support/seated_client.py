@@ -1,0 +1,51 @@
+"""A client without a model that sits in a terminal: each line on its standard input is a hook to run, `{"words",
+"event"}`; what the hook said is a line on its standard output. It goes on until its input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Run hooks as they are asked for, as a client does: each through a shell."""
+    for line in sys.stdin:
+        wish = json.loads(line)
+        words = [sys.executable, "-m", "teams_cli", "hook", *wish["words"]]
+        given = json.dumps(wish["event"])
+        done = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", *words], input=given, capture_output=True, text=True)
+        print(json.dumps({"status": done.returncode, "stdout": done.stdout, "stderr": done.stderr}), flush=True)
+
+
+class SeatedClient:
+    """One that runs, with that environment."""
+
+    def __init__(self, environ: dict[str, str], client: str = "claude", session: str = "s-1") -> None:
+        self.client = client
+        self.session = session
+        words = [sys.executable, __file__]
+        self.process = subprocess.Popen(
+            words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def hook(self, event: str, **more: Any) -> str:
+        """Have it run our hook for an event; what the hook said."""
+        assert self.process.stdin and self.process.stdout
+        given = {"hook_event_name": event, "session_id": self.session, **more}
+        self.process.stdin.write(json.dumps({"words": [self.client], "event": given}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert answer["status"] == 0, answer
+        return str(answer["stdout"])
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self.process.kill()
+        self.process.communicate()
+
+
+if __name__ == "__main__":
+    main()

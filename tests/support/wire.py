@@ -1,0 +1,161 @@
+"""A wire between a client and a PostgreSQL server, to be cut at a chosen moment."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from typing import Any
+
+_KEY_DATA = b"K\x00\x00\x00\x0c"
+_TERMINATE = b"X\x00\x00\x00\x04"
+
+
+class Wire:
+    """Forwards connections on a loopback port to a server's socket, until it is told to do otherwise.
+
+    When a client says what `cut` was told, the connection is cut: before the server hears it, or after it answered and
+    before the client hears that; the next ones work again unless *for_good*. With `fray`, connections break after a
+    number of bytes that chance gives each, in the middle of whatever is said. As a *pooler* it tells clients another
+    process id than that of the server's process, as poolers do.
+    """
+
+    def __init__(self, path: str, pooler: bool = False) -> None:
+        self.path = path
+        self.pooler = pooler
+        self.plans: list[tuple[bytes, bool]] = []
+        self.for_good = False
+        self.freeze_at = b""
+        self.cuts = 0
+        self._chance: random.Random | None = None
+        self._longest = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._ends: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self, at: bytes, after: bool, for_good: bool = False) -> None:
+        """Cut the connection on which this is said next, once those cuts are made that were told before."""
+        self.plans.append((at, after))
+        self.for_good = for_good
+
+    def fray(self, chance: random.Random, longest: int) -> None:
+        """From now on, let each new connection break once up to *longest* bytes went one way or the other."""
+        self._chance, self._longest = chance, longest
+
+    def mend(self) -> None:
+        """Let connections be made again, and none break."""
+        self.for_good, self._chance = False, None
+
+    def close(self) -> None:
+        self._listener.close()
+        for end in self._ends:
+            end.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.for_good and self.cuts:
+                client.close()
+                continue
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.path)
+            self._ends += [client, server]
+            if self._chance is not None:
+                left = [self._bears(self._chance)]
+                for source, target in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_until, args=[source, target, left], daemon=True).start()
+                continue
+            gate = threading.Event()
+            gate.set()
+            threading.Thread(target=self._up, args=[client, server, gate], daemon=True).start()
+            threading.Thread(target=self._down, args=[client, server, gate], daemon=True).start()
+
+    def _bears(self, chance: random.Random) -> int:
+        """After how many bytes a connection breaks: half of them in the first that is said, as early as any other."""
+        return chance.randrange(1, 2500) if chance.random() < 0.5 else int(self._longest ** chance.uniform(0.5, 1))
+
+    def _pass_until(self, source: socket.socket, target: socket.socket, left: list[int]) -> None:
+        """Pass on what is said until nothing is *left* of what the connection bears; the part before that arrives."""
+        while data := _received(source):
+            before, left[0] = left[0], left[0] - len(data)
+            try:
+                target.sendall(data[: max(before, 0)])
+            except OSError:
+                break
+            if left[0] <= 0:
+                self.cuts += before > 0
+                break
+        _shut(source)
+        _shut(target)
+
+    def _up(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
+        """What the client says."""
+        try:
+            self._pass_up(client, server, gate)
+        except OSError:  # one end is gone
+            _shut(client)
+
+    def _pass_up(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
+        while data := _received(client):
+            if self.freeze_at and self.freeze_at in data:
+                self.freeze_at = b""
+                return  # the client is not heard of any more; nobody is told
+            if self.plans and self.plans[0][0] in data:
+                _, after = self.plans.pop(0)
+                self.cuts += 1
+                if after:
+                    gate.clear()
+                    server.sendall(data)
+                    server.recv(1 << 16)
+                else:
+                    server.sendall(_TERMINATE)
+                _shut(client)
+                _shut(server)
+                return
+            server.sendall(data)
+        _shut(server)
+
+    def _down(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
+        """What the server says."""
+        while gate.is_set() and (data := _peeked(server, gate)):
+            if self.pooler and (at := data.find(_KEY_DATA)) >= 0:
+                data = data[: at + 5] + b"\x00\x00\x00\x01" + data[at + 9 :]
+            try:
+                client.sendall(data)
+            except OSError:
+                return
+        if gate.is_set():
+            _shut(client)
+
+
+def _received(end: socket.socket) -> bytes:
+    try:
+        return end.recv(1 << 16)
+    except OSError:
+        return b""
+
+
+def _peeked(server: socket.socket, gate: threading.Event) -> bytes:
+    """What the server says next, unless somebody else is to take it."""
+    import select
+
+    while gate.is_set():
+        try:
+            if select.select([server], [], [], 0.002)[0] and gate.is_set():
+                return server.recv(1 << 16)
+        except (OSError, ValueError):
+            return b""
+    return b""
+
+
+def _shut(end: Any) -> None:
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        time.sleep(0)
+    end.close()

@@ -1,0 +1,98 @@
+"""Assigning: a task is kept for one member, whom the others leave it to, while that member is there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    """A team on each engine, with a task-manager."""
+    return make_team(tmp_path / "root", "bob", "ann", "mia", roles={"mia": "task-manager"})
+
+
+def told(cli: Cli, agent: str) -> list[str]:
+    """The texts of the agent's new messages."""
+    return [message["message"] for message in cli.ok("read-messages", agent=agent)]
+
+
+def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
+    """Though it is older and of a higher priority; and who it is for takes it first."""
+    made = cli.ok("create-task", "for bob", "--for", "bob", "--priority", "low", agent="lea")
+    assert made["assignee"] == "bob" and "owner" not in made
+    add_tasks(cli, "for anybody", "another", priority="high")
+    assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
+    assert "task-1 is kept for bob" in cli("claim-task", "1", agent="ann").stderr
+    assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-2"
+    claimed = cli.ok("claim-task", "--next", agent="bob")
+    assert (claimed["id"], claimed["owner"], "assignee" in claimed) == ("task-1", "bob", False)
+    assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-3"
+    assert cli("claim-task", "--next", agent="mia").status == 10
+    assert told(cli, "bob") == ["task-1 (for bob) is kept for you and ready: teams claim-task --next"]
+
+
+@pytest.mark.parametrize("who", ["lea", "mia", "human"])
+def test_who_may_assign(cli: Cli, who: str) -> None:
+    add_tasks(cli, "first", "second")
+    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
+    for task in ("1", "2"):
+        kept = cli.ok("update-task", task, "--owner", "bob", agent=who)
+        assert (kept["status"], kept["assignee"], "owner" in kept) == ("pending", "bob", False)
+    assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--owner", "lea", agent=who) == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--owner", "nobody", agent=who) == (10, "agent_not_found")
+    assert cli.refused("create-task", "t", "--for", "nobody", agent=who) == (10, "agent_not_found")
+    first, second = told(cli, "bob")
+    assert first.endswith("is kept for you and ready: teams claim-task --next")
+    assert second.endswith("it waits for task-1 (pending), and you will be told when it is ready")
+
+
+def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
+    """By the last of its blockers, or when it needs not wait any more; once."""
+    add_tasks(cli, "one", "two")
+    cli.ok("create-task", "last", "--for", "bob", "--blocked-by", "1", "--blocked-by", "2", agent="lea")
+    told(cli, "bob")
+    for task in ("1", "2"):
+        assert told(cli, "bob") == []
+        cli.ok("claim-task", task, agent="ann")
+        cli.ok("update-task", task, "--status", "completed", agent="ann")
+    assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
+    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
+
+
+def test_taking_it_back(cli: Cli) -> None:
+    cli.ok("create-task", "t", "--for", "bob", agent="lea")
+    assert cli.refused("update-task", "1", "--unassign", agent="ann") == (13, "not_allowed")
+    assert "assignee" not in cli.ok("update-task", "1", "--unassign", "--reason", "ann is free", agent="lea")
+    assert told(cli, "bob")[-1] == "lea keeps task-1 (t) for you no longer: ann is free"
+    assert cli.refused("update-task", "1", "--unassign", agent="lea") == (11, "wrong_state")
+    cli.ok("update-task", "1", "--owner", "bob", agent="lea")
+    cli.ok("update-task", "1", "--unassign", agent="bob")
+    assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
+
+
+@pytest.mark.parametrize("how", ["leaves", "is shut down", "falls silent"])
+def test_who_is_gone_keeps_nothing(cli: Cli, how: str) -> None:
+    """It is anybody's, and the leader is told."""
+    cli.ok("create-task", "t", "--for", "bob", agent="lea")
+    if how == "leaves":
+        cli.ok("leave-team", agent="bob")
+    elif how == "is shut down":
+        cli.ok("request-shutdown", "bob", agent="lea")
+        cli.ok("approve-shutdown", agent="bob")
+    else:
+        cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+        time.sleep(1.5)
+    assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
+    (said,) = [text for text in told(cli, "lea") if "task-1" in text]
+    assert said.startswith("task-1 (t) was kept for bob and is anybody's now: ") and "bob" in said[40:]
+
+
+def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
+    assert cli.refused("create-task", "t", "--require", "rust", "--for", "bob", agent="lea") == (13, "not_allowed")
+    assert cli.ok("get-tasks") == []

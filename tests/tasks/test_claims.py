@@ -1,0 +1,175 @@
+"""Claiming: one owner a task, the best one first, and back into the queue when it is released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from teams_cli.errors import (
+    NotAllowed,
+    NothingReady,
+    StaleClaim,
+    TaskBlocked,
+    TaskClaimed,
+    TaskNotFound,
+    TeamsError,
+    WrongState,
+)
+from teams_cli.membership import founding, joining
+from teams_cli.tasks import changes, claims, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    founding.spawn_team(store, ALPHA, LEA)
+    joining.join(store, ALPHA, BOB)
+    joining.join(store, ALPHA, MIA, specialty="rust")
+    return store
+
+
+def add(store: Store, title: str = "t", **fields: Any) -> str:
+    return tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", **fields)).id
+
+
+def test_a_claimed_task_keeps_its_owner(team: Store) -> None:
+    """The second agent is told who has it."""
+    add(team)
+    task = claims.claim(team, ALPHA, BOB, "1")
+    assert (task.owner, task.status, task.claim, bool(task.claimed_at)) == ("bob", "in_progress", 1, True)
+    with pytest.raises(TaskClaimed) as refusal:
+        claims.claim(team, ALPHA, MIA, "task-1")
+    assert "bob" in refusal.value.message and refusal.value.status == 11
+    assert tasks.load(team, ALPHA, "1") == task
+
+
+def test_claiming_ones_own_again_changes_nothing(team: Store) -> None:
+    add(team)
+    task = claims.claim(team, ALPHA, BOB, "1")
+    assert claims.claim(team, ALPHA, BOB, "#1") == task == tasks.load(team, ALPHA, "1")
+
+
+def test_finished_tasks_are_not_claimed(team: Store) -> None:
+    add(team)
+    claims.claim(team, ALPHA, BOB, "1")
+    changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+    for caller in (BOB, MIA):
+        with pytest.raises(WrongState):
+            claims.claim(team, ALPHA, caller, "1")
+    with pytest.raises(TaskNotFound):
+        claims.claim(team, ALPHA, BOB, "2")
+
+
+def test_next_is_by_priority_then_by_age(team: Store) -> None:
+    for title, priority in (("a", "low"), ("b", "normal"), ("c", "high"), ("d", "normal"), ("e", "high")):
+        add(team, title, priority=priority)
+    assert [claims.claim_next(team, ALPHA, BOB).title for _ in range(5)] == ["c", "e", "b", "d", "a"]
+    with pytest.raises(NothingReady) as refusal:
+        claims.claim_next(team, ALPHA, BOB)
+    assert refusal.value.status == 10
+
+
+def test_next_counts_numbers_and_not_letters(team: Store) -> None:
+    """task-2 is older than task-10."""
+    for number in range(1, 12):
+        add(team, str(number))
+    assert [claims.claim_next(team, ALPHA, BOB).title for _ in range(11)] == [str(n) for n in range(1, 12)]
+
+
+def test_next_passes_over_what_is_blocked_or_asks_for_more(team: Store) -> None:
+    add(team, "needs rust", require=["rust"], priority="high")
+    add(team, "free")
+    add(team, "waits", blocked_by=["task-2"], priority="high")
+    assert claims.claim_next(team, ALPHA, BOB).title == "free"
+    with pytest.raises(NothingReady):
+        claims.claim_next(team, ALPHA, BOB)
+    changes.change_task(team, ALPHA, BOB, "2", Changes(status="completed"))
+    assert claims.claim_next(team, ALPHA, BOB).title == "waits"
+    assert claims.claim_next(team, ALPHA, MIA).title == "needs rust"
+
+
+def test_next_follows_changes(team: Store) -> None:
+    """A priority that was changed counts, and so do tasks that were released or opened again."""
+    for title in ("a", "b", "c"):
+        add(team, title)
+    changes.change_task(team, ALPHA, LEA, "3", Changes(priority="high"))
+    assert claims.claim_next(team, ALPHA, BOB).title == "c"
+    claims.release(team, ALPHA, BOB, "3")
+    assert claims.claim_next(team, ALPHA, MIA).title == "c"
+    changes.change_task(team, ALPHA, MIA, "3", Changes(status="failed"))
+    assert claims.claim_next(team, ALPHA, MIA).title == "a"
+    changes.change_task(team, ALPHA, MIA, "3", Changes(status="pending"))
+    assert claims.claim_next(team, ALPHA, BOB).title == "c"
+
+
+def test_next_finds_what_was_written_by_hand(tmp_path: Path) -> None:
+    """Also when the index beside the tasks is missing: it is a hint and not the truth."""
+    import shutil
+
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "a", "b")
+    shutil.rmtree(cli.root / "tasks/alpha/index")
+    file = cli.root / "tasks/alpha/task-2.json"
+    file.write_text(file.read_text().replace('"normal"', '"high"'))
+    assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["b", "a"]
+
+
+def test_skills_are_asked_of_whoever_claims(team: Store) -> None:
+    add(team, require=["rust", "cobol"])
+    with pytest.raises(NotAllowed) as refusal:
+        claims.claim(team, ALPHA, MIA, "1")
+    assert "cobol" in refusal.value.message and "rust" not in refusal.value.message
+
+
+def test_releasing(team: Store) -> None:
+    """The task is free, the reason recorded, and the claim is over."""
+    add(team)
+    claims.claim(team, ALPHA, BOB, "1")
+    with pytest.raises(NotAllowed):
+        claims.release(team, ALPHA, MIA, "1")
+    task = claims.release(team, ALPHA, BOB, "1", "lunch")
+    assert (task.status, task.owner, task.claimed_at, task.lease_expires_at) == ("pending", None, None, None)
+    assert (task.notes[-1].what, task.notes[-1].reason) == ("released", "lunch")
+    with pytest.raises(WrongState):
+        claims.release(team, ALPHA, BOB, "1")
+    with pytest.raises(StaleClaim):
+        changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+    assert claims.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id).owner is None
+
+
+def test_a_heartbeat_says_what_one_does(team: Store) -> None:
+    from teams_cli.teams import presence
+
+    assert claims.heartbeat(team, ALPHA, BOB, note="reading") == []
+    assert presence.load(team, ALPHA, "bob").note == "reading"
+    for note in ("", "two\nlines", "x" * 301):
+        with pytest.raises(TeamsError):
+            claims.heartbeat(team, ALPHA, BOB, note=note)
+
+
+def test_fifty_notes_are_kept(team: Store) -> None:
+    add(team)
+    for _ in range(30):
+        claims.claim(team, ALPHA, BOB, "1")
+        claims.release(team, ALPHA, BOB, "1")
+    task = tasks.load(team, ALPHA, "1")
+    assert (task.claim, len(task.notes), task.notes[-1].claim) == (30, 50, 30)
+
+
+def test_a_blocked_task_names_what_it_waits_for(tmp_path: Path) -> None:
+    cli: Cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "a")
+    add_tasks(cli, "b", blocked_by=["task-1"])
+    answer = cli("claim-task", "2", "--json", agent="bob")
+    assert answer.status == TaskBlocked.status and answer.error["message"] == "task-2 waits for task-1 (pending)"
+    assert cli("get-tasks").stdout.splitlines()[2].split()[:2] == ["task-2", "blocked"]

@@ -1,0 +1,144 @@
+"""Texts once: rules for all, more of a description, notes, results amended, many tasks from one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    """A team on each engine."""
+    return make_team(tmp_path / "root", "bob", "ann")
+
+
+def told(cli: Cli, agent: str) -> list[str]:
+    """The texts of the agent's new messages."""
+    return [message["message"] for message in cli.ok("read-messages", agent=agent)]
+
+
+def test_the_rules_are_said_once(cli: Cli) -> None:
+    """To who is there when they are set, and to who joins; the first brief has them, and no other."""
+    rules = "Write tests first.\nCommit small."
+    assert cli.ok("set", "rules", "-", agent="lea", stdin=rules.encode())["value"] == rules
+    for name in ("bob", "ann"):
+        assert told(cli, name) == [f"lea set the rules of the team:\n{rules}"]
+    assert told(cli, "lea") == []
+    joined = cli("join-team", agent="cat")
+    assert "rules of the team:\n| Write tests first.\n| Commit small.\n" in joined.stdout
+    assert cli.ok("join-team", agent="dan")["rules"] == rules
+    assert cli.ok("brief", agent="cat")["rules"] == rules
+    assert "rules" not in cli.ok("brief", agent="cat") and told(cli, "cat") == []
+    assert cli.refused("set", "rules", " ", agent="lea") == (2, "invalid_value")
+    cli.ok("set", "rules", rules, agent="lea")
+    assert told(cli, "bob") == []
+
+
+def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
+    add_tasks(cli, "first", "second", description="the text")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--append", "and this", agent="lea")
+    cli.ok("update-task", "1", "--title", "better", "--priority", "high", "--reason", "urgent", agent="human")
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    cli.ok("update-task", "1", "--append", "my own", agent="bob")
+    assert told(cli, "bob") == [
+        "lea edited task-1 (first): added: and this",
+        'human edited task-1 (better): title: "better"; priority: high (because: urgent)',
+        "lea edited task-1 (better): waits for: task-2",
+    ]
+    task = cli.ok("show-task", "1")
+    assert task["description"] == "the text\n\nand this\n\nmy own"
+    edits = [(note["by"], note["changed"], note.get("added")) for note in task["notes"] if note["what"] == "edited"]
+    assert edits == [
+        ("lea", ["description"], "and this"),
+        ("human", ["title", "priority"], None),
+        ("lea", ["blockedBy"], None),
+        ("bob", ["description"], "my own"),
+    ]
+    assert cli.refused("update-task", "1", "--append", "x", agent="ann") == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--append", " ", agent="bob") == (2, "invalid_value")
+
+
+def test_notes_of_anybody_stay_with_the_task(cli: Cli) -> None:
+    """Also behind more than the fifty events that are kept."""
+    add_tasks(cli, "t")
+    cli.ok("note", "1", "nobody has it yet", agent="ann")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("note", "1", "-", agent="human", stdin=b"mind the gap")
+    assert told(cli, "bob") == ["human noted on task-1 (t): mind the gap"]
+    cli.ok("note", "1", "mine", agent="bob")
+    assert told(cli, "bob") == []
+    notes = [(note["by"], note["added"]) for note in cli.ok("show-task", "1")["notes"] if note["what"] == "note"]
+    assert notes == [("ann", "nobody has it yet"), ("human", "mind the gap"), ("bob", "mine")]
+    shown = cli("show-task", "1", agent="ann").stdout
+    assert "mind the gap" in shown and "mine" in shown
+    assert any(entry.get("added") == "mine" for entry in cli.ok("history"))
+    assert cli.refused("note", "1", "x" * 9000, agent="bob") == (2, "invalid_value")
+    assert cli.refused("note", "9", "x", agent="bob") == (10, "task_not_found")
+    assert cli.refused("note", "1", "x", agent="stranger") == (13, "not_allowed")
+
+
+def test_a_result_is_amended_by_its_owner(cli: Cli) -> None:
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", "--result", "42", agent="bob")
+    amended = cli.ok("update-task", "1", "--result", "43", "--reason", "counted anew", agent="bob")
+    assert (amended["status"], amended["result"]) == ("completed", "43")
+    assert amended["notes"][-1]["what"] == "amended" and amended["notes"][-1]["reason"] == "counted anew"
+    assert cli.refused("update-task", "1", "--result", "44", agent="ann") == (13, "not_allowed")
+
+
+MANY = [
+    {"id": "last", "title": "put together", "blockedBy": ["lexer", "parser", "task-1"]},
+    {"id": "lexer", "title": "write the lexer", "priority": "high", "description": "all of it"},
+    {"id": "parser", "title": "write the parser", "blockedBy": ["lexer"]},
+]
+
+
+def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
+    """With what they wait for, in any order; in YAML or JSON, alone or under `tasks`, in a file or piped in."""
+    add_tasks(cli, "there already")
+    made = cli.ok("create-task", "--from", "-", agent="lea", stdin=json.dumps(MANY).encode())
+    assert [(task["id"], task["title"], task["blockedBy"]) for task in made] == [
+        ("task-2", "write the lexer", []),
+        ("task-3", "write the parser", ["task-2"]),
+        ("task-4", "put together", ["task-2", "task-3", "task-1"]),
+    ]
+    assert (made[0]["priority"], made[0]["description"]) == ("high", "all of it")
+    file = tmp_path / "plan.md"
+    file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
+    told = cli("create-task", "--from", str(file), agent="lea").stdout
+    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "code"),
+    [
+        ('[{"id": "a", "title": "t", "blockedBy": ["b"]}, {"id": "b", "title": "u", "blockedBy": ["a"]}]', 11, ""),
+        ('[{"id": "a", "title": "t"}, {"id": "a", "title": "u"}]', 2, "invalid_value"),
+        ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "blockedBy": ["task-9"]}]', 10, "task_not_found"),
+        ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "blockedBy": ["c"]}]', 2, "invalid_value"),
+        ('[{"id": "a", "title": "t"}, {"id": "b", "title": " "}]', 2, "invalid_value"),
+        ('[{"id": "a", "title": "t"}, {"id": "b"}]', 2, "invalid_value"),
+        ('[{"id": "a", "title": "t", "owner": "bob"}]', 2, "invalid_value"),
+        ("tasks: {", 2, "invalid_value"),
+        ("tasks:\n", 2, "invalid_value"),
+        ("[]", 2, "invalid_value"),
+    ],
+)
+def test_all_or_none(cli: Cli, text: str, status: int, code: str) -> None:
+    answer = cli.refused("create-task", "--from", "-", agent="lea", stdin=text.encode())
+    assert answer == (status, code or "dependency_cycle")
+    assert cli.ok("get-tasks") == []
+
+
+def test_only_who_may_create_creates_many(cli: Cli) -> None:
+    words = ["create-task", "--from", "-"]
+    assert cli.refused(*words, agent="bob", stdin=json.dumps(MANY[1:]).encode()) == (13, "not_allowed")
+    assert cli.refused("create-task", agent="lea") == (2, "wrong_usage")
+    assert cli.refused(*words, "and a title", agent="lea", stdin=b"[]") == (2, "wrong_usage")
+    assert cli.refused("create-task", "--from", "/no/such/file", agent="lea") == (2, "invalid_value")

@@ -1,0 +1,257 @@
+"""A claim lasts as long as its owner is heard from; then the task is free, and whoever comes late is told so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
+from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import Selection
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import claims, leases, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, settings, teams
+from teams_cli.teams.caller import Caller
+from teams_cli.views import agents
+from tests.support.cli import ALPHA, make_team
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+    from tests.conftest import FakeClock
+
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """A team with a task that bob has in progress, and a free one."""
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    for title in ("one", "two"):
+        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
+    claims.claim(store, ALPHA, BOB, "1")
+    return store
+
+
+def seen(store: Store, task: str = "1") -> Task:
+    """The task as `show-task` shows it."""
+    return leases.current(store, teams.load(store, ALPHA), tasks.load(store, ALPHA, task))
+
+
+def told(store: Store, caller: Caller = LEA) -> list[str]:
+    """What the caller was told of claims that are over."""
+    found = inboxes.read(store, ALPHA, caller, Selection(handled=True), [], peek=True)
+    return [message["message"] for message in found if message["type"] == "notice"]
+
+
+def test_a_lease_lasts_five_minutes(team: Store, clock: FakeClock) -> None:
+    clock.advance(299.9)
+    assert seen(team).owner == "bob"
+    clock.advance(0.2)
+    task = seen(team)
+    assert (task.status, task.owner, task.claim, task.lease_expires_at) == ("pending", None, 1, None)
+    assert (task.notes[-1].what, task.notes[-1].by) == ("expired", "system")
+
+
+def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
+    clock.advance(301)
+    for _ in range(3):
+        seen(team)
+    with pytest.raises(StaleClaim):
+        claims.heartbeat(team, ALPHA, BOB, "1")
+    claims.claim(team, ALPHA, MIA, "1")
+    (text,) = told(team)
+    assert "task-1" in text and "bob" in text
+    (text,) = told(team, BOB)
+    assert text.startswith("task-1 (one) is no longer yours: the lease of bob ended ")
+    clock.advance(301)
+    seen(team)
+    assert "mia" in told(team)[-1]
+
+
+def test_the_lease_is_a_setting_of_the_team(team: Store, clock: FakeClock) -> None:
+    settings.change(team, ALPHA, LEA, "staleAfterSeconds", "10")
+    claims.claim(team, ALPHA, MIA, "2")
+    clock.advance(11)
+    assert (seen(team, "2").owner, seen(team, "1").owner) == (None, "bob")
+
+
+def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) -> None:
+    claims.claim(team, ALPHA, BOB, "2")
+    for _ in range(4):
+        clock.advance(200)
+        assert [task.id for task in claims.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
+    assert (seen(team, "1").owner, seen(team, "2").owner) == ("bob", "bob")
+    expires = seen(team).lease_expires_at
+    assert expires and (parse_rfc3339(expires) - clock.now()).total_seconds() == 300
+
+
+def test_a_heartbeat_for_one_task_renews_no_other(team: Store, clock: FakeClock) -> None:
+    claims.claim(team, ALPHA, BOB, "2")
+    clock.advance(200)
+    claims.heartbeat(team, ALPHA, BOB, "2")
+    clock.advance(200)
+    assert (seen(team, "1").owner, seen(team, "2").owner) == (None, "bob")
+
+
+def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
+    """Whether the task is free, another's, or done by another; with 11 and what to do."""
+    clock.advance(301)
+    seen(team)
+    for step in (lambda: None, lambda: claims.claim(team, ALPHA, MIA, "1"), lambda: _complete(team, MIA)):
+        step()
+        before = tasks.load(team, ALPHA, "1")
+        for changes in (Changes(status="completed", result="late"), Changes(status="failed"), Changes(result="late")):
+            with pytest.raises(StaleClaim) as refusal:
+                task_changes.change_task(team, ALPHA, BOB, "1", changes)
+            assert refusal.value.status == 11 and refusal.value.hint
+        with pytest.raises(StaleClaim):
+            claims.heartbeat(team, ALPHA, BOB, "1")
+        assert tasks.load(team, ALPHA, "1") == before
+
+
+def _complete(store: Store, caller: Caller) -> Task:
+    return task_changes.change_task(store, ALPHA, caller, "1", Changes(status="completed", result="mine"))
+
+
+def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClock) -> None:
+    """A worker that slept through its lease, and whose agent claimed anew, changes nothing under the old number."""
+    clock.advance(301)
+    assert claims.claim(team, ALPHA, BOB, "1").claim == 2
+    with pytest.raises(StaleClaim):
+        task_changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed", claim=1))
+    done = task_changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed", claim=2))
+    assert done.status == "completed"
+
+
+def test_a_wrong_number_refuses_every_change(team: Store) -> None:
+    for changes in ({"title": "x"}, {"result": "x"}, {"status": "completed"}, {"owner": "mia"}, {"block": ["2"]}):
+        with pytest.raises(StaleClaim):
+            task_changes.change_task(team, ALPHA, BOB, "1", Changes(claim=2, **changes))  # type: ignore[arg-type]
+
+
+def test_who_comes_first_after_the_lease_has_it(team: Store, clock: FakeClock) -> None:
+    """Claiming releases what is over, by itself: nobody has to look first."""
+    with pytest.raises(TaskClaimed):
+        claims.claim(team, ALPHA, MIA, "1")
+    clock.advance(301)
+    task = claims.claim(team, ALPHA, MIA, "1")
+    assert (task.owner, task.claim, [note.what for note in task.notes]) == ("mia", 2, ["claimed", "expired", "claimed"])
+    assert len(told(team)) == 1
+
+
+def test_next_finds_what_expired(team: Store, clock: FakeClock) -> None:
+    claims.claim(team, ALPHA, BOB, "2")
+    with pytest.raises(NothingReady):
+        claims.claim_next(team, ALPHA, MIA)
+    clock.advance(301)
+    assert claims.claim_next(team, ALPHA, MIA).id == "task-1"
+
+
+def test_who_is_late_and_alone_may_still_complete(team: Store, clock: FakeClock) -> None:
+    """A lease that ran out and that nobody noticed does no harm."""
+    clock.advance(1000)
+    assert _complete(team, BOB).status == "completed"
+
+
+def test_the_wall_clock_decides_nothing(team: Store, clock: FakeClock) -> None:
+    """It may be set back or forth: the lease runs by the steady one."""
+    clock.wall = clock.wall.replace(year=2040)
+    assert seen(team).owner == "bob"
+    clock.wall = clock.wall.replace(year=2020)
+    clock.seconds += 301
+    assert seen(team).owner is None
+
+
+def test_another_start_of_the_machine_ends_every_lease(team: Store, clock: FakeClock) -> None:
+    """Also when its clock reads less than before."""
+    clock.restart()
+    task = seen(team)
+    assert task.owner is None and "anew" in str(task.notes[-1].reason)
+
+
+def test_tasks_of_who_left_are_free_at_once(team: Store) -> None:
+    assert leaving.leave(team, ALPHA, BOB) == ["task-1"]
+    task = seen(team)
+    assert (task.status, task.notes[-1].what, task.notes[-1].by) == ("pending", "released", "bob")
+    assert claims.claim(team, ALPHA, MIA, "1").claim == 2
+
+
+def test_tasks_of_who_was_shut_down_are_free_at_once(team: Store) -> None:
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    assert shutdowns.approve(team, ALPHA, BOB)[1] == ["task-1"]
+    assert "shutdown-1" in str(seen(team).notes[-1].reason)
+
+
+def test_an_owner_that_is_no_member_any_more(team: Store) -> None:
+    """As after a crash between leaving and releasing: whoever looks next releases."""
+    found, revision = team.get(ALPHA, teams.TEAM, ALPHA)
+    bob = found.find("bob")
+    assert bob
+    team.replace(ALPHA, teams.TEAM, ALPHA, found.with_member(bob.having(left_at=teams.now(team))), revision)
+    assert claims.claim_next(team, ALPHA, MIA).id == "task-1"
+    assert len(told(team)) == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="only /proc tells when a process was started")
+def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        presence.register_process(team, ALPHA, "bob", process.pid)
+        assert seen(team).owner == "bob"
+        process.kill()
+    task = seen(team)
+    assert task.owner is None and "process" in str(task.notes[-1].reason)
+    assert len(told(team)) == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="only /proc tells when a process was started")
+def test_a_process_of_the_same_number_is_another(team: Store) -> None:
+    """The start time tells them apart, so that a number given anew keeps nothing alive."""
+    presence.register_process(team, ALPHA, "bob", os.getpid())
+    assert seen(team).owner == "bob"
+    agent, revision = team.get(ALPHA, presence.AGENT, "bob")
+    team.replace(ALPHA, presence.AGENT, "bob", agent.having(pid_started="1"), revision)
+    assert seen(team).owner is None
+
+
+def test_states_of_agents(team: Store, clock: FakeClock) -> None:
+    """active at work, idle without, stale when not heard of, stopped after a shutdown."""
+
+    def states() -> dict[str, str]:
+        working = {task.owner or "" for task in tasks.labelled(team, ALPHA, tasks.IN_PROGRESS)}
+        return {row["name"]: row["state"] for row in agents.listing(team, teams.load(team, ALPHA), working, [])}
+
+    assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
+    clock.advance(301)
+    claims.heartbeat(team, ALPHA, BOB)
+    assert states() == {"lea": "stale", "bob": "active", "mia": "stale"}
+    shutdowns.request(team, ALPHA, LEA, "bob")
+    shutdowns.approve(team, ALPHA, BOB)
+    leaving.leave(team, ALPHA, MIA)
+    assert states() == {"lea": "stale", "bob": "stopped"}
+
+
+def test_a_lease_that_runs_out_in_real_time(tmp_path: Path) -> None:
+    """Through the command line, with the shortest lease there is: others get the task, the old owner 11."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    settings.change(cli.store(), ALPHA, LEA, "staleAfterSeconds", "1")
+    cli.ok("create-task", "t", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    waited = cli.start("wait", "--agent", "bob", "--timeout", "60")
+    assert waited.wait(timeout=60) == 0
+    waited.communicate()
+    assert cli.ok("claim-task", "--next", agent="mia")["claim"] == 2
+    assert cli.refused("update-task", "1", "--status", "completed", agent="bob") == (11, "stale_claim")
+    assert cli.refused("update-task", "1", "--status", "completed", "--claim", "1", agent="mia") == (11, "stale_claim")
+    (notice,) = cli.ok("read-messages", agent="lea")
+    assert (notice["from"], notice["type"]) == ("system", "notice") and "task-1" in notice["message"]

@@ -1,0 +1,73 @@
+"""Signs of life: whatever an agent does keeps its tasks, and who loses one is told, as is who takes it over."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.tasks.tasks import TASK
+from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    """A team on each engine, with a task."""
+    cli = make_team(tmp_path / "root", "bob", "ann")
+    add_tasks(cli, "t")
+    return cli
+
+
+def lease(cli: Cli) -> Any:
+    return cli.store().get("alpha", TASK, "task-1")[0].lease_until
+
+
+def test_every_command_of_the_owner_renews(cli: Cli) -> None:
+    """Also one that only looks; not one of another; and nothing is written before a quarter of the lease is gone."""
+    cli.ok("claim-task", "1", agent="bob")
+    first = lease(cli)
+    for words in (["get-tasks"], ["announce", "at it"], ["show-task", "1"]):
+        cli.ok(*words, agent="bob")
+        assert lease(cli) == first
+    cli.ok("set", "staleAfterSeconds", "20", agent="lea")
+    cli.ok("heartbeat", agent="bob")
+    for words in (["get-tasks"], ["send-message", "lea", "hello"]):
+        before = lease(cli)
+        time.sleep(5.5)
+        cli.ok("get-tasks", agent="ann")
+        assert lease(cli) == before
+        cli.ok(*words, agent="bob")
+        assert lease(cli) > before
+
+
+def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
+    """For longer than the lease lasts."""
+    cli.ok("set", "staleAfterSeconds", "4", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting: subprocess.Popen[bytes] = cli.start("read-messages", "--wait", "60", agent="bob")
+    time.sleep(7)
+    assert cli.ok("show-task", "1")["owner"] == "bob"
+    cli.ok("send-message", "bob", "wake up", agent="lea")
+    assert b"wake up" in waiting.communicate(timeout=TIMEOUT)[0]
+
+
+def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("announce", "half way through the parser", agent="bob")
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    cli.ok("heartbeat", agent="bob")
+    time.sleep(1.5)
+    taken = cli.ok("claim-task", "1", agent="ann")
+    assert taken["takenOver"]["from"] == "bob" and taken["takenOver"]["status"] == "half way through the parser"
+    assert taken["takenOver"]["lastHeard"] and taken["takenOver"]["reason"]
+    ended = next(note["reason"] for note in taken["notes"] if note["what"] == "expired")
+    assert ended.startswith("the lease of bob ended ") and "last heard of" in ended
+    shown = cli("claim-task", "1", agent="ann").stdout
+    assert "it was bob's" in shown and "half way through the parser" in shown and "uncommitted" in shown
+    (said,) = [m["message"] for m in cli.ok("read-messages", agent="bob") if "task-1" in m["message"]]
+    assert said.startswith("task-1 (t) is no longer yours: ") and said.endswith("; ann has it now.")
+    (heard,) = [m["message"] for m in cli.ok("read-messages", agent="lea") if "free again" in m["message"]]
+    assert "ann has it now" in heard

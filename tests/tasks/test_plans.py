@@ -1,0 +1,106 @@
+"""Plans: proposed by members, decided once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli.errors import NotAllowed, PlanRequired, WrongState
+from teams_cli.membership import founding, joining, leaving
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import Selection
+from teams_cli.tasks import changes, claims, plans, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+ALPHA = "alpha"
+LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("human")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """A team with a task that asks for a plan, in progress by bob."""
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="", plan_required=True))
+    claims.claim(store, ALPHA, BOB, "1")
+    return store
+
+
+def read(store: Store, caller: Caller) -> list[str]:
+    return [message["message"] for message in inboxes.read(store, ALPHA, caller, Selection(), [])]
+
+
+def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:
+    """Of that very task, and approved; failing needs none."""
+
+    def complete() -> Task:
+        return changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+
+    plans.propose(team, ALPHA, BOB, "for all my work")
+    plans.propose(team, ALPHA, BOB, "first", "1")
+    plans.approve(team, ALPHA, LEA, "1")
+    plans.reject(team, ALPHA, LEA, "2", "shorter")
+    with pytest.raises(PlanRequired) as refusal:
+        complete()
+    assert refusal.value.status == 11 and "propose-plan" in refusal.value.hint
+    assert plans.propose(team, ALPHA, BOB, "second", revises="2").task == "task-1"
+    with pytest.raises(PlanRequired):
+        complete()
+    plans.approve(team, ALPHA, HUMAN, "3")
+    assert complete().status == "completed"
+
+
+def test_a_task_without_a_plan_may_fail(team: Store) -> None:
+    assert changes.change_task(team, ALPHA, BOB, "1", Changes(status="failed")).status == "failed"
+
+
+def test_a_decided_plan_stays_decided(team: Store) -> None:
+    plans.propose(team, ALPHA, BOB, "p")
+    decided = plans.approve(team, ALPHA, LEA, "1", "go")
+    for decide in (lambda: plans.approve(team, ALPHA, LEA, "1"), lambda: plans.reject(team, ALPHA, HUMAN, "1", "no")):
+        with pytest.raises(WrongState) as refusal:
+            decide()
+        assert "approved by lea" in refusal.value.message
+    assert plans.approve(team, ALPHA, LEA, "1", "go").status == "approved"  # who decided may not have heard of it
+    assert plans.load(team, ALPHA, "1").decided_at == decided.decided_at
+
+
+def test_nobody_decides_on_their_own(team: Store) -> None:
+    """Also when a member became the leader meanwhile."""
+    plans.propose(team, ALPHA, MIA, "p")
+    leaving.hand_over(team, ALPHA, LEA, "mia")
+    for decide in (lambda: plans.approve(team, ALPHA, MIA, "1"), lambda: plans.reject(team, ALPHA, MIA, "1", "no")):
+        with pytest.raises(NotAllowed):
+            decide()
+    assert plans.approve(team, ALPHA, HUMAN, "1").decided_by == "human"
+
+
+def test_one_revises_ones_own(team: Store) -> None:
+    plans.propose(team, ALPHA, BOB, "p")
+    with pytest.raises(NotAllowed):
+        plans.propose(team, ALPHA, MIA, "q", revises="1")
+    assert [plan.plan for plan in plans.listing(team, ALPHA, [])] == ["p"]
+
+
+def test_everybody_concerned_is_told_once(team: Store) -> None:
+    plans.propose(team, ALPHA, BOB, "p", "1")
+    (asked,) = read(team, LEA)
+    assert "plan-1" in asked
+    plans.reject(team, ALPHA, LEA, "1", "shorter")
+    assert read(team, LEA) == []  # deciding handled what asked for it
+    (answer,) = read(team, BOB)
+    assert "rejected by lea" in answer and "shorter" in answer
+
+
+def test_open_plans(team: Store) -> None:
+    for body in ("a", "b", "c"):
+        plans.propose(team, ALPHA, BOB, body)
+    plans.approve(team, ALPHA, LEA, "2")
+    assert [plan.id for plan in plans.listing(team, ALPHA, [], only_open=True)] == ["plan-1", "plan-3"]

@@ -1,0 +1,265 @@
+"""Tasks: what is created and edited, what waits for what, and which move leads where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from teams_cli.errors import DependencyCycle, NotAllowed, StaleClaim, TaskNotFound, TeamsError, WrongState
+from teams_cli.membership import founding, joining
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, make_team
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    joining.join(store, ALPHA, MAX, "task-manager")
+    return store
+
+
+def add(store: Store, *titles: str, **fields: Any) -> list[str]:
+    drafts = [Task(team_name=ALPHA, title=title, created_at="", **fields) for title in titles]
+    return [tasks.create(store, ALPHA, LEA, draft).id for draft in drafts]
+
+
+def change(store: Store, caller: Caller, task: str = "1", **changes: Any) -> Task:
+    return task_changes.change_task(store, ALPHA, caller, task, Changes(**changes))
+
+
+def in_status(store: Store, status: str) -> None:
+    """Bring task-1 there by the ways there are."""
+    add(store, "t")
+    if status == "cancelled":
+        change(store, MAX, status="cancelled")
+    elif status != "pending":
+        claims.claim(store, ALPHA, BOB, "1")
+        if status != "in_progress":
+            change(store, BOB, status=status)
+
+
+def test_numbers_count_from_one_in_each_team(team: Store) -> None:
+    founding.spawn_team(team, "beta", LEA)
+    assert add(team, "a", "b") == ["task-1", "task-2"]
+    other = tasks.create(team, "beta", LEA, Task(team_name="beta", title="x", created_at=""))
+    assert other.id == "task-1"
+
+
+MOVES = {
+    # from: {to by its owner, and to by a task-manager: done, or refused with}
+    "pending": {"completed": 11, "failed": 11, "pending": 0, "cancelled": 0},
+    "in_progress": {"completed": 0, "failed": 0, "pending": 11, "cancelled": 11},
+    "completed": {"completed": 0, "failed": 11, "pending": 0, "cancelled": 11},
+    "failed": {"completed": 11, "failed": 0, "pending": 0, "cancelled": 11},
+    "cancelled": {"completed": 11, "failed": 11, "pending": 0, "cancelled": 0},
+}
+
+
+@pytest.mark.parametrize("before", MOVES)
+@pytest.mark.parametrize("after", ["completed", "failed", "pending", "cancelled"])
+def test_moves(team: Store, before: str, after: str) -> None:
+    """Every move that the contract names is made by whoever may; every other is refused and changes nothing."""
+    in_status(team, before)
+    task = tasks.load(team, ALPHA, "1")
+    caller = MAX if after == "cancelled" else BOB if task.owner else MAX
+    status = MOVES[before][after]
+    if status == 0:
+        assert change(team, caller, status=after).status == after
+        return
+    with pytest.raises(TeamsError) as refusal:
+        change(team, caller, status=after)
+    assert refusal.value.status in ((11, 13) if before == "cancelled" else (11,)), refusal.value
+    assert tasks.load(team, ALPHA, "1") == task
+
+
+def test_completing_again_is_safe_and_with_another_result_refused(team: Store) -> None:
+    in_status(team, "in_progress")
+    done = change(team, BOB, status="completed", result="42")
+    assert change(team, BOB, status="completed", result="42") == done
+    assert change(team, BOB, status="completed") == done
+    with pytest.raises(WrongState):
+        change(team, BOB, status="completed", result="43")
+    assert tasks.load(team, ALPHA, "1") == done
+
+
+def test_reopening_frees_the_task_and_keeps_what_happened(team: Store) -> None:
+    in_status(team, "in_progress")
+    change(team, BOB, status="completed", result="42")
+    task = change(team, MAX, status="pending", reason="wrong")
+    assert (task.status, task.owner, task.result, task.completed_at, task.claim) == ("pending", None, "42", None, 1)
+    assert [(n.what, n.by, n.reason) for n in task.notes][-1] == ("reopened", "max", "wrong")
+    assert claims.claim(team, ALPHA, MIA, "1").claim == 2
+    with pytest.raises(StaleClaim):
+        change(team, BOB, status="completed")
+
+
+def test_a_failed_task_is_told_to_the_leader(team: Store) -> None:
+    from teams_cli.messages import inboxes
+    from teams_cli.messages.inboxes import Selection
+
+    in_status(team, "in_progress")
+    for _ in range(2):
+        change(team, BOB, status="failed", result="no disk")
+    (notice,) = inboxes.read(team, ALPHA, LEA, Selection(), [])
+    assert "task-1" in notice["message"] and notice["from"] == "system"
+
+
+def test_several_changes_are_one(team: Store) -> None:
+    """If one part is refused, no part is done."""
+    in_status(team, "in_progress")
+    before = tasks.load(team, ALPHA, "1")
+    for caller, changes in (
+        (LEA, {"title": "x", "status": "completed"}),
+        (MAX, {"priority": "high", "result": "x"}),
+        (BOB, {"title": "x", "unblock": ["9"]}),
+        (BOB, {"title": "x", "block": ["9"]}),
+        (BOB, {"title": "x", "status": "cancelled"}),
+    ):
+        with pytest.raises(TeamsError):
+            change(team, caller, **changes)
+        assert tasks.load(team, ALPHA, "1") == before
+    done = change(team, BOB, title="x", priority="low", status="completed", result="y")
+    assert (done.title, done.priority, done.status, done.result) == ("x", "low", "completed", "y")
+
+
+def test_a_task_waits_for_all_its_blockers(team: Store) -> None:
+    """Blockers stay recorded after they complete; whether a task is blocked is computed."""
+    add(team, "a", "b")
+    add(team, "c", blocked_by=["task-1", "task-2"])
+    for number in ("1", "2"):
+        with pytest.raises(TeamsError) as refusal:
+            claims.claim(team, ALPHA, MIA, "3")
+        assert refusal.value.code == "task_blocked" and f"task-{number}" in refusal.value.message
+        claims.claim(team, ALPHA, BOB, number)
+        change(team, BOB, number, status="completed")
+    task = claims.claim(team, ALPHA, MIA, "3")
+    assert task.blocked_by == ["task-1", "task-2"]
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+def test_what_ends_otherwise_goes_on_blocking(team: Store, end: str) -> None:
+    in_status(team, end)
+    add(team, "c", blocked_by=["task-1"])
+    with pytest.raises(TeamsError) as refusal:
+        claims.claim(team, ALPHA, MIA, "2")
+    assert f"task-1 ({end})" in refusal.value.message
+    assert change(team, LEA, "2", unblock=["1"]).blocked_by == []
+    claims.claim(team, ALPHA, MIA, "2")
+
+
+def test_a_blocker_that_comes_later_holds_up_the_end(team: Store) -> None:
+    in_status(team, "in_progress")
+    add(team, "first")
+    change(team, LEA, block=["#2"])
+    with pytest.raises(TeamsError) as refusal:
+        change(team, BOB, status="completed")
+    assert refusal.value.code == "task_blocked"
+    assert change(team, BOB, status="failed").status == "failed"
+
+
+def test_circles_are_refused_however_long(team: Store) -> None:
+    add(team, *"abcdef")
+    for number in range(2, 7):
+        change(team, LEA, str(number), block=[str(number - 1)])
+    for blocker in range(1, 7):
+        with pytest.raises(DependencyCycle) as refusal:
+            change(team, LEA, "1", block=[str(blocker)])
+        assert "task-1" in refusal.value.message
+    assert tasks.load(team, ALPHA, "1").blocked_by == []
+    with pytest.raises(TaskNotFound):
+        change(team, LEA, "1", block=["99"])
+
+
+def test_the_same_blocker_twice_is_one(team: Store) -> None:
+    add(team, "a", "b")
+    change(team, LEA, "2", block=["1", "#1", "task-1"])
+    before = tasks.load(team, ALPHA, "2")
+    assert before.blocked_by == ["task-1"]
+    assert change(team, LEA, "2", block=["1"]) == before
+
+
+def test_no_task_is_given_to_who_could_not_claim_it(tmp_path: Path) -> None:
+    """The skills that a task asks for are asked of a new owner too."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("join-team", "--type", "rust", agent="ida")
+    cli.ok("create-task", "t", "--require", "rust", agent="lea")
+    assert cli.refused("update-task", "1", "--owner", "bob", agent="human") == (13, "not_allowed")
+    assert cli.ok("update-task", "1", "--owner", "ida", agent="human")["assignee"] == "ida"
+
+
+def test_handing_a_task_to_another(team: Store) -> None:
+    """The new owner has a new claim, and the old one's is over."""
+    in_status(team, "in_progress")
+    given = change(team, MAX, owner="mia")
+    assert (given.owner, given.claim, given.status) == ("mia", 2, "in_progress")
+    with pytest.raises(StaleClaim):
+        change(team, BOB, status="completed")
+    assert change(team, MIA, owner="bob").owner == "bob"
+    with pytest.raises(NotAllowed):
+        change(team, MAX, owner="lea")
+    with pytest.raises(NotAllowed):
+        change(team, MIA, owner="mia")
+
+
+def test_lists_and_filters(tmp_path: Path) -> None:
+    """By number, whatever the number of digits; a limit counts what is shown."""
+    cli = make_team(tmp_path / "root", "bob")
+    store = cli.store()
+    add(store, *(f"t{n}" for n in range(12)))
+    add(store, "waits", blocked_by=["task-12"])
+    claims.claim(store, ALPHA, BOB, "2")
+    claims.claim(store, ALPHA, BOB, "11")
+    change(store, BOB, "11", status="failed")
+
+    def ids(*words: str) -> list[int]:
+        return [int(task["id"][5:]) for task in cli.ok("get-tasks", *words)]
+
+    assert ids() == list(range(1, 14))
+    assert ids("--status", "in_progress") == [2]
+    assert ids("--owner", "bob") == [2, 11]
+    assert ids("--ready", "--limit", "3") == [1, 3, 4]
+    assert ids("--blocked") == [13]
+    assert ids("--status", "pending", "--limit", "100") == [1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13]
+    assert ids("--status", "failed", "--owner", "nobody") == []
+
+
+def test_waits_end(tmp_path: Path) -> None:
+    """When a task is finished by another process, and when all are settled."""
+    cli = make_team(tmp_path / "root", "bob")
+    store = cli.store()
+    add(store, "a")
+    add(store, "b", blocked_by=["task-1"])
+    claims.claim(store, ALPHA, BOB, "1")
+    waiting = [cli.start("wait", *words, "--timeout", "60") for words in (["--task", "1"], ["--all-tasks"])]
+    change(store, BOB, "1", status="failed")
+    for process in waiting:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, b""), out
+
+
+def test_waiting_for_tasks_ends_when_the_team_is_closed(tmp_path: Path) -> None:
+    """Nobody could finish them any more; what is finished is still told."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    waiting = [cli.start("wait", *words, "--timeout", "60") for words in (["--task", "1"], ["--all-tasks"])]
+    cli.ok("close-team", agent="lea")
+    for process in waiting:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 11 and b"team alpha is closed" in err, err
+    cli.ok("restore-team", ALPHA, agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    cli.ok("close-team", agent="lea")
+    assert cli.ok("wait", "--all-tasks")["taskCounts"]["cancelled"] == 1

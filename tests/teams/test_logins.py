@@ -1,0 +1,366 @@
+"""A `--secure` team in a database: the login of an agent is held to what is its own, whatever program uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from teams_cli import kinds
+from teams_cli.errors import NotAllowed
+from teams_cli.records.records import Record
+from teams_cli.records.types import Name, Text
+from teams_cli.store import opening
+from teams_cli.store.contract import Kind
+from tests.conftest import server
+from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.postgres import Postgres
+
+TASK = "UPDATE teams.records SET body = replace(body, 'bob', 'mia') WHERE kind = 'task'"
+INBOX = "UPDATE teams.records SET body = replace(body, 'upTo', 'upTo') WHERE kind = 'inbox' AND key = '{}'"
+
+
+class Office:
+    """A server that asks for passwords, and a secure team on it with a leader and two members."""
+
+    def __init__(self, top: Path) -> None:
+        server()  # skips where there is none
+        self.server = Postgres()
+        hba = self.server.directory / "data/pg_hba.conf"
+        hba.write_text("local all teams trust\nlocal all all scram-sha-256\n")
+        self.server.psql("SELECT pg_reload_conf()")
+        self.owner = Cli(top / "root", team=ALPHA, TEAMS_STORE=self.server.address())
+        self.tokens = {"lea": self.owner.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]}
+        for name in ("bob", "mia"):
+            self.tokens[name] = self.owner.ok("join-team", agent=name)["token"]
+        self.addresses: dict[str, str] = self.lead("set-up-roles")["addresses"]
+        self.lead("create-task", "one")
+        self.lead("create-task", "two")
+
+    def lead(self, *words: str) -> dict[str, object]:
+        answer = self.owner(*words, "--json", agent="lea", TEAMS_TOKEN=self.tokens["lea"])
+        assert answer.status == 0, answer
+        found: dict[str, object] = answer.json
+        return found
+
+    def cli(self, name: str) -> Cli:
+        """The program as that agent runs it, with its own login."""
+        more = {"TEAMS_STORE": self.addresses[name], "TEAMS_TOKEN": self.tokens[name]}
+        return Cli(self.owner.root, name, ALPHA, **more)
+
+    def psql(self, name: str, sql: str) -> subprocess.CompletedProcess[str]:
+        """What psql answers to that agent's login."""
+        said = urlsplit(self.addresses[name])
+        words = ["psql", "-X", "-A", "-t", "-h", str(self.server.directory), "-U", unquote(said.username or "")]
+        return subprocess.run(
+            [*words, "-d", "postgres", "-c", sql],
+            env={"PATH": "/usr/bin:/bin", "PGPASSWORD": unquote(said.password or "")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    made = Office(tmp_path_factory.mktemp("logins"))
+    bob = made.cli("bob")
+    bob.ok("claim-task", "1")
+    made.lead("send-message", "bob", "for bob")
+    made.lead("send-message", "mia", "for mia")
+    bob.ok("read-messages")
+    yield made
+    made.server.stop()
+
+
+def test_an_agent_works_with_its_own_login(office: Office) -> None:
+    """Everything that is its to do."""
+    mia = office.cli("mia")
+    assert [message["message"] for message in mia.ok("read-messages")] == ["for mia"]
+    mia.ok("ack", "2")
+    assert mia.ok("claim-task", "--next")["id"] == "task-2"
+    mia.ok("heartbeat")
+    mia.ok("announce", "at it")
+    assert mia.ok("send-message", "bob", "hi")["from"] == "mia"
+    assert mia.ok("update-task", "2", "--status", "completed", "--result", "done")["status"] == "completed"
+    mia.ok("propose-plan", "a plan")
+    office.lead("approve-plan", "1")
+
+
+def test_another_ones_claim_is_safe_from_psql(office: Office) -> None:
+    assert office.psql("mia", "SELECT record->>'owner' FROM teams.records WHERE key = 'task-1'").stdout == "bob\n"
+    assert office.psql("mia", TASK + " AND key = 'task-1'").stdout == "UPDATE 0\n"
+    assert office.psql("bob", TASK + " AND key = 'task-1'").returncode != 0  # nor may bob claim in another's name
+    assert office.owner.ok("show-task", "1")["owner"] == "bob"
+
+
+def test_another_ones_inbox_is_safe_from_psql(office: Office) -> None:
+    assert office.psql("mia", INBOX.format("bob")).stdout == "UPDATE 0\n"
+    assert office.psql("bob", INBOX.format("bob")).stdout == "UPDATE 1\n"
+    body = json.dumps({"agent": "lea"})
+    sql = f"INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'inbox', 'lea', '{body}')"
+    assert "row-level security" in office.psql("mia", sql).stderr
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM teams.records",
+        "DELETE FROM teams.messages",
+        "UPDATE teams.messages SET body = replace(body, 'for', 'not for')",
+        "TRUNCATE teams.messages",
+        "UPDATE teams.logins SET leads = true",
+        "INSERT INTO teams.logins VALUES (session_user, 'alpha', 'lea', true)",
+        "DELETE FROM teams.history",
+        "UPDATE teams.format SET version = 0",
+        "ALTER TABLE teams.records DISABLE ROW LEVEL SECURITY",
+        "INSERT INTO teams.messages (team, number, uid, recipients, body)"
+        """ VALUES ('alpha', 99, 'x', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
+    ],
+)
+def test_what_is_nobodys_to_change_is_refused(office: Office, sql: str) -> None:
+    """The log, the history, the logins themselves, and what is said in another's name."""
+    done = office.psql("mia", sql)
+    assert done.returncode != 0 and (
+        "permission denied" in done.stderr or "row-level" in done.stderr or "owner" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "UPDATE records SET body = replace(body, '\"lea\"', '\"mia\"') WHERE kind = 'team'",
+        "UPDATE records SET body = replace(body, 'bob', 'mia') WHERE key = 'task-1'",
+        "INSERT INTO messages (team, number, uid, recipients, body)"
+        """ VALUES ('alpha', 98, 'y', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
+    ],
+)
+def test_a_table_of_ones_own_does_not_stand_in_for_the_logins(office: Office, trick: str) -> None:
+    """Temporary tables come first, unless it is said that they come last."""
+    fake = "CREATE TEMP TABLE logins (login text, team text, agent text, leads boolean)"
+    row = "INSERT INTO pg_temp.logins VALUES (session_user, 'alpha', 'lea', true)"
+    before = office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")
+    done = office.psql(
+        "mia", f"SET search_path = teams; {fake}; {row}; GRANT SELECT ON pg_temp.logins TO PUBLIC; {trick}"
+    )
+    assert done.stdout.endswith("UPDATE 0\n") or "row-level security" in done.stderr, done
+    assert (office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")) == before
+
+
+def test_a_plan_is_decided_by_who_leads(office: Office) -> None:
+    office.cli("bob").ok("propose-plan", "mine")
+    sql = "UPDATE teams.records SET body = replace(body, 'proposed', 'approved') WHERE kind = 'plan'"
+    assert "row-level security" in office.psql("bob", f"{sql} AND record->>'plan' = 'mine'").stderr
+
+
+@pytest.mark.parametrize("last", ["9000000000", "0", "last", "last + 2"])
+def test_numbers_are_taken_one_by_one(office: Office, last: str) -> None:
+    assert "one by one" in office.psql("mia", f"UPDATE teams.counters SET last = {last} WHERE kind = 'message'").stderr
+
+
+def test_the_team_is_changed_by_who_leads_it_alone(office: Office) -> None:
+    sql = "UPDATE teams.records SET body = replace(body, '\"lea\"', '\"mia\"') WHERE kind = 'team'"
+    assert office.psql("mia", sql).stdout == "UPDATE 0\n"
+    answer = office.cli("mia")("leave-team", "--json")
+    assert (answer.status, answer.error["code"]) == (13, "not_allowed")
+
+
+def test_a_login_sees_no_other_team(office: Office) -> None:
+    other = Cli(office.owner.root, "eve", "beta", TEAMS_STORE=office.server.address())
+    other.ok("spawn-team", "beta")
+    assert office.psql("mia", "SELECT DISTINCT team FROM teams.records").stdout == "alpha\n"
+    assert [row["name"] for row in office.cli("mia").ok("discover-teams")] == [ALPHA]
+
+
+def test_the_password_is_asked_for_and_kept_nowhere(office: Office) -> None:
+    wrong = office.addresses["mia"].replace(urlsplit(office.addresses["mia"]).password or "", "wrong")
+    answer = Cli(office.owner.root, "mia", ALPHA, TEAMS_STORE=wrong)("get-tasks", "--json")
+    assert answer.status == 1 and "password authentication failed" in answer.error["message"]
+    assert "wrong" not in answer.stderr
+    log = (office.server.directory / "log").read_text()
+    assert not [name for name in office.addresses if (urlsplit(office.addresses[name]).password or "-") in log]
+
+
+def test_run_again_it_gives_logins_to_who_came_and_takes_them_from_who_left(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    try:
+        assert sorted(office.addresses) == ["bob", "lea", "mia"]
+        office.tokens["zoe"] = office.owner.ok("join-team", agent="zoe")["token"]
+        answer = office.owner("leave-team", agent="mia", TEAMS_TOKEN=office.tokens["mia"])
+        assert answer.status == 0
+        again = office.lead("set-up-roles")["addresses"]
+        assert list(again) == ["zoe"]
+        assert office.psql("mia", "SELECT count(*) FROM teams.records").stdout == "0\n"
+        assert office.psql("bob", "SELECT count(*) > 0 FROM teams.records").stdout == "t\n"
+    finally:
+        office.server.stop()
+
+
+def test_where_it_can_not_be(tmp_path: Path, on_postgres: str) -> None:
+    """Files know no logins; a team that asks for no tokens needs none; and a member may not."""
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("set-up-roles", agent="lea") == (11, "wrong_state")
+    assert cli.refused("set-up-roles", agent="bob") == (13, "not_allowed")
+    files = Cli(tmp_path / "files", "lea", ALPHA, TEAMS_STORE="files")
+    token = files.ok("spawn-team", ALPHA, "--secure")["token"]
+    answer = files("set-up-roles", "--json", TEAMS_TOKEN=token)
+    assert (answer.status, answer.error["code"]) == (2, "invalid_value")
+    assert opening.without_secrets(on_postgres) == on_postgres
+
+
+DOOR = {
+    "session": {
+        "agent": "bob", "caller": "lea", "run": "r", "harness": "claude", "prompt": "p", "description": "d",
+        "directory": "/", "sessionId": "abc", "createdAt": "2030-01-01T00:00:00.000Z",
+        "startedAt": "2030-01-01T00:00:00.000Z", "state": "done",
+    },
+}  # fmt: skip
+
+
+def change(field: str, value: str, where: str) -> str:
+    """A statement that changes one field of a record."""
+    new = f"jsonb_set(record, '{{{field}}}', '{value}')::text"
+    return f"UPDATE teams.records SET body = {new} WHERE team = 'alpha' AND {where}"
+
+
+@pytest.fixture(scope="module")
+def settled(office: Office) -> Office:
+    """The team with a session, a finished task, plans, questions with answers, and a request to end."""
+    eve = office.owner.ok("join-team", agent="eve")["token"]
+    office.tokens["eve"] = eve
+    office.addresses.update(office.lead("set-up-roles")["addresses"])
+    office.lead("create-task", "of eve")
+    number = str(office.lead("create-task", "finished")["id"])
+    office.cli("eve").ok("claim-task", number)
+    office.cli("eve").ok("update-task", number, "--status", "completed", "--result", "eve did it")
+    office.cli("eve").ok("propose-plan", "eve's plan")
+    for name, session in (("bob", {**DOOR["session"]}), ("eve", {**DOOR["session"], "agent": "eve"})):
+        body = json.dumps(session)
+        sql = f"INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'session', '{name}', '{body}')"
+        assert office.server.psql(sql).returncode == 0
+    asked = {
+        "id": "ask-1", "teamName": "alpha", "from": "mia", "question": "A or B?", "mode": "agents",
+        "status": "collecting", "to": ["bob", "eve", "human"], "createdAt": "2030-01-01T00:00:00.000Z", "timeout": 60,
+        "expiresAt": "2090-01-01T00:00:00.000Z",
+        "answers": [{"responder": "human", "content": "take A", "isHuman": True, "at": "2030-01-01T00:00:00.000Z"}],
+    }  # fmt: skip
+    assert office.server.psql(INSERT.format("question", "ask-1", json.dumps(asked))).returncode == 0
+    assert office.server.psql("INSERT INTO teams.counters VALUES ('alpha', 'question', 1)").returncode == 0
+    office.lead("request-shutdown", "bob")
+    return office
+
+
+ANSWER = '[{"responder": "human", "content": "take A", "isHuman": true, "at": "2030-01-01T00:00:00.000Z"}, %s]'
+MINE = '{"responder": "bob", "content": "%s", "isHuman": %s, "at": "2030-01-01T00:00:00.000Z"}'
+FORGERIES = {
+    "what is run": change("sessionId", '"--dangerously-skip-permissions"', "kind = 'session' AND key = 'bob'"),
+    "where it is run": change("directory", '"/tmp"', "kind = 'session' AND key = 'bob'"),
+    "with what it is run": change("variables", '{"LD_PRELOAD": "x"}', "kind = 'session' AND key = 'bob'"),
+    "for whom it is run": change("caller", '"bob"', "kind = 'session' AND key = 'bob'"),
+    "another's session": change("state", '"paused"', "kind = 'session' AND key = 'eve'"),
+    "what the human answered": change("answers,0,content", '"take B"', "key = 'ask-1'"),
+    "that the human answered": change("answers", ANSWER % (MINE % ("x", "true")), "key = 'ask-1'"),
+    "what another answered": change("answers", ANSWER % (MINE % ("x", "false")).replace("bob", "eve"), "key = 'ask-1'"),
+    "that nothing was answered": change("answers", "[]", "key = 'ask-1'"),
+    "what was asked": change("question", '"C?"', "key = 'ask-1'"),
+    "what another did": change("result", '"bob did it"', "kind = 'task' AND record->>'owner' = 'eve'"),
+    "what a free task asks for": change("title", '"obey"', "kind = 'task' AND record->>'status' = 'pending'"),
+    "what a free task runs": change("run", '"rm -rf /"', "kind = 'task' AND record->>'status' = 'pending'"),
+    "who is to do it": change("owner", '"bob"', "kind = 'task' AND record->>'owner' = 'eve'"),
+    "what another proposed": change("plan", '"obey"', "kind = 'plan' AND record->>'from' = 'eve'"),
+    "what it is asked": change("reason", '"none"', "kind = 'shutdown'"),
+    "a notice in another's name": change(
+        "owed", '[{"to": "eve", "message": "obey", "uid": "u", "sender": "lea"}]', "kind = 'inbox' AND key = 'bob'"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_login_changes_nothing_that_is_not_its_members_to_change(settled: Office, what: str) -> None:
+    sql = "SELECT md5(string_agg(body, '' ORDER BY kind, key)) FROM teams.records"
+    before = settled.server.psql(sql).stdout
+    done = settled.psql("bob", FORGERIES[what])
+    assert done.stdout == "UPDATE 0\n" or done.returncode != 0 or "ERROR" in done.stderr, done
+    assert settled.server.psql(sql).stdout == before
+
+
+ALLOWED = {
+    "its own answer": change("answers", ANSWER % (MINE % ("B", "false")), "key = 'ask-1'"),
+    "what is going on in its own session": change("state", '"paused"', "kind = 'session' AND key = 'bob'"),
+    "its answer to the request": change("status", '"rejected"', "kind = 'shutdown'"),
+}
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+def test_a_login_changes_what_is_its_members_to_change(settled: Office, what: str) -> None:
+    done = settled.psql("bob", f"BEGIN; {ALLOWED[what]}; ROLLBACK")
+    assert "UPDATE 1" in done.stdout, done
+
+
+INSERT = "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', '{}', '{}', '{}')"
+NEXT = "(SELECT last + 1 FROM teams.counters WHERE kind = '{}')"
+WEDGES = {
+    "the next message": "INSERT INTO teams.messages (team, number, uid, recipients, body) VALUES ('alpha', "
+    + NEXT.format("message")
+    + """, 'w', '{eve}', '{"from": "bob", "to": "eve", "message": "hi"}')""",
+    "the next task": "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'task', 'task-' || "
+    + NEXT.format("task")
+    + """, '{"title": "t", "status": "pending"}')""",
+    "the next plan": "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'plan', 'plan-' || "
+    + NEXT.format("plan")
+    + """, '{"from": "bob", "status": "proposed"}')""",
+    "a counter": "INSERT INTO teams.counters VALUES ('alpha', 'run', 999999999999)",
+    "a counter of a kind that is counted": "DELETE FROM teams.counters WHERE kind = 'shutdown'",
+    "the next line of the history": "INSERT INTO teams.history (team, position, entry) VALUES ('alpha', "
+    + NEXT.format("history")
+    + ", '{}')",
+    "the table": "BEGIN; LOCK TABLE teams.records; ROLLBACK",
+    "the counters": "BEGIN; LOCK TABLE teams.counters; ROLLBACK",
+    "a record of a kind that nobody knows": INSERT.format("spell", "bob", "{}"),
+    "a run": INSERT.format("run", "run-1", "{}"),
+    "the uid of another": "WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE kind = 'message' RETURNING last)"
+    " INSERT INTO teams.messages (team, number, uid, recipients, body)"
+    """ SELECT 'alpha', last, 'lea~u1', '{eve}', """
+    """format('{"from": "bob", "to": "eve", "id": "msg-%s", "number": %s}', last, last)::text FROM n""",
+}
+
+
+@pytest.mark.parametrize("what", WEDGES)
+def test_no_login_takes_what_all_go_on_from(settled: Office, what: str) -> None:
+    """A number that is taken, or a lock on a table, would stop everybody."""
+    done = settled.psql("bob", WEDGES[what])
+    assert "ERROR" in done.stderr and (
+        "permission" in done.stderr or "row-level" in done.stderr or "HINT" not in done.stderr
+    )
+    assert settled.cli("eve").ok("send-message", "lea", "on")["from"] == "eve"
+    settled.lead("create-task", "on")
+    assert settled.cli("eve")("announce", "on").status == 0
+
+
+def test_a_kind_is_closed_until_it_says_otherwise(settled: Office) -> None:
+    """A new one touches its declaration, and what the next set-up-roles grants."""
+
+    class Spell(Record):
+        agent: Name
+        words: Text
+
+    closed = Kind("spell", Spell, key="agent")
+    store = opening.open_store(str(settled.owner.root), settled.addresses["bob"])
+    with pytest.raises(NotAllowed):
+        store.create(ALPHA, closed, "bob", Spell(agent="bob", words="x"))
+    owner = opening.open_store(str(settled.owner.root), settled.server.address())
+    agents = dict.fromkeys(("bob", "eve", "mia"), "") | {"lea": "leads"}
+    owner.admit(ALPHA, agents, [Kind("spell", Spell, key="agent", logins="own")])
+    store.create(ALPHA, closed, "bob", Spell(agent="bob", words="x"))
+    with pytest.raises(NotAllowed):
+        store.create(ALPHA, closed, "eve", Spell(agent="eve", words="x"))
+
+
+def test_what_is_declared_is_what_older_tables_are_given(office: Office) -> None:
+    rows = office.server.psql("SELECT kind, rule, coalesce(prefix, '') FROM teams.opened WHERE kind <> 'spell'").stdout
+    declared = {(k.name, k.logins, k.prefix if k.numbered else "") for k in kinds.ALL if k.logins}
+    assert {tuple(row.split("|")) for row in rows.splitlines()} == declared

@@ -1,0 +1,380 @@
+"""Who may do what: the whole table of roles, the roles that a team or a user defines, and who has to be asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import closing
+from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed, TeamsError
+from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages.inboxes import Selection
+from teams_cli.store.memory import MemoryStore
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import claims, plans, tasks
+from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, role_definitions, roles, settings
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.config import Config
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+
+NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "human"}
+
+
+def workplace() -> MemoryStore:
+    """A team with one of each role, and cal, another member.
+
+    task-1 is cal's, task-2 bob's and task-3 mia's; task-4 is free; task-5 is cal's and completed, task-6 bob's and
+    completed. plan-1 is cal's. lea asked bob (shutdown-1), and human asked mia (shutdown-2). Everybody has a message;
+    msg-1 to msg-5 told of what was completed, proposed and asked.
+    """
+    store = MemoryStore()
+    founding.spawn_team(store, ALPHA, Caller("lea"))
+    for name, role in (("bob", None), ("mia", "task-manager"), ("cal", None)):
+        joining.join(store, ALPHA, Caller(name), role)
+    for n in range(1, 7):
+        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title=f"number {n}", created_at=""))
+    for n, owner in ((1, "cal"), (2, "bob"), (3, "mia"), (5, "cal"), (6, "bob")):
+        claims.claim(store, ALPHA, Caller(owner), str(n))
+    for n, owner in ((5, "cal"), (6, "bob")):
+        task_changes.change_task(store, ALPHA, Caller(owner), str(n), Changes(status="completed"))
+    plans.propose(store, ALPHA, Caller("cal"), "a plan")
+    shutdowns.request(store, ALPHA, Caller("lea"), "bob")
+    shutdowns.request(store, ALPHA, Caller("human"), "mia")
+    for name in NAMES.values():
+        messages.send(store, ALPHA, Caller("cal"), name, "hello")
+    return store
+
+
+def message_to(name: str) -> str:
+    return f"msg-{6 + list(NAMES.values()).index(name)}"
+
+
+def update(**changes: Any) -> Callable[[MemoryStore, Caller], object]:
+    task = changes.pop("task")
+    return lambda s, c: task_changes.change_task(s, ALPHA, c, task, Changes(**changes))
+
+
+ALL, NONE = "leader member task-manager human", ""
+TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
+    # what, how it is done, who may
+    ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
+    ("read-messages", lambda s, c: inboxes.read(s, ALPHA, c, Selection(), []), ALL),
+    ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi"), ALL),
+    ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
+    ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),
+    ("heartbeat", lambda s, c: claims.heartbeat(s, ALPHA, c), ALL),
+    ("broadcast-message", lambda s, c: messages.broadcast(s, ALPHA, c, "hi"), "leader member human"),
+    (
+        "create-task",
+        lambda s, c: tasks.create(s, ALPHA, c, Task(team_name=ALPHA, title="t", created_at="")),
+        "leader task-manager human",
+    ),
+    ("claim-task", lambda s, c: claims.claim(s, ALPHA, c, "4"), "member task-manager"),
+    ("claim-task --next", lambda s, c: claims.claim_next(s, ALPHA, c), "member task-manager"),
+    ("update-task: title of any", update(task="1", title="x"), "leader task-manager human"),
+    ("update-task: description of any", update(task="1", description="x"), "leader task-manager human"),
+    ("update-task: priority of any", update(task="4", priority="high"), "leader task-manager human"),
+    ("update-task: blockers of any", update(task="1", block=["4"]), "leader task-manager human"),
+    ("update-task: title of bob's", update(task="2", title="x"), ALL),
+    ("update-task: result of another's", update(task="1", result="x"), NONE),
+    ("update-task: complete another's", update(task="1", status="completed"), NONE),
+    ("update-task: fail another's", update(task="1", status="failed"), NONE),
+    ("update-task: complete bob's", update(task="2", status="completed"), "member"),
+    ("update-task: fail bob's", update(task="2", status="failed"), "member"),
+    ("update-task: result of mia's", update(task="3", result="x"), "task-manager"),
+    ("update-task: cancel any", update(task="4", status="cancelled"), "task-manager human"),
+    ("update-task: reopen any", update(task="5", status="pending"), "task-manager human"),
+    ("update-task: reopen bob's", update(task="6", status="pending"), "member task-manager human"),
+    ("update-task: keep any for another", update(task="4", owner="cal"), "leader task-manager human"),
+    ("update-task: hand over bob's", update(task="2", owner="cal"), "member task-manager human"),
+    ("release-task: any", lambda s, c: claims.release(s, ALPHA, c, "1"), "leader task-manager human"),
+    ("release-task: bob's", lambda s, c: claims.release(s, ALPHA, c, "2"), ALL),
+    ("propose-plan", lambda s, c: plans.propose(s, ALPHA, c, "p"), "member task-manager"),
+    ("approve-plan", lambda s, c: plans.approve(s, ALPHA, c, "1"), "leader human"),
+    ("reject-plan", lambda s, c: plans.reject(s, ALPHA, c, "1", "no"), "leader human"),
+    ("request-shutdown", lambda s, c: shutdowns.request(s, ALPHA, c, "cal"), "leader human"),
+    ("approve-shutdown: bob's", lambda s, c: shutdowns.approve(s, ALPHA, c, "1"), "member"),
+    ("approve-shutdown: mia's", lambda s, c: shutdowns.approve(s, ALPHA, c, "2"), "task-manager"),
+    ("reject-shutdown: bob's", lambda s, c: shutdowns.reject(s, ALPHA, c, "1", "no"), "member"),
+    ("close-team", lambda s, c: closing.close(s, ALPHA, c, force=True), "leader human"),
+    ("restore-team", lambda s, c: closing.restore(s, ALPHA, c), "leader human"),
+    ("hand-over", lambda s, c: leaving.hand_over(s, ALPHA, c, "ida"), "leader human"),
+    ("define-role", lambda s, c: role_definitions.define(s, ALPHA, c, "scout"), "leader human"),
+    ("set", lambda s, c: settings.change(s, ALPHA, c, "staleAfterSeconds", "60"), "leader human"),
+]
+
+
+@pytest.mark.parametrize("role", NAMES)
+@pytest.mark.parametrize(("what", "do", "may"), TABLE, ids=[row[0] for row in TABLE])
+def test_the_table_of_roles(what: str, do: Callable[[MemoryStore, Caller], object], may: str, role: str) -> None:
+    """Allowed, it is done; not allowed, it is refused as such, and nothing changes."""
+    store = workplace()
+    joining.join(store, ALPHA, Caller("ida"))
+    caller = Caller(NAMES[role])
+    if role in may.split():
+        do(store, caller)
+        return
+    before = everything(store)
+    with pytest.raises(NotAllowed) as refusal:
+        do(store, caller)
+    assert (
+        caller.name in refusal.value.message or "task" in refusal.value.message or "shutdown" in refusal.value.message
+    )
+    assert refusal.value.hint and everything(store) == before
+
+
+def everything(store: MemoryStore) -> str:
+    return json.dumps([str(store._records), str(store._logs)])
+
+
+@pytest.mark.parametrize(
+    ("type", "status"), [("", 0), ("leader", 0), ("team-leader", 0), ("member", 13), ("task-manager", 13)]
+)
+def test_who_creates_teams(type: str, status: int, tmp_path: Path) -> None:
+    """Of the environment only the type is known; a specialty is a member's."""
+    cli = Cli(tmp_path / "root", agent="zoe")
+    assert cli("spawn-team", ALPHA, TEAMS_AGENT_TYPE=type).status == status
+    assert (tmp_path / "root").exists() == (status == 0)
+    if type == "member":
+        assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust").status == 13
+        assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust", TEAMS_AGENT_TYPE="leader").status == 0
+
+
+def test_leaders_do_not_join(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("join-team", "--role", "team-leader", agent="zoe") == (13, "not_allowed")
+    assert cli.refused("join-team", "--role", "leader", agent="zoe") == (13, "not_allowed")
+    assert cli("join-team", agent="zoe", TEAMS_AGENT_TYPE="leader").status == 13
+    assert cli.refused("join-team", agent="human") == (2, "invalid_value")
+
+
+def test_the_environment_does_not_change_the_role_of_a_member(tmp_path: Path) -> None:
+    """A role is a field in the team's files, never what the caller says of itself once it has joined."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    for variable in ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"):
+        assert cli("create-task", "x", agent="bob", **{variable: "task-manager"}).status == 13
+        assert cli("claim-task", "1", agent="lea", **{variable: "member"}).status == 13
+        assert cli("join-team", agent="bob", **{variable: "task-manager"}).status == 11
+    cli.ok("claim-task", "1", agent="bob")
+
+
+def test_an_unknown_type_is_a_specialty(tmp_path: Path) -> None:
+    """It makes a team-member that keeps the word, which counts as a skill."""
+    cli = make_team(tmp_path / "root")
+    add_tasks(cli, "t", require=["rust"])
+    joined = json.loads(cli("join-team", "--json", agent="ron", TEAMS_AGENT_TYPE="rust").stdout)
+    assert (joined["role"], joined["agentType"]) == ("team-member", "rust")
+    assert cli("join-team", agent="pia").status == 0
+    assert cli.refused("claim-task", "1", agent="pia") == (13, "not_allowed")
+    assert cli.ok("claim-task", "--next", agent="ron")["id"] == "task-1"
+    manager = cli("join-team", "--role", "task-manager", "--json", agent="max", TEAMS_AGENT_TYPE="go").json
+    assert (manager["role"], manager["agentType"]) == ("task-manager", "go")
+
+
+def test_an_unknown_role_is_refused_not_allowed_everything(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("join-team", "--role", "wizard", agent="zoe") == (2, "invalid_value")
+    assert cli.refused("join-team", "--role=", agent="zoe") == (2, "invalid_value")
+    team = cli.root / "teams/alpha/team.json"
+    team.write_text(team.read_text().replace('"role": "team-member"', '"role": "wizard"'))
+    for words in (["create-task", "x"], ["send-message", "lea", "hi"], ["read-messages"], ["close-team"]):
+        assert cli.refused(*words, agent="bob") == (13, "not_allowed")
+
+
+def test_a_role_of_the_team(tmp_path: Path) -> None:
+    """It extends one of the three, and says what it may besides, what it may not, and what it knows."""
+    cli = make_team(tmp_path / "root")
+    add_tasks(cli, "t", require=["audit"])
+    words = "define-role auditor --extends member --allow create-task --deny send-message --skill audit"
+    assert cli.ok(*words.split(), "--description", "looks twice", agent="lea") == {
+        "name": "auditor",
+        "extends": "team-member",
+        "skill": ["audit"],
+        "allow": ["create-task"],
+        "deny": ["send-message"],
+        "description": "looks twice",
+    }
+    cli.ok("join-team", "--role", "auditor", agent="ann")
+    assert cli.ok("create-task", "x", agent="ann")["createdBy"] == "ann"
+    assert cli.refused("send-message", "lea", "hi", agent="ann") == (13, "not_allowed")
+    assert cli.ok("claim-task", "1", agent="ann")["owner"] == "ann"
+    cli.ok("define-role", "senior", "--extends", "auditor", "--allow", "broadcast-message", agent="lea")
+    assert cli("join-team", agent="sam", TEAMS_AGENT_TYPE="senior").status == 0
+    assert cli.refused("send-message", "lea", "hi", agent="sam") == (13, "not_allowed")
+    assert cli.ok("create-task", "y", agent="sam")["createdBy"] == "sam"
+    assert cli.refused("define-role", "auditor", "--extends", "senior", agent="lea") == (2, "invalid_value")
+
+
+SHOWN = {
+    "permission": {"tool": {"claim-task": {"team-leader": "deny", "*": "ask"}}},
+    "agent": {
+        "security-specialist": {
+            "extends": "team-member",
+            "skill": ["security-review"],
+            "description": "Reviews for security.",
+        }
+    },
+}
+
+
+def test_the_configuration_file_in_the_shapes_of_the_opencode_document(tmp_path: Path) -> None:
+    """What is to be asked is refused when no person answers in time."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("set", "broadcast_timeout", "0.3", agent="lea")
+    add_tasks(cli, "t", require=["security-review"])
+    (cli.root / "config.json").write_text(json.dumps(SHOWN))
+    assert cli.ok("join-team", "--role", "security-specialist", agent="sue")["role"] == "security-specialist"
+    assert cli.refused("claim-task", "1", agent="lea") == (13, "not_allowed")
+    answer = cli("claim-task", "1", "--json", agent="sue")
+    assert (answer.status, answer.error["code"]) == (13, "needs_human")
+    assert cli.ok("show-task", "1")["status"] == "pending"
+    (cli.root / "config.json").write_text(json.dumps({"agent": SHOWN["agent"]}))
+    assert cli.ok("claim-task", "1", agent="sue")["owner"] == "sue"
+
+
+def config(rules: dict[str, str], **agent: Any) -> Config:
+    return Config(permission={"tool": {"claim-task": rules}}, agent=agent)
+
+
+DECISIONS = [
+    # what the user's file says of claim-task, what the team says of its role scout, what becomes of it
+    ({}, {}, "allow"),
+    ({"team-member": "deny"}, {}, "deny"),
+    ({"member": "deny"}, {}, "deny"),
+    ({"team-member": "ask"}, {}, "ask"),
+    ({"*": "deny"}, {}, "deny"),
+    ({"*": "ask", "team-member": "allow"}, {}, "allow"),
+    ({"*": "allow", "team-member": "deny"}, {}, "deny"),
+    ({"*": "deny", "scout": "allow"}, {}, "allow"),
+    ({"member": "allow", "team-member": "deny"}, {}, "deny"),
+    ({"member": "ask", "team-member": "allow"}, {}, "ask"),
+    ({"task-manager": "deny", "team-leader": "deny"}, {}, "allow"),
+    ({}, {"deny": ["claim-task"]}, "deny"),
+    ({}, {"deny": ["claim-task"], "allow": ["claim-task"]}, "deny"),
+    ({"scout": "allow"}, {"deny": ["claim-task"]}, "deny"),
+    ({"scout": "deny"}, {"allow": ["claim-task"]}, "deny"),
+    ({"scout": "ask"}, {"allow": ["claim-task"]}, "ask"),
+    ({"team-member": "deny"}, {"allow": ["claim-task"]}, "deny"),
+    ({"*": "deny"}, {"allow": ["claim-task"]}, "deny"),
+    ({"*": "ask"}, {"allow": ["claim-task"]}, "ask"),
+]
+
+
+@pytest.mark.parametrize(("rules", "scout", "decision"), DECISIONS)
+def test_deny_beats_ask_beats_allow(rules: dict[str, str], scout: dict[str, list[str]], decision: str) -> None:
+    """The nearest word on the role counts, and of the team's and the user's the stronger."""
+    store = MemoryStore()
+    founding.spawn_team(store, ALPHA, Caller("lea"))
+    role_definitions.define(store, ALPHA, Caller("lea"), "scout", **scout)  # type: ignore[arg-type]
+    tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title="t", created_at=""))
+    joining.join(store, ALPHA, Caller("sid"), "scout")
+    caller = Caller("sid", config=config(rules))
+    if decision == "allow":
+        assert claims.claim(store, ALPHA, caller, "1").owner == "sid"
+    else:
+        with pytest.raises(NeedsHuman if decision == "ask" else NotAllowed) as refusal:
+            claims.claim(store, ALPHA, caller, "1")
+        assert refusal.value.status == 13
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_the_human_is_asked(answer: bool) -> None:
+    """Once, with what it is about; the work goes on or is refused with the answer."""
+    store = workplace()
+    asked: list[tuple[str, str]] = []
+
+    def approve(operation: str, about: str) -> bool:
+        asked.append((operation, about))
+        return answer
+
+    caller = Caller("bob", config=config({"*": "ask"}), approve=approve)
+    if answer:
+        assert claims.claim(store, ALPHA, caller, "4").owner == "bob"
+    else:
+        with pytest.raises(NeedsHuman):
+            claims.claim(store, ALPHA, caller, "4")
+    assert asked == [("claim-task", "4")]
+
+
+@pytest.mark.parametrize(("word", "status"), [("allow", 0), ("deny", 13)])
+def test_the_human_answers_from_another_process(word: str, status: int, tmp_path: Path) -> None:
+    """The request is a question like others; whoever asked goes on, or is refused, as soon as it is answered."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "ask"}}}}')
+    asking = cli.start("claim-task", "1", "--json", agent="bob")
+    waited = 0
+    while not (cli.root / "teams/alpha/questions/ask-1.json").exists() and waited < 600:
+        assert asking.poll() is None
+        time.sleep(0.1)
+        waited += 1
+    cli.ok("answer", "1", word, agent="human")
+    asking.communicate(timeout=TIMEOUT)
+    assert asking.returncode == status
+    assert cli.ok("show-task", "1").get("owner") == ("bob" if status == 0 else None)
+
+
+def test_a_role_that_extends_nothing_known_may_do_nothing() -> None:
+    broken: dict[str, Any] = {"a": {"extends": "b"}, "b": {"extends": "a"}, "c": {"extends": "gone"}}
+    for role in broken:
+        with pytest.raises(NotAllowed):
+            roles.verdict(role, "send-message", None, Config(agent=broken))
+
+
+def test_only_known_operations_are_given(tmp_path: Path) -> None:
+    store = workplace()
+    with pytest.raises(InvalidValue) as refusal:
+        role_definitions.define(store, ALPHA, Caller("lea"), "scout", allow=["fly"])
+    assert "claim-task" in refusal.value.hint
+
+
+def test_secure_teams_ask_for_the_token(tmp_path: Path) -> None:
+    """Each member has its own; files keep only hashes, and no command shows them."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    made = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
+    token = cli.ok("join-team", agent="bob")["token"]
+    for secret in (made["token"], made["humanToken"], token):
+        assert len(secret) > 30
+        assert not any(secret in path.read_text() for path in cli.root.rglob("*") if path.is_file())
+    assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
+    assert cli("send-message", "lea", "hi", agent="bob", TEAMS_TOKEN=made["token"]).status == 13
+    assert cli("send-message", "lea", "hi", agent="human", TEAMS_TOKEN=token).status == 13
+    assert cli("send-message", "lea", "hi", agent="bob", TEAMS_TOKEN=token).status == 0
+    assert cli("send-message", "lea", "hi", agent="human", TEAMS_TOKEN=made["humanToken"]).status == 0
+    assert cli("join-team", agent="bob").status == 13
+    assert "oken" not in cli("show-team", "--json").stdout
+
+
+def test_in_a_secure_team_nobody_comes_back_as_another(tmp_path: Path) -> None:
+    """Who left comes back with its token: its inbox and its name are nobody else's."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
+    token = cli.ok("join-team", agent="bob")["token"]
+    assert cli("leave-team", agent="bob", TEAMS_TOKEN=token).status == 0
+    assert cli.refused("join-team", agent="bob") == (13, "not_allowed")
+    assert cli("join-team", agent="bob", TEAMS_TOKEN=token[::-1]).status == 13
+    again = cli("join-team", "--json", agent="bob", TEAMS_TOKEN=token).json["token"]
+    assert again != token
+    assert cli("announce", "back", agent="bob", TEAMS_TOKEN=again).status == 0
+
+
+def test_every_refusal_of_a_role_has_a_remedy() -> None:
+    """Whoever may not is told who may."""
+    store = workplace()
+    for _, do, _ in TABLE:
+        for name in NAMES.values():
+            try:
+                do(store, Caller(name))
+            except NotAllowed as refusal:
+                assert refusal.hint
+            except TeamsError:
+                pass

@@ -1,0 +1,235 @@
+"""Teams: made, joined, left, handed over, closed and opened again; nothing is ever deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli import closing, names
+from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState
+from teams_cli.membership import founding, joining, leaving
+from teams_cli.messages import messages
+from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    founding.spawn_team(store, ALPHA, LEA)
+    joining.join(store, ALPHA, BOB)
+    return store
+
+
+def test_the_brief_of_a_closed_team_names_what_can_be_done(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    cli.ok("close-team", agent="lea")
+    assert cli.ok("brief", agent="lea")["next"] == "teams restore-team alpha"
+    assert cli.ok("brief", agent="bob")["next"] == "teams show-team alpha"
+
+
+def test_the_only_open_team_need_not_be_named(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("spawn-team", "beta", agent="eve", team="")
+    assert cli("get-tasks", team="").status == 2
+    cli.ok("close-team", "--team", "beta", agent="eve", team="")
+    assert cli.ok("whoami", agent="bob", team="")["team"] == ALPHA
+    cli.ok("create-task", "t", agent="lea", team="")
+    assert [task["title"] for task in cli.ok("get-tasks", team="")] == ["t"]
+
+
+def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
+    """Messages that were read and left, and questions: else one would wait for what is there already."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    assert cli.ok("brief", agent="bob")["next"] == "teams read-messages"
+    cli.ok("read-messages", agent="bob")
+    found = cli.ok("brief", agent="bob")
+    assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT, or ack msg-1")
+    cli.ok("ack", "1", agent="bob")
+    assert cli.ok("brief", agent="bob")["next"] == "teams wait"
+    cli.ok("set", "broadcast", "human", agent="lea")
+    cli.ok("ask-others", "which?", "--no-wait", agent="lea")
+    found = cli.ok("brief", agent="human")
+    assert (found["questions"], found["next"]) == (["ask-1"], "teams human")
+    assert "questions to you: ask-1" in cli("brief", agent="human").stdout
+
+
+def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
+    """A new team of that name would take over the tasks and the mail of the old one; the doctor names it."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "t", agent="lea")
+    file = cli.root / "teams/alpha/team.json"
+    good = file.read_bytes()
+    file.unlink()
+    assert cli.refused("spawn-team", ALPHA, agent="eve") == (15, "damaged_record")
+    answer = cli("doctor", "--json")
+    assert answer.status == 1 and "team.json" in json.loads(answer.stdout)["findings"][0]["what"]
+    file.write_bytes(good)
+    assert [task["title"] for task in cli.ok("get-tasks")] == ["t"]
+
+
+def test_the_creator_leads_and_is_a_member(store: Store) -> None:
+    made, tokens = founding.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
+    assert (made.leader, made.active_names(), made.description, tokens) == ("lea", ["lea"], "what for", {})
+    assert made.members[0].role == "team-leader" and made.members[0].agent_name == "Lea L."
+    assert teams.load(store, ALPHA) == made
+
+
+def test_the_human_leads_without_joining(store: Store) -> None:
+    made, _ = founding.spawn_team(store, ALPHA, Caller("human"))
+    assert (made.leader, made.members) == ("human", [])
+    joining.join(store, ALPHA, BOB)
+    assert messages.send(store, ALPHA, BOB, "leader", "hi").to == "human"
+
+
+def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
+    """agentA … agentZ, agentA1 … agentZ1, agentA2 …; a name that somebody chose is passed over."""
+    joining.join(team, ALPHA, Caller("AGENTb"))
+    given = [joining.join(team, ALPHA, None)[0].agent_id for _ in range(3)]
+    assert given == ["agentA", "agentC", "agentD"]
+    leaving.leave(team, ALPHA, Caller("agentD"))
+    given = [joining.join(team, ALPHA, None)[0].agent_id for _ in range(50)]
+    assert given[:22] == [f"agent{c}" for c in "EFGHIJKLMNOPQRSTUVWXYZ"]
+    assert given[22:48] == [f"agent{c}1" for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    assert given[48:] == ["agentA2", "agentB2"]
+    assert all(names.is_name(names.alias(n)) for n in range(1000))
+    assert len({names.alias(n) for n in range(1000)}) == 1000
+
+
+def test_joining_again_changes_nothing(team: Store) -> None:
+    before = teams.load(team, ALPHA)
+    for role in (None, "member", "team-member"):
+        assert joining.join(team, ALPHA, BOB, role)[0] == before.find("bob")
+    with pytest.raises(AlreadyExists):
+        joining.join(team, ALPHA, BOB, "task-manager")
+    assert teams.load(team, ALPHA) == before
+
+
+def test_who_left_may_come_back_in_another_role(team: Store) -> None:
+    """A name is of one agent: nobody else gets it, and it has nothing of before in progress."""
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    assert leaving.leave(team, ALPHA, BOB) == ["task-1"]
+    with pytest.raises(AlreadyExists):
+        joining.join(team, ALPHA, Caller("BOB"))
+    with pytest.raises(NotAllowed):
+        messages.send(team, ALPHA, BOB, "lea", "hi")
+    assert joining.join(team, ALPHA, BOB, "task-manager")[0].role == "task-manager"
+    assert [m.agent_id for m in teams.load(team, ALPHA).members] == ["lea", "bob"]
+    assert tasks.load(team, ALPHA, "1").owner is None
+
+
+def test_leaving_gives_a_reason_and_leaves_the_messages(team: Store) -> None:
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    messages.send(team, ALPHA, BOB, "lea", "bye")
+    leaving.leave(team, ALPHA, BOB)
+    note = tasks.load(team, ALPHA, "1").notes[-1]
+    assert (note.what, note.by, note.reason) == ("released", "bob", "its owner left the team")
+    assert team.last(ALPHA, messages.MESSAGE) == 1
+
+
+def test_the_leader_does_not_leave(team: Store) -> None:
+    with pytest.raises(WrongState) as refusal:
+        leaving.leave(team, ALPHA, LEA)
+    assert "hand-over" in refusal.value.hint and "close-team" in refusal.value.hint
+    leaving.hand_over(team, ALPHA, LEA, "bob")
+    leaving.leave(team, ALPHA, LEA)
+    assert teams.load(team, ALPHA).active_names() == ["bob"]
+
+
+def test_handing_over_swaps_the_roles(team: Store) -> None:
+    after = leaving.hand_over(team, ALPHA, LEA, "bob")
+    assert {m.agent_id: m.role for m in after.members} == {"lea": "team-member", "bob": "team-leader"}
+    with pytest.raises(NotAllowed):
+        leaving.hand_over(team, ALPHA, LEA, "lea")
+    assert leaving.hand_over(team, ALPHA, BOB, "bob") == after
+
+
+def test_a_leader_has_nothing_in_progress(team: Store) -> None:
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    with pytest.raises(Conflict) as refusal:
+        leaving.hand_over(team, ALPHA, LEA, "bob")
+    assert "task-1" in refusal.value.message
+
+
+def test_a_closed_team_is_read_and_not_changed(tmp_path: Path) -> None:
+    """Closing deletes nothing; opening it again brings all of it back."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "t")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    cli.ok("close-team", agent="lea")
+    for words in (["create-task", "x"], ["send-message", "bob", "hi"], ["close-team"], ["define-role", "r"]):
+        status, code = cli.refused(*words, agent="lea")
+        assert (status, code) == (11, "wrong_state")
+    assert cli.refused("join-team", agent="zoe") == (11, "wrong_state")
+    assert cli.refused("spawn-team", ALPHA, agent="zoe") == (11, "already_exists")
+    assert cli.ok("discover-teams") == []
+    assert [row["state"] for row in cli.ok("discover-teams", "--all")] == ["closed"]
+    assert [task["title"] for task in cli.ok("get-tasks")] == ["t"]
+    assert cli.ok("show-team", ALPHA)["state"] == "closed"
+    cli.ok("restore-team", ALPHA, agent="lea")
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["hi"]
+
+
+def test_a_team_at_work_is_not_closed(team: Store) -> None:
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    with pytest.raises(Conflict) as refusal:
+        closing.close(team, ALPHA, LEA)
+    assert "task-1 (bob)" in refusal.value.message and "--force" in refusal.value.hint
+    assert closing.close(team, ALPHA, LEA, force=True).state == "closed"
+    assert tasks.load(team, ALPHA, "1").owner == "bob"
+
+
+def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
+    """With two it must be; a variable says which, and a flag beats it."""
+    cli = Cli(tmp_path / "root", agent="lea")
+    assert cli.refused("show-team") == (2, "no_team")
+    cli.ok("spawn-team", "alpha")
+    assert cli.ok("show-team")["name"] == "alpha"
+    cli.ok("spawn-team", "beta")
+    answer = cli("show-team", "--json")
+    assert answer.status == 2 and "alpha, beta" in answer.error["hint"]
+    assert json.loads(cli("show-team", "--json", OPENCODE_TEAM_NAME="beta").stdout)["name"] == "beta"
+    more = {"OPENCODE_TEAM_NAME": "beta", "TEAMS_TEAM": "alpha"}
+    assert json.loads(cli("show-team", "--json", **more).stdout)["name"] == "alpha"
+    assert json.loads(cli("show-team", "--json", "-t", "beta", **more).stdout)["name"] == "beta"
+
+
+def test_who_one_is(tmp_path: Path) -> None:
+    """A flag beats `TEAMS_*`, which beats `OPENCODE_*`."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    both = {"OPENCODE_AGENT_ID": "bob"}
+    assert json.loads(cli("list-agents", "--json", **both).stdout)["self"] == "bob"
+    assert json.loads(cli("list-agents", "--json", agent="mia", **both).stdout)["self"] == "mia"
+    assert json.loads(cli("list-agents", "--json", "--as", "lea", agent="mia", **both).stdout)["self"] == "lea"
+    names = {"OPENCODE_AGENT_NAME": "Zoe Z.", "OPENCODE_AGENT_TYPE": "rust"}
+    joined = cli("join-team", "--json", agent="zoe", **names).json
+    assert (joined["agentName"], joined["agentType"]) == ("Zoe Z.", "rust")
+
+
+def test_the_root_is_for_its_owner_alone(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "deep" / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    for path in [cli.root, *cli.root.rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert (cli.root / "README").read_text().strip()
+
+
+def test_looking_at_nothing_makes_nothing(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root")
+    assert cli.ok("discover-teams") == [] and tree(cli.root) is None

@@ -1,0 +1,126 @@
+"""The brief: about its reader, short, and with the right next command in every state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+DECIDE = "teams approve-plan {0}, or reject-plan {0} --feedback WHY"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
+    """The next command of the agent after a command, of its own unless said."""
+    if words:
+        cli.ok(*words, agent=by or agent)
+    step: str = cli.ok("brief", agent=agent)["next"]
+    return step
+
+
+def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
+    """The states and the commands, in the order of a working life."""
+    assert after(cli, "bob") == "teams wait"
+    assert after(cli, "bob", "send-message", "bob", "hi", by="lea") == "teams read-messages"
+    assert after(cli, "bob", "read-messages") == "teams reply msg-1 TEXT, or ack msg-1"
+    assert after(cli, "bob", "create-task", "one", "--plan-required", by="lea") == "teams claim-task --next"
+    assert after(cli, "bob", "claim-task", "1") == "teams propose-plan TEXT --task task-1"
+    assert after(cli, "bob", "propose-plan", "so", "--task", "1") == "teams wait"
+    assert after(cli, "lea") == DECIDE.format("plan-1")
+    cli.ok("reject-plan", "1", "--feedback", "why?", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert after(cli, "bob") == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    assert after(cli, "bob", "propose-plan", "x" * 300, "--revises", "1") == "teams wait"
+    cli.ok("read-messages", agent="lea")
+    assert after(cli, "lea") == "teams show-plan plan-2"  # it is not shown whole
+    cli.ok("approve-plan", "2", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert after(cli, "bob") == "teams update-task task-1 --status completed --result RESULT"
+    assert after(cli, "bob", "create-task", "two", by="lea") == (
+        "teams update-task task-1 --status completed --result RESULT"
+    )
+    assert after(cli, "bob", "update-task", "1", "--blocked-by", "2", by="lea") == "teams wait --task task-2"
+    cli.ok("update-task", "1", "--unblock", "2", agent="lea")
+    assert after(cli, "bob", "update-task", "1", "--status", "completed") == "teams claim-task --next"
+    assert after(cli, "bob", "claim-task", "2", by="mia") == "teams reply msg-1 TEXT, or ack msg-1"
+    assert after(cli, "bob", "ack", "1") == "teams wait"
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert after(cli, "bob") == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
+    cli.ok("approve-shutdown", agent="bob")
+    assert after(cli, "bob") == "nothing: bob was shut down"
+    cli.ok("leave-team", agent="mia")
+    assert after(cli, "mia") == "teams join-team alpha --as mia"
+
+
+def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
+    assert after(cli, "lea") == "teams create-task TITLE"
+    assert after(cli, "lea", "create-task", "one") == "teams wait"
+    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
+    assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait"
+    cli.ok("update-task", "1", "--status", "failed", agent="bob")
+    cli.ok("read-messages", agent="lea")
+    assert after(cli, "lea") == "teams get-tasks --blocked"
+    cli.ok("update-task", "2", "--unblock", "1", agent="lea")
+    assert after(cli, "lea") == "teams wait"
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    assert after(cli, "lea") == "teams close-team"
+    assert after(cli, "lea", "close-team") == "teams restore-team alpha"
+    assert after(cli, "bob") == "teams show-team alpha"
+    assert "the team was closed by lea at " in cli("brief", agent="mia").stdout
+
+
+def test_each_state_without_a_team_has_its_command(tmp_path: Path, each_engine: str) -> None:
+    cli = Cli(tmp_path / "root")
+    assert after(cli, "bob") == "teams wait --team NAME"
+    assert cli.ok("brief", agent="bob", team="beta")["next"] == "teams wait --team beta"
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    assert after(cli, "bob") == "teams join-team alpha --as bob"
+    cli.ok("spawn-team", "beta", agent="eve")
+    assert after(cli, "bob") == "teams join-team NAME --as bob"
+    assert "alpha, beta" in cli("brief", agent="bob").stdout
+
+
+def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
+    add_tasks(cli, "first", "second")
+    add_tasks(cli, "third", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("update-task", "1", "--status", "completed", "--result", "see a.py", agent="mia")
+    cli.ok("claim-task", "3", agent="bob")
+    for n in range(9):
+        cli.ok("send-message", "lea", f"chatter {n}", agent="mia")
+    lines = cli("brief", agent="bob").stdout.splitlines()
+    assert lines[1].startswith("yours: task-3 third (lease ends in ")
+    assert lines[2] == "  task-1 (mia): see a.py"
+    assert "completed: task-1 (mia)" in lines
+    assert any(line.startswith("other changes: ") and "teams history --since " in line for line in lines)
+    assert not any("chatter" in line or "message sent" in line for line in lines)
+    assert lines[-1] == "next: teams update-task task-3 --status completed --result RESULT"
+    again = cli.ok("brief", agent="bob")
+    assert (again["finished"], again["moreChanges"]) == ([], 0)
+
+
+def test_it_has_at_most_1500_characters(cli: Cli) -> None:
+    """However much there is: long results and plans, many tasks, completions and messages."""
+    add_tasks(cli, *(f"{n} {'long title ' * 8}" for n in range(1, 31)))
+    for n in range(1, 31):
+        cli.ok("claim-task", str(n), agent="mia")
+        if n < 25:
+            cli.ok("update-task", str(n), "--status", "completed", "--result", "r" * 300, agent="mia")
+    add_tasks(cli, *("x" * 80 for _ in range(5)), blocked_by=[f"task-{n}" for n in range(1, 20)])
+    for n in range(31, 36):
+        cli.ok("claim-task", str(n), agent="bob")
+    for n in range(8):
+        cli.ok("send-message", "bob", f"{n}", agent="lea")
+    cli.ok("propose-plan", "p" * 3000, agent="bob")
+    for agent in ("bob", "lea", "mia"):
+        said = cli("brief", agent=agent).stdout
+        assert len(said) <= 1500, said
+        assert said.splitlines()[-1].startswith("next: ")
+    assert "yours: task-31" in cli("brief", agent="bob").stdout

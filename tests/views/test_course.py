@@ -1,0 +1,125 @@
+"""The course of the work: what is told of it, and what is not where there is no basis."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teams_cli.clock import rfc3339
+from teams_cli.tasks.tasks import Task
+from teams_cli.views.course import Plan, course
+
+NOW = datetime(2026, 1, 25, 12, tzinfo=UTC)
+
+
+def ago(minutes: float) -> str:
+    return rfc3339(NOW - timedelta(minutes=minutes))
+
+
+def task(number: int, status: str = "pending", *after: int, ended: float | None = None, took: float = 2) -> Task:
+    """A task that waits for others; one that *ended* so many minutes ago, after it was worked on for a while."""
+    return Task(
+        id=f"task-{number}",
+        team_name="alpha",
+        title="Some task",
+        created_at=ago(600),
+        status=status,
+        blocked_by=[f"task-{other}" for other in after],
+        claimed_at=None if ended is None else ago(ended + took),
+        completed_at=None if ended is None else ago(ended),
+    )
+
+
+def told(*found: Task) -> dict[str, Any]:
+    return course(list(found), NOW)
+
+
+def test_each_task_is_counted_once() -> None:
+    found = told(
+        task(1, "completed", ended=1),
+        task(2, "in_progress"),
+        task(3),
+        task(4, "pending", 2),
+        task(5, "failed"),
+        task(6, "pending", 5),
+        task(7, "pending", 6),
+        task(8, "cancelled"),
+    )
+    counts = ["total", "done", "percent", "inProgress", "ready", "blocked", "failed", "cancelled", "heldUp"]
+    assert [found[key] for key in counts] == [7, 1, 14, 1, 1, 3, 1, 1, 2]
+
+
+def test_what_was_cancelled_or_is_missing_holds_up_too() -> None:
+    assert told(task(1, "cancelled"), task(2, "pending", 1), task(3, "pending", 99))["heldUp"] == 2
+
+
+def test_the_last_percent_is_kept_for_the_last_task() -> None:
+    assert told(*(task(n, "completed", ended=5) for n in range(1, 1000)), task(1000))["percent"] == 99
+
+
+def test_the_critical_path_is_the_longest_chain_of_what_can_still_be_done() -> None:
+    found = told(
+        task(1, "completed", ended=1),
+        task(2, "in_progress", 1),
+        task(3, "pending", 2),
+        task(4, "pending", 3),
+        task(5, "pending", 1),
+        task(6, "failed"),
+        *(task(n, "pending", n - 1) for n in range(7, 12)),
+    )
+    assert found["criticalPath"] == ["task-2", "task-3", "task-4"]
+
+
+def test_there_is_no_estimate_without_a_basis() -> None:
+    working = task(1, "in_progress")
+    few = [task(2, "completed", ended=1), task(3, "completed", ended=2)]
+    assert told()["noEstimate"] == "nothing is left to do"
+    assert told(task(1))["noEstimate"] == "nobody is working"
+    assert told(working, *few)["noEstimate"] == "fewer than 3 tasks were completed lately"
+    assert told(task(9, "failed"), task(1, "pending", 9))["noEstimate"].startswith("all that is left waits")
+
+
+def test_a_pace_that_stopped_is_none_for_the_end() -> None:
+    for length in (1, 10, 60):
+        burst = [task(n, "completed", ended=600 + n * length / 60) for n in range(2, 60)]
+        found = told(task(1, "in_progress"), *burst)
+        assert (found["noEstimate"], found["estimate"]) == ("nothing has been completed for long", None)
+
+
+def test_the_estimate_says_how_sure_it_is_and_what_it_stands_on() -> None:
+    done = [task(n, "completed", ended=n) for n in range(1, 10)]
+    found = told(*done, task(10, "in_progress"), task(11), task(12))
+    assert found["pace"] == {"perHour": 60.0, "completed": 9, "withinSeconds": 540}
+    estimate = found["estimate"]
+    assert (estimate["seconds"], estimate["fromSeconds"], estimate["toSeconds"]) == (180, 120, 240)
+    assert estimate["basis"] == "9 tasks were completed in the last 9 min"
+
+
+def test_it_is_not_over_before_its_longest_chain_is() -> None:
+    done = [task(n, "completed", ended=n, took=10) for n in range(1, 10)]
+    chain = [task(10, "in_progress"), *(task(n, "pending", n - 1) for n in range(11, 20))]
+    assert told(*done, *chain)["estimate"]["seconds"] == 10 * 10 * 60
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["pending", "in_progress", "completed", "failed", "cancelled"]),
+            st.lists(st.integers(1, 14), max_size=3),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_waits_for_whatever_the_sums_are_right(drawn: list[tuple[str, list[int]]]) -> None:
+    """Also with circles, which files edited by hand may have, and with tasks that are not there."""
+    tasks = [task(number, status, *after) for number, (status, after) in enumerate(drawn, 1)]
+    found, plan = told(*tasks), Plan(tasks)
+    assert found["total"] == sum(found[key] for key in ("done", "inProgress", "ready", "blocked", "failed"))
+    assert set(found["criticalPath"]).isdisjoint(plan.held_up)
+    for before, after in zip(found["criticalPath"], found["criticalPath"][1:], strict=False):
+        assert before in plan.open_blockers[after]
+    for key in plan.held_up:
+        assert any(plan.is_dead_end(blocker) or blocker in plan.held_up for blocker in plan.open_blockers[key])

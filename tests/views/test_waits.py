@@ -1,0 +1,180 @@
+"""Waiting for anything that concerns one, for one of several things, and for a task to claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def begin(cli: Cli, agent: str, *words: str) -> Any:
+    """A wait that goes on while something else is done."""
+    return cli.start(*(words or ("wait", "--timeout", "60")), "--json", agent=agent)
+
+
+def ended(process: Any, status: int = 0) -> Any:
+    """What it said in the end."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == status, (out, err)
+    return json.loads(err if status else out)
+
+
+def nothing(cli: Cli, agent: str) -> None:
+    """It was told all that there is."""
+    assert cli("wait", "--timeout", "0", agent=agent).status == 14
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    return [each["text"] for each in found["happened"]]
+
+
+def test_mail_is_shown_in_full_and_read(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("send-message", "bob", "first line\nsecond", agent="lea")
+    found = ended(waiting)
+    assert [message["message"] for message in found["messages"]] == ["first line\nsecond"]
+    assert found["messages"][0]["next"] == "teams reply msg-1 TEXT, or ack msg-1"
+    assert found["happened"] == []
+    nothing(cli, "bob")
+    assert "readAt" in cli.ok("read-messages", agent="bob")[0]
+
+
+def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    cli.ok("send-message", "bob", "hello", agent="lea")
+    answer = cli("wait", "--timeout", "0", agent="bob")
+    assert answer.stdout == (
+        'msg-1\n[From agent "lea"]:\n| hello\n  next: teams reply msg-1 TEXT, or ack msg-1\n'
+        "task-1 is ready: one (and 1 more)\n  next: teams claim-task --next\n"
+    )
+    nothing(cli, "bob")
+
+
+def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    add_tasks(cli, "one")
+    assert texts(ended(waiting)) == ["task-1 is ready: one"]
+    cli.ok("claim-task", "1", agent="bob")
+    nothing(cli, "bob")  # who works waits for no more work
+    nothing(cli, "mia")
+    waiting = begin(cli, "mia")
+    cli.ok("release-task", "1", agent="bob")
+    assert texts(ended(waiting)) == ["task-1 is ready: one"]
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]  # it was not, meanwhile
+
+
+def test_a_task_becomes_ready_by_the_end_of_what_it_waited_for(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "mia")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    assert texts(ended(waiting)) == ["task-2 is ready: two"]
+
+
+def test_a_claim_that_runs_out_ends_the_wait_of_another(cli: Cli) -> None:
+    """Nobody has to claim for that, and nothing else changes."""
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]
+    assert "free again" in ended(begin(cli, "lea"))["messages"][0]["message"]
+
+
+def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "lea")
+    cli.ok("propose-plan", "first this, then that", "--task", "1", agent="bob")
+    found = ended(waiting)
+    assert texts(found) == ["plan-1 from bob for task-1:\nfirst this, then that"]
+    assert found["messages"] == []
+    assert found["happened"][0]["next"] == "teams approve-plan plan-1, or reject-plan plan-1 --feedback WHY"
+    waiting = begin(cli, "bob")
+    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
+    assert "too long" in ended(waiting)["messages"][0]["message"]
+    waiting = begin(cli, "lea", "wait", "--all-tasks", "--timeout", "60")
+    cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
+    assert ended(waiting)["taskCounts"]["completed"] == 1
+    found = ended(begin(cli, "lea"))
+    assert texts(found) == ["all tasks are settled: 1 completed"]
+    assert [(each["message"], each["next"]) for each in found["messages"]] == [
+        ("task-1 (one) completed by bob: it works", None)
+    ]
+    nothing(cli, "lea")
+
+
+def test_a_request_to_shut_down_ends_it(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert "shutdown-1" in ended(waiting)["messages"][0]["message"]
+
+
+def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
+    waiting = begin(cli, "human")
+    asking = cli.start("ask-others", "which?", "--human", "--timeout", "60", agent="bob")
+    found = ended(waiting)
+    assert texts(found) == ["ask-1 from bob: which?"]
+    assert found["happened"][0]["next"] == "teams answer ask-1 TEXT"
+    cli.ok("answer", "ask-1", "this", agent="human")
+    asking.communicate(timeout=120)
+    waiting = begin(cli, "human")
+    cli.ok("propose-plan", "so", agent="bob")
+    assert texts(ended(waiting)) == ["plan-1 from bob:\nso"]
+    nothing(cli, "human")
+
+
+def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path, each_engine: str) -> None:
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    waiting = begin(cli, "bob")
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    found = ended(waiting)
+    assert found["happened"][0]["next"] == "teams join-team alpha --as bob"
+
+
+def test_a_closed_team_ends_it(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("close-team", agent="lea")
+    assert ended(waiting, 11)["error"]["code"] == "wrong_state"
+
+
+def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    both = ("wait", "--task", "1", "--message", "--ready", "--timeout", "60")
+    waiting = begin(cli, "mia", *both)
+    cli.ok("send-message", "mia", "hello", agent="lea")
+    assert ended(waiting) == {"unread": ["msg-1"], "because": ["message"]}
+    cli.ok("read-messages", agent="mia")
+    waiting = begin(cli, "mia", *both)
+    cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
+    found = ended(waiting)
+    assert (found["because"], found["task"]["result"]) == (["task"], "it works")
+    assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\nit works\n"
+
+
+def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
+    assert cli("wait", "--plan", "1", agent="bob").stdout == "plan-1: rejected by lea: too long\n"
+
+
+def test_the_next_task_is_waited_for(cli: Cli) -> None:
+    waiting = begin(cli, "bob", "claim-task", "--next", "--wait", "60")
+    add_tasks(cli, "one")
+    assert ended(waiting)["owner"] == "bob"
+    waiting = begin(cli, "mia", "claim-task", "--next", "--wait", "60")
+    cli.ok("send-message", "mia", "hello", agent="lea")
+    assert "msg-1" in ended(waiting, 14)["error"]["message"]
+    cli.ok("read-messages", agent="mia")
+    assert cli("claim-task", "--next", "--wait", "0", agent="mia").status == 14
+    assert cli("claim-task", "1", "--wait", "1", agent="mia").status == 2

@@ -1,0 +1,282 @@
+"""What a review without a model finds: planted defects by kind, what it leaves alone, and what it does not write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT, tree
+from tests.support.workflow_runs import commit, git, make_repository, put
+
+CHECKS = ("parse", "names", "mistakes", "dangers", "secrets", "leftovers", "linters", "tests", "size")
+FINDING = re.compile(r"(SERIOUS|WARNING|note) (\S+?)(?::(\d+))?: (.*) \[([\w-]+)\]")
+
+
+class Reviewed:
+    """What the checks said of a change."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said = said
+        rows = [row for check in CHECKS for row in FINDING.findall(said.get(check, ""))]
+        self.rules = {(path, int(line or 0), rule) for _, path, line, _, rule in rows}
+        self.words = {(path, rule): (weight, what) for weight, path, _, what, rule in rows}
+
+    def of(self, path: str) -> set[str]:
+        """The rules of the findings in that file."""
+        return {rule for found, _, rule in self.rules if found == path}
+
+
+def review(repository: Path, work: Path, *checks: str, **variables: str) -> Reviewed:
+    """Run the checks as the tasks of the workflow do, one process each."""
+    work.mkdir(exist_ok=True)
+    environ = {**os.environ, "TEAMS_WORK": str(work), **variables}
+    said = {}
+    for check in ("change", *(checks or CHECKS)):
+        words = [sys.executable, "-P", "-m", "teams_cli.workflows.review", check]
+        done = subprocess.run(words, cwd=repository, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+        assert done.returncode == 0, done
+        said[check] = done.stdout
+    return Reviewed(said)
+
+
+BEFORE = {
+    "shop/__init__.py": "",
+    "shop/stock.py": '''"""Stock."""
+
+
+def count(items):
+    return len(items)
+
+
+def move(items, source, target):
+    items.append((source, target))
+''',
+    "shop/sales.py": "from shop import stock\nfrom shop.stock import count, move\n\n\ndef sell(items):\n"
+    "    move(items, 'a', target='b')\n    return count(items) + stock.count(items)\n",
+    "settings.json": '{"port": 80}\n',
+    "settings.toml": "port = 80\n",
+    "settings.yaml": "server:\n  port: 80\n",
+    "settings.xml": "<a>\n<b/>\n</a>\n",
+    "start.sh": "#!/bin/sh\necho start\n",
+    "web/app.js": "export const one = 1;\n",
+    "web/lost.ts": "export const one = 1;\nexport const two = 2;\n",
+    "web/kinds.ts": "export type Kind = 'a';\n",
+}
+"""A project in which nothing is wrong."""
+PLANTED: dict[str, tuple[str, str]] = {
+    "bad_syntax.py": ("def f(:\n    pass\n", "syntax"),
+    "settings.json": ('{"port": 80,}\n', "syntax"),
+    "settings.toml": ('port = "80\nhost = 1\n', "syntax"),
+    "settings.yaml": ("server:\n  port: 80\n host: x\n", "syntax"),
+    "settings.xml": ("<a>\n<b>\n</a>\n", "syntax"),
+    "start.sh": ("#!/bin/sh\nif true; then\necho start\n", "syntax"),
+    "web/app.js": ("export const one = ;\n", "syntax"),
+    "web/kinds.ts": ("export type Kind = 'a'\nexport interface B {\n", "syntax"),
+    "twice.json": ('{"a": 1,\n "a": 2}\n', "key-twice"),
+    "twice.yaml": ("a: 1\na: 2\n", "key-twice"),
+    "shop/undefined.py": ("def f(x):\n    return y\n", "F821"),
+    "shop/unused.py": ("import os\n\n\ndef f(x):\n    return x\n", "F401"),
+    "shop/twice.py": ("def f():\n    return {'a': 1, 'b': 2, 'a': 3}\n", "F601"),
+    "shop/default.py": ("def f(x, seen=[]):\n    seen.append(x)\n    return seen\n", "B006"),
+    "shop/literal.py": ("def f(x):\n    return x is 'a'\n", "F632"),
+    "shop/bare.py": ("def f(g):\n    try:\n        g()\n    except:\n        return 1\n", "E722"),
+    "shop/swallow.py": ("def f(g):\n    try:\n        g()\n    except Exception:\n        pass\n", "S110"),
+    "shop/asserts.py": ("def f(x):\n    assert (x, 'must be given')\n", "F631"),
+    "shop/unreachable.py": ("def f(x):\n    return x\n    x += 1\n", "unreachable"),
+    "shop/forgotten.py": ("def f(x):\n    if x:\n        ValueError('no')\n", "PLW0133"),
+    "shop/closure.py": ("def f(xs):\n    return [g for x in xs for g in [lambda: x]]\n", "B023"),
+    "shop/evals.py": ("def f(x):\n    return eval(x)\n", "S307"),
+    "shop/execs.py": ("def f(x):\n    exec(x)\n", "S102"),
+    "shop/pickles.py": ("import pickle\n\n\ndef f(x):\n    return pickle.loads(x)\n", "S301"),
+    "shop/yamls.py": ("import yaml\n\n\ndef f(x):\n    return yaml.load(x, Loader=yaml.Loader)\n", "S506"),
+    "shop/shell.py": ("import subprocess\n\n\ndef f(x):\n    subprocess.run(f'ls {x}', shell=True)\n", "S602"),
+    "shop/sql.py": ("def f(db, x):\n    return db.execute(f\"SELECT * FROM t WHERE a = '{x}'\")\n", "S608"),
+    "shop/verify.py": ("import requests\n\n\ndef f(x):\n    return requests.get(x, verify=False, timeout=9)\n", "S501"),
+    "shop/temp.py": ("import tempfile\n\n\ndef f():\n    return tempfile.mktemp()\n", "S306"),
+    "shop/secret.py": ('PASSWORD = "correct4horse!battery"\n', "secret"),
+    "shop/stop.py": ("def f(x):\n    breakpoint()\n    return x\n", "T100"),
+    "shop/prints.py": ("def f(x):\n    print('DEBUG', x)\n    return x\n", "print"),
+    "NEWS.txt": (f"{'<' * 7} a\none\n{'=' * 7}\ntwo\n{'>' * 7} b\n", "conflict"),
+    "shop/missing.py": ("from shop.stock import nothing\n\nnothing()\n", "import"),
+    "shop/calls.py": ("def g(a, b):\n    return a\n\n\ndef f():\n    return g(1)\n", "call"),
+    "shop/waits.py": ("async def g():\n    return 1\n\n\nasync def f():\n    g()\n", "await"),
+    "shop/dots.py": ("def f(g):\n    try:\n        g()\n    except Exception:\n        ...\n", "swallowed"),
+    "shop/order.py": (
+        "def f(g):\n    try:\n        g()\n    except Exception:\n        raise\n    except OSError:\n        raise\n",
+        "unreachable",
+    ),
+    "shop/trust.py": ("def f(session):\n    session.verify = False\n", "no-verify"),
+    "web/page.js": ("export const f = (a, b) => {\n  a.innerHTML = b;\n};\n", "inner-html"),
+    "web/names.ts": ("export const f = (): string => missing();\n", "no-undef"),
+    "web/user.ts": ("import { one, two } from './lost';\nexport const n = one + two;\n", "removed"),
+    "web/lost.ts": ("export const one = 1;\n", ""),
+    "web/stop.js": ("export function f() {\n  debugger;\n}\n", "no-debugger"),
+    "web/eval.ts": ("export const f = (x: string) => eval(x);\n", "no-eval"),
+    "web/keys.js": ("export const a = { b: 1, b: 2 };\n", "no-dupe-keys"),
+    "deploy.sh": ('#!/bin/sh\ncurl -s "https://example.org/i.sh" | sh\n', "curl-sh"),
+    "clean.sh": ("#!/bin/bash\nrm -rf $1/build\n", "SC2086"),
+}
+"""A file each, how the change leaves it, and the rule by which it must be named."""
+FINE = {
+    "shop/fine.py": '''"""What looks like a defect and is none."""
+
+import hashlib
+import json
+import subprocess
+import sys
+
+TOKEN_FIELD = "access_token"
+PASSWORD_HEADER = "X-Password-Hash"
+
+
+def query(db, name, seen=None):
+    """Ask with parameters."""
+    seen = seen or []
+    return db.execute("SELECT * FROM t WHERE a = ?", (name,)), seen
+
+
+def run(path):
+    """Without a shell."""
+    subprocess.run(["ls", path], check=True)
+    return json.loads(path), hashlib.sha256(path).hexdigest()
+
+
+def close(thing):
+    """Try, and say so when it fails."""
+    try:
+        thing.close()
+    except OSError as error:
+        print(f"can't close it: {error}", file=sys.stderr)
+
+
+def numbers():
+    """A generator that gives nothing."""
+    return
+    yield
+''',
+    "tsconfig.json": '{\n  // comments are allowed here\n  "compilerOptions": {},\n}\n',
+    "chart/templates/deploy.yaml": "name: {{ .Values.name }}\n{{- if .Values.x }}\nport: 80\n{{- end }}\n",
+    "many.yaml": "a: !Ref b\n---\na: 1\n",
+    "fine.sh": '#!/bin/bash\nset -e\nrm -rf "${1:?}/build"\n',
+    "web/fine.js": "export function f(a) {\n  return a === undefined ? window.x : process.env.Y;\n}\n",
+    "tests/data/broken.json": "{",
+    "tests/test_fine.py": "import subprocess\n\n\ndef test_it():\n    assert subprocess.run('ls', shell=True)\n",
+    "docs/guide.md": 'Title\n=======\n\nSet `password = "your-password-here"`.\n',
+}
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Reviewed:
+    """The review of one commit with all of it."""
+    place = tmp_path_factory.mktemp("planted")
+    repository = make_repository(place / "repo", BEFORE)
+    commit(repository, {path: text for path, (text, _) in PLANTED.items()} | FINE)
+    return review(repository, place / "work")
+
+
+@pytest.mark.parametrize("path", PLANTED)
+def test_a_planted_defect_is_named(planted: Reviewed, path: str) -> None:
+    assert PLANTED[path][1] in (planted.of(path) or {""}), planted.said
+
+
+@pytest.mark.parametrize("path", FINE)
+def test_what_only_looks_like_a_defect_is_left_alone(planted: Reviewed, path: str) -> None:
+    assert planted.of(path) == set()
+
+
+def test_what_was_removed_or_changed_and_is_still_used(tmp_path: Path) -> None:
+    """In other files than those that changed; a use that the change took away with it is none."""
+    repository = make_repository(tmp_path / "repo", BEFORE)
+    stock = BEFORE["shop/stock.py"].replace("def count", "def total").replace("target)", "to)")
+    commit(repository, {"shop/stock.py": stock})
+    found = review(repository, tmp_path / "work", "names")
+    assert {("shop/sales.py", 2, "removed"), ("shop/sales.py", 7, "removed")} <= found.rules
+    assert ("shop/sales.py", 6, "call") in found.rules
+    assert "has no parameter target" in found.words["shop/sales.py", "call"][1]
+
+
+def test_a_module_that_went_and_is_still_imported(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", BEFORE)
+    (repository / "shop/stock.py").unlink()
+    assert ("shop/sales.py", 1, "removed") in review(repository, tmp_path / "work", "names", base="HEAD").rules
+
+
+def test_what_stood_there_before_is_not_told_again(tmp_path: Path) -> None:
+    """Whatever the file is called now, and wherever in it the code has moved."""
+    old = "".join(text for path, (text, _) in PLANTED.items() if path.startswith("shop/") and "import" not in text)
+    repository = make_repository(tmp_path / "repo", {"old/code.py": old, "a.py": "x = 1\n"})
+    (repository / "new").mkdir()
+    git(repository, "mv", "old/code.py", "new/name.py")
+    put(repository, {"new/name.py": f"FIRST = 1\n\n\n{old}", "a.py": "x = 2\n"})
+    found = review(repository, tmp_path / "work", base="HEAD")
+    assert found.rules == set()
+    assert "R new/name.py +3 -0 from old/code.py" in found.said["change"]
+    assert found.said["change"].startswith("2 files, +4 -1 lines")
+
+
+def test_an_unused_import_that_the_change_brought_about(tmp_path: Path) -> None:
+    """The line did not change, and yet it is of this change."""
+    repository = make_repository(tmp_path / "repo", {"a.py": "import os\n\n\ndef f():\n    return os.sep\n"})
+    put(repository, {"a.py": "import os\n\n\ndef f():\n    return '/'\n"})
+    assert ("a.py", 1, "F401") in review(repository, tmp_path / "work", "names", base="HEAD").rules
+
+
+def test_what_is_accepted(tmp_path: Path) -> None:
+    """By a file, by a rule in a file, and by a comment in a line."""
+    repository = make_repository(tmp_path / "repo", {"x": "1\n"})
+    evil = "def f(x):\n    return eval(x)\n"
+    put(repository, {"a.py": evil, "b.py": evil, "c.py": evil.replace("(x)\n", "(x)  # teams-review: allow S307\n", 2)})
+    put(repository, {"d.py": evil, "e.py": evil, ".teams-review": "a.py\nb.py S307\nd.py S102  # another rule\n"})
+    found = review(repository, tmp_path / "work", "dangers", base="HEAD")
+    assert {path for path, _, _ in found.rules} == {"d.py", "e.py"}
+    assert "3 accepted by .teams-review or a comment" in found.said["dangers"]
+
+
+def test_the_tests_of_what_changed_are_run_on_a_copy(tmp_path: Path) -> None:
+    """What failed before is not held against the change; nothing is left in the checkout."""
+    test = (
+        "import unittest\n\nfrom shop import stock\n\n\nclass Stock(unittest.TestCase):\n"
+        "    def test_count(self):\n        open('trace', 'w').close()\n"
+        "        self.assertEqual(stock.count([1]), 1)\n\n"
+        "    def test_old_sorrow(self):\n        self.fail('as ever')\n"
+    )
+    repository = make_repository(tmp_path / "repo", {**BEFORE, "tests/__init__.py": "", "tests/test_stock.py": test})
+    put(repository, {"shop/stock.py": BEFORE["shop/stock.py"].replace("len(items)", "len(items) + 1")})
+    before = tree(repository)
+    found = review(repository, tmp_path / "work", "tests", base="HEAD")
+    weight, what = found.words["tests/test_stock.py", "test"]
+    assert weight == "SERIOUS" and "test_count" in what and "sorrow" not in str(found.rules)
+    assert "2 failed, 1 of them since this change" in found.said["tests"]
+    assert tree(repository) == before
+
+
+def test_the_linters_of_the_repository_are_run_where_they_are_configured(tmp_path: Path) -> None:
+    config = "[tool.ruff.lint]\nselect = ['N']\n"
+    repository = make_repository(tmp_path / "repo", {"pyproject.toml": config, "a.py": "def Old(): ...\n"})
+    put(repository, {"a.py": "def Old(): ...\ndef New(): ...\n"})
+    found = review(repository, tmp_path / "work", "linters", base="HEAD")
+    assert found.rules == {("a.py", 2, "ruff")} and "ruff ran" in found.said["linters"]
+
+
+def test_the_verdict_of_what_was_found_twice_and_of_what_was_not_done(tmp_path: Path) -> None:
+    """Each finding stands there once, the heaviest first; what is not done is said at the head."""
+    rows = [{"key": key, "owner": key, "file": f"{key}.txt"} for key in ("change", "a", "b", "gone")]
+    (tmp_path / "index.json").write_text(json.dumps(rows))
+    (tmp_path / "change.txt").write_text("1 file, +1 -0 lines since x\nM a.py +1 -0\n")
+    (tmp_path / "a.txt").write_text("looked\nnote a.py:1: *small* [F401]\nSERIOUS a.py:2: big [S307]\nan aside\n")
+    (tmp_path / "b.txt").write_text("looked, too\nSERIOUS a.py:2: big, by another [S307]\n")
+    words = [sys.executable, "-P", "-m", "teams_cli.workflows.review", "verdict"]
+    environ = {**os.environ, "TEAMS_RESULTS": str(tmp_path)}
+    said = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=TIMEOUT).stdout
+    assert said.startswith(
+        "## Verdict: the review is incomplete; changes are needed\n\n1 serious finding, 0 warnings, 1 note"
+    )
+    assert "Not done: gone." in said and said.count("big") == 1
+    assert said.index("**a.py:2**: big") < said.index(r"**a.py:1**: \*small\*") < said.index("What was looked at")
+    assert "* an aside" in said

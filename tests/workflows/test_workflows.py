@@ -1,0 +1,389 @@
+"""Workflow files: what is refused, how they are found, and each shipped one on a small repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, tree
+from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
+
+SHIPPED = ["code-review", "council", "feature-factory", "parallel-refactor"]
+ODD = {
+    "na me.py": "x = 1\n",
+    "q'u\"o.py": "y = 2\n",
+    "ü$(touch pwned).md": "text\n",
+    "new\nline.txt": "text\n",
+    "d/-x": "text\n",
+    "`touch pwned`;.sh": "echo\n",
+}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path / "root")
+
+
+def review(cli: Cli, word: str, repository: Path, *words: str, status: int = 0) -> dict[str, Any]:
+    """Run a workflow on a repository; its document."""
+    return run(cli, word, "--var", f"repo={repository}", *words, status=status)
+
+
+# Finding, listing, checking
+
+
+def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
+    rows = {row["name"]: row for row in cli.ok("list-workflows")}
+    assert sorted(rows) == SHIPPED
+    for name, row in rows.items():
+        assert sorted(row) == ["description", "name", "path", "pattern"]
+        assert cli.ok("check-workflow", name)["path"] == row["path"]
+        assert cli.ok("check-workflow", row["path"])["valid"] is True
+    assert {row["pattern"] for row in rows.values()} == {"leader", "council", "pipeline", "swarm"}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_workflow_says_what_a_person_needs(cli: Cli, name: str) -> None:
+    text = Path(cli.ok("check-workflow", name)["path"]).read_text()
+    for heading in ("## Required roles", "## By hand", "## Success criteria", "## Customization"):
+        assert heading in text
+
+
+def test_an_unknown_workflow_is_not_found(cli: Cli) -> None:
+    assert cli.refused("run", "no-such") == (10, "workflow_not_found")
+    assert cli.refused("check-workflow", "no/such.md") == (10, "workflow_not_found")
+    assert cli.refused("run") == (2, "wrong_usage")
+
+
+def test_everything_wrong_is_named_at_once_with_its_line(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path,
+        """name: bad
+description: Bad.
+colour: red
+variables: {PATH: x, ok: 1}
+roles:
+  reader: {extends: reviewer}
+agents: [{type: one}, {role: nobody}]
+tasks:
+  - {id: a, title: "Say {{nothing}}", run: "echo {{ok}}"}
+  - {id: a, title: Again, blockedBy: [z], run: "true"}
+  - {id: c, title: C, blockedBy: [d], run: "true", retries: 3}
+  - {id: d, title: D, blockedBy: [c], run: "true"}
+  - {id: e, title: 5, run: "true"}
+  - {id: f, title: F}
+  - {id: f, title: F, id: g, run: "true"}""",
+        "bad",
+    )
+    answer = cli("check-workflow", str(path), "--json")
+    assert answer.status == 2 and answer.error["code"] == "invalid_value"
+    said = answer.error["message"]
+    for line, what in [
+        (4, "colour: is not a key here"),
+        (5, "variables.PATH"),
+        (7, "roles.reader.extends: must come down to"),
+        (8, "agents.1.role: there is no role 'nobody'"),
+        (10, "tasks.0.title: nothing fills `{{nothing}}`"),
+        (10, "tasks.0.run: holds `{{`"),
+        (11, "tasks.1.id: 'a' is the id of an earlier task"),
+        (11, "tasks.1.blockedBy.0: there is no task 'z'"),
+        (12, "tasks.2.retries: is not a key here"),
+        (12, "tasks.2.blockedBy: it would wait for itself: c waits for d waits for c"),
+        (14, "tasks.4.title: "),
+        (15, "tasks.5: has neither `run` nor `prompt`"),
+        (16, "tasks.6.id: is given twice"),
+    ]:
+        assert f"bad.md:{line}: {what}" in said, said
+    assert tree(cli.root) is None
+
+
+@pytest.mark.parametrize(
+    ("front", "what"),
+    [
+        ("tasks: [{id: a, title: A, require: [law], run: x}]", "no agent has law"),
+        ("tasks: [{id: a, title: A, prompt: '{{result.b}}'}, {id: b, title: B, run: x}]", "is not there"),
+        ("tasks: []", "tasks: list should have at least 1 item"),
+        ("tasks: [{id: a, title: A, run: x, each: {run: y, items: [z]}}]", "give a list, or {run: COMMAND}"),
+        ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
+        ("agents: 65\ntasks: [{id: a, title: A, run: x}]", "agents.0.count"),
+        ("agents: [{role: team-leader}]\ntasks: [{id: a, title: A, run: x}]", "a worker can't lead"),
+        ("variables: {item: 1}\ntasks: [{id: a, title: A, run: x}]", "is a word of its own"),
+        ("tasks: [{id: a, title: A, run: x}]\n\tx: 1", "is not valid YAML"),
+        ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
+        ("- a list", "should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path, front: str, what: str) -> None:
+    path = write_workflow(tmp_path, front if front.startswith("-") else f"name: w\ndescription: W.\n{front}")
+    if front.startswith("-"):
+        path.write_text(f"---\n{front}\n---\n")
+    for command in ("check-workflow", "run"):
+        assert cli.refused(command, str(path)) == (2, "invalid_value")
+    assert what.lower() in cli("check-workflow", str(path)).stderr.lower()
+
+
+def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
+    for name, content in [("a.md", b"# No front matter\n"), ("b.md", b"---\nname: x\n"), ("c.md", b"---\n\xff\n---\n")]:
+        (tmp_path / name).write_bytes(content)
+        assert cli.refused("check-workflow", str(tmp_path / name)) == (2, "invalid_value")
+    assert cli.refused("check-workflow", f"{tmp_path}/") == (2, "invalid_value")
+
+
+# code-review
+
+
+@pytest.mark.parametrize("how", ["list", "map", "merge", "itself"])
+def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path, how: str) -> None:
+    """Aliases repeat what they name, and so do those in it."""
+    parts = {"list": "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}]", "map": "{{a: *{0}, b: *{0}, c: *{0}, d: *{0}}}"}
+    parts["merge"] = "{{<<: [*{0}, *{0}, *{0}, *{0}]}}"
+    lines = ["x0: &x0 {a: 1}"]
+    if how == "itself":
+        lines.append("x1: &x1 [*x0, *x1]")
+    else:
+        lines += [f"x{n}: &x{n} {parts[how].format(f'x{n - 1}')}" for n in range(1, 12)]
+    path = tmp_path / "workflows/bomb.md"
+    path.parent.mkdir()
+    path.write_text("\n".join(["---", *lines, "---", ""]))
+    answer = cli("check-workflow", str(path), "--json")
+    assert answer.status == 2 and "100000 values" in answer.error["message"]
+
+
+@pytest.mark.parametrize("what", ["fifo", "device"])
+def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path, what: str) -> None:
+    """A pipe that nobody writes to would keep us waiting for ever."""
+    path = tmp_path / "workflows/pipe.md"
+    path.parent.mkdir()
+    if what == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    answer = cli("check-workflow", str(path), "--json")
+    assert answer.status == 2 and "not a regular file" in answer.error["message"]
+
+
+def test_code_review_of_a_change_with_everything_in_it(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"app.py": "x = 1\n", "merge.txt": "one\n", "gone.txt": "x\n"})
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    commit(repository, {**ODD, "app.py": "x = (\n", "keys.cfg": f"id = {key}\n"})
+    (repository / "gone.txt").unlink()
+    put(repository, {"merge.txt": f"one\n{'<' * 7} ours\na\n{'=' * 7}\nb\n{'>' * 7} theirs\n"})
+    put(repository, {"untracked.py": "# TODO later\nz = 1 \n", "big.bin": b"\0" * 600_000})
+    before = tree(repository)
+    found = review(cli, "code-review", repository)
+    assert tree(repository) == before
+    said = results(found)
+    assert found["status"] == "completed" and set(statuses(found).values()) == {"completed"}
+    assert "SERIOUS app.py:1: syntax error" in said["parse"]
+    assert "SERIOUS keys.cfg:1: an AWS access key: AKIAA…" in said["secrets"] and key not in str(found)
+    assert "SERIOUS merge.txt:2: a conflict was not resolved" in said["leftovers"]
+    assert "by its own word: untracked.py:1: TODO later" in said["leftovers"]
+    assert "note big.bin: 586 KiB" in said["size"]
+    for line in ("A na me.py +1 -0", "A q'u\"o.py +1 -0", r"A 'new\nline.txt' +1 -0", "D gone.txt +0 -1"):
+        assert line in said["change"].splitlines()
+    assert "since the commit before the last" in said["change"]
+    head = found["text"].partition("### Must be changed")[0]
+    assert "## Verdict: changes are needed" in head and "no model and no person did" in head
+    assert "**app.py:1**: syntax error" in found["text"] and "### What was looked at" in found["text"]
+    assert Path(found["report"]).read_text() == found["text"]
+
+
+def test_code_review_with_strict_fails_where_it_is_serious(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"app.py": "x = (\n"})
+    found = review(cli, "code-review", repository, "--var", "strict=yes", status=1)
+    assert found["status"] == "failed"
+    assert [step for step, status in statuses(found).items() if status == "failed"] == ["parse"]
+    assert "SERIOUS app.py:1" in found["text"] and "## Failed" in found["text"]
+
+
+def test_code_review_of_one_commit_without_python(cli: Cli, tmp_path: Path) -> None:
+    """There is nothing to compare with: everything is the change."""
+    repository = make_repository(tmp_path / "repo", {"a b.txt": "one\n"})
+    found = review(cli, "code-review", repository)
+    assert results(found)["change"].startswith("1 file, +1 -0 lines since nothing")
+    assert "no file of a known form" in found["text"] and "nothing was found" in found["text"]
+
+
+def test_code_review_of_nothing(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
+    found = review(cli, "code-review", repository, "--var", "base=HEAD")
+    assert "## Verdict: nothing to review" in found["text"]
+
+
+def test_code_review_of_a_branch_and_of_a_conflict(cli: Cli, tmp_path: Path) -> None:
+    """On a branch the change is what it has beyond the default branch; a file in conflict is read whole."""
+    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
+    git(repository, "checkout", "-q", "-b", "topic")
+    commit(repository, {"a.txt": "topic\n"})
+    commit(repository, {"b.txt": "two\n"})
+    git(repository, "checkout", "-q", "main")
+    commit(repository, {"a.txt": "main\n"})
+    git(repository, "checkout", "-q", "topic")
+    with pytest.raises(Exception, match="exit status 1"):
+        git(repository, "merge", "-q", "main")
+    found = review(cli, "code-review", repository)
+    said = results(found)
+    assert said["change"].splitlines()[0].endswith("since the branch left the default branch")
+    assert "A b.txt +1 -0" in said["change"]
+    assert "SERIOUS a.txt:1: a conflict was not resolved" in said["leftovers"]
+
+
+@pytest.mark.parametrize("base", ["no-such", "--output=pwned", "HEAD; touch pwned"])
+def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path, base: str) -> None:
+    """What can't be found out fails its task, and what waits for it is not run; nothing is made of the words."""
+    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
+    before = tree(repository)
+    found = review(cli, "code-review", repository, "--var", f"base={base}", status=1)
+    assert statuses(found).pop("change") == "failed" and "there is no revision" in found["text"]
+    assert tree(repository) == before and not (tmp_path / "pwned").exists()
+
+
+def test_a_shipped_workflow_needs_a_git_checkout(cli: Cli, tmp_path: Path) -> None:
+    for name in SHIPPED:
+        assert cli.refused("run", name, "--var", f"repo={tmp_path}") == (2, "invalid_value")
+        assert "is not a git checkout" in cli("run", name, "--var", f"repo={tmp_path}").stderr
+    assert cli.refused("run", SHIPPED[0], "--var", f"repo={tmp_path}/none") == (2, "invalid_value")
+
+
+# The others
+
+
+def test_parallel_refactor_makes_a_patch_and_changes_no_file(cli: Cli, tmp_path: Path) -> None:
+    files = {name: text.replace("\n", " \t\n") for name, text in ODD.items()}
+    repository = make_repository(
+        tmp_path / "repo", {**files, "clean.txt": "x\n", "binary": b"a \n\0", "crlf": "a \nb\r\n"}
+    )
+    before = tree(repository)
+    found = review(cli, "parallel-refactor", repository)
+    assert tree(repository) == before
+    assert {task["item"] for task in found["tasks"]} == {*ODD, "crlf"}
+    patch = next((cli.root / "runs" / found["team"] / "work").glob("*.patch"))
+    git(repository, "apply", str(patch))
+    for name, text in ODD.items():
+        assert (repository / name).read_text() == text
+    assert (repository / "crlf").read_bytes() == b"a\nb\r\n"
+    assert not (tmp_path / "pwned").exists() and not (repository / "pwned").exists()
+
+
+def test_parallel_refactor_in_place_keeps_what_would_not_compile(cli: Cli, tmp_path: Path) -> None:
+    """A file whose task fails stays as it is, and the others are done."""
+    repository = make_repository(tmp_path / "repo", {"good.py": "old = 1\n", "bad.py": "old(1)\n", "t.txt": "old"})
+    (repository / "good.py").chmod(0o755)
+    words = (
+        "--var",
+        "apply=yes",
+        "--var",
+        r"pattern=\bold\b( =)?",
+        "--var",
+        r"replacement=new\1",
+        "--var",
+        "glob=*.py",
+    )
+    done = review(cli, "parallel-refactor", repository, *words)
+    assert done["status"] == "completed" and (repository / "bad.py").read_text() == "new(1)\n"
+    words = ("--var", "apply=yes", "--var", r"pattern=new\(", "--var", "replacement=((")
+    failed = review(cli, "parallel-refactor", repository, *words, status=1)
+    assert "would not compile any more" in failed["text"]
+    assert (repository / "bad.py").read_text() == "new(1)\n"
+    assert (repository / "good.py").read_text() == "new = 1\n" and (repository / "t.txt").read_text() == "old"
+    assert (repository / "good.py").stat().st_mode & 0o777 == 0o755
+
+
+def test_parallel_refactor_with_a_pattern_that_is_none(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"a": "x\n"})
+    words = ("run", "parallel-refactor", "--var", f"repo={repository}", "--var", "pattern=(")
+    assert cli.refused(*words) == (1, "task_failed")
+
+
+def test_feature_factory_delivers_a_patch_that_works(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
+    before = tree(repository)
+    words = ("feature=shout", "expression=text.upper() + '!'", "examples='hi' => 'HI!'", "directory=src/lib")
+    found = review(cli, "feature-factory", repository, *(part for word in words for part in ("--var", word)))
+    assert tree(repository) == before
+    assert list(statuses(found)) == ["spec", "design", "implement", "test", "docs", "package"]
+    assert "Ran 1 test" in results(found)["test"]
+    patch = results(found)["package"].splitlines()[-1]
+    git(repository, "apply", patch)
+    assert sorted(path.name for path in (repository / "src/lib").iterdir()) == ["shout.md", "shout.py", "test_shout.py"]
+
+
+def test_feature_factory_stops_at_the_phase_that_fails(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
+    found = review(cli, "feature-factory", repository, "--var", "expression=len(text)", status=1)
+    assert list(statuses(found).values()) == ["completed"] * 3 + ["failed", "pending", "pending"]
+    assert "was not delivered" in found["text"] and "FAILED (failures=2)" in found["text"]
+    assert "* Document word\\_count: waits for test (FAILED)" in found["text"]
+
+
+@pytest.mark.parametrize(
+    "value", ["feature=import os; os.system('touch pwned')", "directory=../out", "expression=x); y("]
+)
+def test_feature_factory_refuses_what_is_no_name(cli: Cli, tmp_path: Path, value: str) -> None:
+    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
+    found = review(cli, "feature-factory", repository, "--var", value, status=1)
+    assert statuses(found)["spec"] == "failed"
+    assert not (repository / "pwned").exists()
+
+
+def test_council_asks_all_and_ranks_their_replies(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {**ODD, "core.py": "# TODO\n" * 30, "small.py": "x\n"})
+    commit(repository, {"core.py": "# FIXME\n" * 40})
+    found = review(cli, "council", repository, "--var", "question=What first, $(touch pwned)?")
+    assert "## What first, $(touch pwned)?" in found["text"] and "**core.py**" in found["text"]
+    assert "4 members replied" in found["text"]
+    inbox = cli.ok("read-messages", "--all", agent="leader", team=found["team"])
+    replies = {message["from"]: message for message in inbox if message["type"] == "reply"}
+    assert sorted(replies) == ["churn", "size", "tests", "todo"]
+    assert {reply["replyTo"] for reply in replies.values()} == {"msg-1"}
+    assert not (repository / "pwned").exists()
+
+
+def test_what_workers_cannot_do_is_refused_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
+    """A feature nobody has thought of, and one for a repository of another language."""
+    repository = make_repository(tmp_path / "repo", {"index.js": "x\n"})
+    answer = cli("run", "feature-factory", "--var", f"repo={repository}")
+    assert answer.status == 2 and "this repository has no Python" in answer.stderr and "--harness" in answer.stderr
+    put(repository, {"a.py": "x = 1\n"})
+    git(repository, "add", "a.py")
+    answer = cli("run", "feature-factory", "--var", f"repo={repository}", "--var", "feature=shout")
+    assert answer.status == 2 and "nobody can think of how shout works" in answer.stderr
+    assert cli.ok("discover-teams", "--all", agent="lea") == []
+
+
+def test_council_speaks_of_sources_alone(cli: Cli, tmp_path: Path) -> None:
+    """Whatever changes most often: what describes, tests or configures them is not meant."""
+    files: dict[str, str | bytes] = {
+        "core.py": "x = 1\n",
+        "CHANGES.rst": "# TODO\n" * 300,
+        "tests/test_a.py": "y\n" * 300,
+    }
+    repository = make_repository(tmp_path / "repo", files)
+    for number in range(5):
+        commit(repository, {"CHANGES.rst": f"# TODO {number}\n" * 300})
+    found = review(cli, "council", repository)
+    assert "**core.py**" in found["text"] and "CHANGES" not in found["text"] and "test_a" not in found["text"]
+    assert "Its members have no model" in found["text"]
+
+
+def test_parallel_refactor_says_that_no_file_matches(cli: Cli, tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
+    found = review(cli, "parallel-refactor", repository, "--var", "pattern=nowhere")
+    assert found["status"] == "completed" and "## No file matches" in found["text"]
+
+
+@pytest.mark.parametrize("apply", ["no", "yes"])
+def test_parallel_refactor_runs_the_tests_of_what_it_changes(cli: Cli, tmp_path: Path, apply: str) -> None:
+    """On a copy that has the patch: `twice` is renamed where it is made, and not where it is tested."""
+    test = "import unittest\n\nfrom lib import twice\n\n\nclass T(unittest.TestCase):\n"
+    test += "    def test_twice(self):\n        self.assertEqual(twice(1), 2)\n"
+    repository = make_repository(
+        tmp_path / "repo", {"lib.py": "def twice(x):\n    return 2 * x\n", "test_lib.py": test}
+    )
+    words = ("pattern=\\btwice\\b", "replacement=double", "glob=lib.py", f"apply={apply}")
+    found = review(cli, "parallel-refactor", repository, *(part for word in words for part in ("--var", word)))
+    assert "## Tests fail with this change" in found["text"] and "a test fails since this change" in found["text"]
+    assert ("def double" in (repository / "lib.py").read_text()) == (apply == "yes")
