@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
-from teams_cli.agents import ending
+from teams_cli.agents import ending, git
 from teams_cli.agents.sessions import Session
-from teams_cli.clients import environments
 from teams_cli.errors import AgentNotFound, AlreadyExists, Conflict, InvalidValue, StorageFailed
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
@@ -26,14 +24,14 @@ def repository(directory: str) -> str:
     Raises:
         InvalidValue: It is in none, or nothing was committed yet.
     """
-    done = _git(directory, "rev-parse", "--show-toplevel")
+    done = git.run(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
         raise InvalidValue(
             f"{directory} is in no git repository, so there is nothing to make a worktree of",
             "Go to a checkout, or leave out --worktree.",
         )
     top = done.stdout.removesuffix("\n")
-    if _git(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
+    if git.run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
         raise InvalidValue(f"{top} has no commit yet, so there is nothing to branch off", "Commit something first.")
     return top
 
@@ -54,7 +52,7 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
         raise AlreadyExists(
             f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
         )
-    if _git(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
+    if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
         raise AlreadyExists(
             f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
         )
@@ -70,7 +68,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    done = _git(top, "worktree", "add", "--quiet", "-b", branch, path)
+    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path)
     if done.returncode != 0:
         raise StorageFailed(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     return path, branch
@@ -86,17 +84,13 @@ class Tree:
         self.branch = session.branch
         self.there = os.path.isdir(self.path)
         self.top = _top_of(self.path) if self.there else ""
-        self.base = self._said("merge-base", "HEAD", self._theirs()) if self.there else ""
-        self.commits = int(self._said("rev-list", "--count", f"{self.base}..HEAD") or 0) if self.base else 0
-        self.uncommitted = len(self._said("status", "--porcelain").splitlines()) if self.there else 0
-
-    def _said(self, *words: str) -> str:
-        done = _git(self.path, *words)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        self.base = git.said(self.path, "merge-base", "HEAD", self._theirs()) if self.there else ""
+        self.commits = int(git.said(self.path, "rev-list", "--count", f"{self.base}..HEAD") or 0) if self.base else 0
+        self.uncommitted = len(git.said(self.path, "status", "--porcelain").splitlines()) if self.there else 0
 
     def _theirs(self) -> str:
         """The commit that is checked out where the worktree was made."""
-        return _git(self.top, "rev-parse", "HEAD").stdout.strip()
+        return git.run(self.top, "rev-parse", "HEAD").stdout.strip()
 
     @property
     def state(self) -> str:
@@ -146,10 +140,11 @@ def of_agent(store: Store, team: str, agent: str) -> Tree:
 
 def diff(tree: Tree) -> str:
     """All that the agent changed since its worktree was made, committed or not, as a patch."""
-    listed = _git(tree.path, "ls-files", "--others", "--exclude-standard", "-z").stdout.split("\0")[:-1]
-    parts = [_git(tree.path, "diff", "--no-ext-diff", "--binary", tree.base).stdout]
+    listed = git.run(tree.path, "ls-files", "--others", "--exclude-standard", "-z").stdout.split("\0")[:-1]
+    parts = [git.run(tree.path, "diff", "--no-ext-diff", "--binary", tree.base).stdout]
     for name in listed:  # not added yet, so that `git diff` alone does not know them
-        parts.append(_git(tree.path, "diff", "--no-ext-diff", "--binary", "--no-index", "--", "/dev/null", name).stdout)
+        new = ("--no-index", "--", "/dev/null", name)
+        parts.append(git.run(tree.path, "diff", "--no-ext-diff", "--binary", *new).stdout)
     return "".join(parts)
 
 
@@ -165,19 +160,19 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
     caller = require(store, team, caller, "worktree", agent).caller
     tree = _at_rest(store, team, agent)
     if tree.uncommitted:
-        _must(tree.path, "add", "--all")
-        _must(tree.path, "commit", "--quiet", "--no-verify", "-m", f"Work of {agent} in {team}")
-    done = _git(tree.top, "merge", "--no-edit", "--no-ff", "-m", f"Merge the work of {agent} in {team}", tree.branch)
+        git.must(tree.path, "add", "--all")
+        git.must(tree.path, "commit", "--quiet", "--no-verify", "-m", f"Work of {agent} in {team}")
+    done = git.run(tree.top, "merge", "--no-edit", "--no-ff", "-m", f"Merge the work of {agent} in {team}", tree.branch)
     if done.returncode:
-        unmerged = _git(tree.top, "diff", "--name-only", "--diff-filter=U").stdout.split()
+        unmerged = git.run(tree.top, "diff", "--name-only", "--diff-filter=U").stdout.split()
         if unmerged:
-            _git(tree.top, "merge", "--abort")
+            git.run(tree.top, "merge", "--abort")
         why = f"conflicts in {', '.join(unmerged)}" if unmerged else (done.stderr or done.stdout).strip()
         raise Conflict(
             f"{tree.branch} can't be merged into {tree.top}: {why}",
             f"Merge it by hand there: git merge {tree.branch}; then teams worktree remove {agent}",
         )
-    merged = _git(tree.top, "rev-parse", "HEAD").stdout.strip()
+    merged = git.run(tree.top, "rev-parse", "HEAD").stdout.strip()
     drop(tree)
     history.note(store, team, caller.name, "worktree merged", agent=agent, commit=merged)
     return {**tree.to_json(), "state": "merged", "commit": merged}
@@ -212,33 +207,11 @@ def _at_rest(store: Store, team: str, agent: str) -> Tree:
 
 def drop(tree: Tree) -> None:
     """Remove the worktree and its branch, whatever they hold."""
-    _must(tree.top, "worktree", "remove", "--force", tree.path)
-    _must(tree.top, "branch", "--quiet", "-D", tree.branch)
-
-
-def _must(directory: str, *words: str) -> str:
-    done = _git(directory, *words)
-    if done.returncode:
-        raise StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
-    return done.stdout
+    git.must(tree.top, "worktree", "remove", "--force", tree.path)
+    git.must(tree.top, "branch", "--quiet", "-D", tree.branch)
 
 
 def _top_of(path: str) -> str:
     """The checkout that a worktree was made of: it is the first that git lists."""
-    listed = _git(path, "worktree", "list", "--porcelain").stdout
+    listed = git.run(path, "worktree", "list", "--porcelain").stdout
     return listed.partition("\n")[0].removeprefix("worktree ")
-
-
-def _git(directory: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git there, whatever repository the environment speaks of: a hook's is not the agent's."""
-    unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
-    done = subprocess.run(
-        ["env", *unset, "git", "-C", directory, *words],
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        check=False,
-    )
-    if done.returncode in (126, 127):
-        raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or leave out --worktree.")
-    return done

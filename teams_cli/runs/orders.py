@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from teams_cli.agents import shell
 from teams_cli.errors import InvalidValue, TaskFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Mapping
-from teams_cli.runs import repositories, shell
+from teams_cli.runs import repositories
 from teams_cli.runs.runs import Assigned
 from teams_cli.teams import settings as team_settings
 from teams_cli.teams.teams import MANAGER, MEMBER

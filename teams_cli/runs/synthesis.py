@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.agents import ending, interrupting, outputs, starting
+from teams_cli.agents import ending, interrupting, outputs, shell, starting
 from teams_cli.agents.starting import Order
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.runs import hand_offs, shell, steps
+from teams_cli.runs import hand_offs, steps
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import Task

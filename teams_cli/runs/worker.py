@@ -14,11 +14,12 @@ import time
 from contextlib import suppress
 
 from teams_cli import processes
+from teams_cli.agents import shell
 from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
-from teams_cli.runs import hand_offs, runs, shell, steps
+from teams_cli.runs import hand_offs, runs, steps
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced

@@ -1,0 +1,48 @@
+"""Git, run in a directory, whatever repository the environment speaks of: a hook's is not the agent's."""
+
+from __future__ import annotations
+
+import subprocess
+
+from teams_cli.clients import environments
+from teams_cli.errors import InvalidValue, StorageFailed
+
+
+def run(directory: str, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run git there to its end. A signal to our group does not reach it: what it began, it ends.
+
+    Raises:
+        InvalidValue: There is no git.
+    """
+    unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
+    set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
+    done = subprocess.run(
+        ["env", *unset, *set_, "git", "-C", directory, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        start_new_session=True,
+        check=False,
+    )
+    if done.returncode in (126, 127):
+        raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
+    return done
+
+
+def said(directory: str, *words: str) -> str:
+    """What git prints; empty when it refuses."""
+    done = run(directory, *words)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def must(directory: str, *words: str, variables: dict[str, str] | None = None) -> str:
+    """What git prints.
+
+    Raises:
+        StorageFailed: It refuses.
+    """
+    done = run(directory, *words, variables=variables)
+    if done.returncode:
+        raise StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
+    return done.stdout
