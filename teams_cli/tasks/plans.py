@@ -177,7 +177,8 @@ def _decide(
 def _decision(plan: Plan) -> Owed:
     said = plan.note or plan.feedback
     told = f"{plan.id} was {plan.status} by {plan.decided_by}{f': {said}' if said else ''}"
-    return Owed(to=plan.from_, message=told, uid=f"{plan.status}-{plan.id}", type="plan", by=plan.decided_by or "")
+    uid = f"{plan.status}-{plan.id}"
+    return Owed(to=plan.from_, message=told, uid=uid, type="plan", by=plan.decided_by or "", about=plan.id)
 
 
 def is_approved(store: Store, team: str, task_id: str) -> bool:

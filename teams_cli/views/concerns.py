@@ -8,7 +8,7 @@ otherwise meanwhile.
 from __future__ import annotations
 
 from teams_cli.agents import ending
-from teams_cli.errors import TeamNotFound, WaitRanOut
+from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
@@ -108,12 +108,22 @@ class Lookout:
         if not numbers:
             return []
         found = [message.to_document() for message in self.store.fetch(self.team, messages.MESSAGE, numbers, [])]
-        inboxes.mark_read(self.store, self.team, name, set(numbers))
-        return [
-            {**message, "next": steps.after_message(message)}
+        shown = [
+            {**message, "next": steps.after_message(message, self._plan_of(message))}
             for message in found
             if not (message["type"] == "plan" and plans_told.intersection(_words(message["message"])))
         ]
+        inboxes.mark_read(self.store, self.team, name, set(numbers))
+        return shown
+
+    def _plan_of(self, message: Found) -> Found | None:
+        about = str(message.get("about") or "")
+        if not about.startswith("plan-"):
+            return None
+        try:
+            return plans.load(self.store, self.team, about).to_document()
+        except TeamsError:  # the doctor tells of a plan that can't be read; the message is shown as it is
+            return None
 
     def _untold(self, team: Team) -> list[Found]:
         """What is so and was not told since it is; noted as told."""

@@ -15,13 +15,16 @@ WAIT = "teams wait"
 READ = "teams read-messages"
 
 
-def after_message(message: Found) -> str | None:
-    """What is to be done about a message, by what it asks for; None where reading it was all."""
+def after_message(message: Found, plan: Found | None = None) -> str | None:
+    """What is to be done about a message, by what it asks for; None where reading it was all.
+
+    *plan* is the plan that the message is about, as it is now.
+    """
     kind, about = message["type"], str(message.get("about") or "")
     if about.startswith("ask-"):
         return answer(about)
-    if about.startswith("plan-"):
-        return decide(about)
+    if plan is not None:
+        return after_decision(plan) if message["to"] == plan["from"] else decide(about)
     if about.startswith("shutdown-"):
         return end(about)
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
@@ -42,6 +45,18 @@ def answer(question: str) -> str:
 def decide(plan: str) -> str:
     """How to decide a plan."""
     return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY"
+
+
+def revise(plan: str, task: str | None) -> str:
+    """How to propose a better plan in the place of a rejected one."""
+    return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan}"
+
+
+def after_decision(plan: Found) -> str | None:
+    """What the author of a decided plan does: a better plan, or the work."""
+    if plan["status"] == "rejected":
+        return revise(plan["id"], plan.get("task"))
+    return complete(plan["task"]) if plan.get("task") else None
 
 
 def end(shutdown: str) -> str:
@@ -119,7 +134,7 @@ def _work(brief: Found) -> str | None:
         if task["plan"] == "proposed":
             return WAIT
         if task["plan"] == "rejected":
-            return f"teams propose-plan TEXT --task {task['id']} --revises {task['planId']}"
+            return revise(task["planId"], task["id"])
         if task["plan"] == "required":
             return f"teams propose-plan TEXT --task {task['id']}"
         return complete(str(task["id"]))

@@ -168,6 +168,21 @@ def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
     assert cli("wait", "--plan", "1", agent="bob").stdout == "plan-1: rejected by lea: too long\n"
 
 
+def test_who_waits_for_anything_hears_of_a_decision_with_what_follows(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    assert "plan" in {each["what"] for each in cli.ok("wait", "--timeout", "0", agent="lea")["happened"]}
+    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
+    (rejected,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
+    assert rejected["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    cli.ok("propose-plan", "better", "--task", "1", "--revises", "1", agent="bob")
+    cli.ok("approve-plan", "2", agent="lea")
+    (approved,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
+    assert approved["next"] == "teams update-task task-1 --status completed --result RESULT"
+    nothing(cli, "bob")
+
+
 def test_the_next_task_is_waited_for(cli: Cli) -> None:
     waiting = begin(cli, "bob", "claim-task", "--next", "--wait", "60")
     add_tasks(cli, "one")
