@@ -31,8 +31,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
         return
     os.close(held)  # the one that is started takes it; of two, one ends
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": team}
-    log = logs.path_of(store, team, ".waker")
-    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    log = logs.begin(store, team, ".waker")
     processes.start_own("teams_cli.agents.waker", [], own, log)
 
 
@@ -67,8 +66,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
     try:
         started_here.check(store, team, session)
         profile = profiles.find(session.harness, config)
-        log = log_path(store, team, session.agent)
-        os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+        log = logs.begin(store, team, session.agent)
         own = profile.environment(environ, _identity(store, team, session))
         own["PATH"] = _path(own.get("PATH", os.defpath))
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
@@ -97,11 +95,6 @@ def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
     both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
     ours = {**both, **store.variables, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
     return {**(session.variables or {}), **ours}
-
-
-def log_path(store: Store, team: str, agent: str) -> str:
-    """Where the keeper of the agent writes what nobody else takes."""
-    return logs.path_of(store, team, agent)
 
 
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:

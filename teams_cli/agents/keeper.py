@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from teams_cli import processes
 from teams_cli.agents import background, ending, logs, resuming, sessions, started_here, waking
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import Client, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
-from teams_cli.errors import Conflict
+from teams_cli.errors import Conflict, TeamsError
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Callable, Outcome, SessionState
@@ -159,6 +160,8 @@ class Keeper:
         """End the session, and resume its caller, if that is idle, to take the output."""
         output = self.output if self.output or outcome == "completed" else None
         ending.finish(self.store, self.team, self.session, outcome, failure, output, status)
+        with suppress(TeamsError):
+            logs.sweep(self.store, self.team, self.agent)
 
     def _batch(self) -> list[Message]:
         """The messages that the next turn is for, in the order of arrival."""
@@ -186,6 +189,8 @@ class Keeper:
         self._change(lambda session: session.having(given=None))
         self._start_left()
         self._learn_session(turn.printed)
+        with suppress(OSError):
+            logs.rotate(self.store, self.team, self.agent, session.turns + 1)
         return turn
 
     def _note_turn(self, batch: list[Message]) -> None:

@@ -1,24 +1,50 @@
-"""Logs: what an agent's processes print, one file for its keepers and three for each turn of its client."""
+"""Logs: what an agent's processes print, one file for its keepers and three for each turn of its client.
+
+Those of the last turns are kept, as far as there is room for them, and none when the agent has left the team.
+"""
 
 from __future__ import annotations
 
 import os
 
+from teams_cli.agents import sessions
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.teams import teams
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Store
-
+    from typing import IO
 
 ALL = 64 * 1024 * 1024
-"""More than any client says that is to be understood; of longer logs the end is read."""
+"""More than any client says that is to be understood, and the room that the logs of an agent have; of longer ones the
+end is kept, and read."""
 TAIL = 1 << 20
 END = 2000
 """Bytes of a log's end that are told when a turn failed."""
+_TURNS = 100
+_PARTS = ("out", "err", "messages.json")
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
     """Where the keepers of the agent write what nobody else takes."""
     return f"{store.root}/logs/{team}/{agent}.log"
+
+
+def begin(store: Store, team: str, agent: str) -> str:
+    """As `path_of`, with its directory made, and what was written there before put aside once there is much of it."""
+    path = path_of(store, team, agent)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    if _size(path) > TAIL:
+        os.replace(path, f"{path}.1")
+    return path
+
+
+def end(store: Store, team: str, agent: str) -> None:
+    """Remove what `begin` made, if nothing was written there."""
+    path = path_of(store, team, agent)
+    if not _size(path):
+        disk.discard(path)
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
@@ -32,6 +58,67 @@ def read(path: str, limit: int) -> str:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
         return file.read(limit).decode(errors="replace")
+
+
+def rotate(store: Store, team: str, agent: str, turns: int) -> None:
+    """Make room once a turn is over: the logs of the last one are cut to their end, and the oldest are removed.
+
+    What has them open reads on in what was there.
+    """
+    room = ALL
+    for turn in range(turns, 0, -1):
+        paths = [f"{turn_of(store, team, agent, turn)}.{part}" for part in _PARTS]
+        if not any(map(os.path.lexists, paths)):
+            return
+        if turn == turns:
+            for path in paths[:2]:
+                _cut(path, ALL)
+        room -= sum(map(_size, paths))
+        if turn < turns and (room < 0 or turns - turn >= _TURNS):
+            for path in paths:
+                disk.discard(path)
+
+
+def _cut(path: str, limit: int) -> None:
+    """Leave the last *limit* bytes of a file, in a new one."""
+    if _size(path) <= limit:
+        return
+    with open(path, "rb") as file, open(f"{path}.cut", "wb", opener=_private) as end:
+        file.seek(-limit, os.SEEK_END)
+        left = limit
+        while left and (data := file.read(min(left, TAIL))):
+            end.write(data)
+            left -= len(data)
+    os.replace(f"{path}.cut", path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def sweep(store: Store, team: str, ending: str = "") -> None:
+    """Remove the logs of agents that have left the team and that nothing runs of; *ending* is one whose keeper asks."""
+    directory = os.path.dirname(path_of(store, team, ""))
+    names = disk.names_in(directory)
+    found = teams.load(store, team)
+    for agent in {name.partition(".")[0] for name in names}:
+        member = found.find(agent)
+        if member is not None and not member.active and (agent == ending or not _is_kept(store, team, agent)):
+            for name in names:
+                if name.partition(".")[0] == agent:
+                    disk.discard(f"{directory}/{name}")
+
+
+def _is_kept(store: Store, team: str, agent: str) -> bool:
+    session = sessions.find(store, team, agent)
+    return session is not None and (not session.ended or session.keeper_lives)
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
@@ -66,11 +153,14 @@ def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[s
 
 
 class Follower:
-    """What an agent prints, line by line, in the turns so far and in those to come."""
+    """What an agent prints, line by line, in the turns so far and in those to come.
+
+    Files are held open, so that what was there when they were removed is read to its end.
+    """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
         self._base = (store, team, agent)
-        self._read: dict[str, int] = {}
+        self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
         """The lines that came since the last time; a line that is not ended only when the agent has *ended*."""
@@ -78,17 +168,20 @@ class Follower:
         return [line for path in paths for line in self._new(path, ended)]
 
     def _new(self, path: str, ended: bool) -> list[str]:
-        at = self._read.get(path, 0)
         try:
-            with open(path, "rb") as file:
-                file.seek(at)
-                data = file.read(ALL)
+            file = self._files.get(path) or self._files.setdefault(path, open(path, "rb"))  # noqa: SIM115
         except OSError:
             return []
+        at = file.tell()
+        data = file.read(ALL)
         if not ended:
             data = data[: data.rfind(b"\n") + 1]
-        self._read[path] = at + len(data)
+            file.seek(at + len(data))
         return data.decode(errors="replace").splitlines()
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
 
 
 def clipped(text: str, limit: int, path: str) -> str:

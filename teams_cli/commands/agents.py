@@ -130,6 +130,13 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
     """What it printed last, and then what it prints until it is done."""
     follower = logs.Follower(call.store, team, session.agent)
+    try:
+        yield from _followed(call, team, session, lines, follower)
+    finally:
+        follower.close()
+
+
+def _followed(call: Call, team: str, session: Session, lines: int, follower: logs.Follower) -> Iterator[dict[str, Any]]:
     found = follower.lines(session.turns)
     yield {"agent": session.agent, "lines": found[-lines:] if lines else []}
     ended = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import environment
 from teams_cli.errors import InvalidValue, NoIdentity, NoTeam, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterator, Mapping, Sequence
-from teams_cli.store.contract import Kind, Store
+from teams_cli.store.contract import Store
 from teams_cli.teams import presence, teams
 from teams_cli.teams.teams import Team
 from teams_cli.teams.tokens import verify
@@ -170,14 +170,15 @@ class Call:
         if self.caller is None or not self.said_team:
             return
         try:
-            for name, key in self.store.owing(self.said_team):
-                from teams_cli import kinds
-                from teams_cli.messages.notices import deliver
-
-                kind: Kind[Any] = kinds.BY_NAME[name]
-                deliver(self.store, self.said_team, kind, self.store.get(self.said_team, kind, key)[0])
-        except (TeamsError, KeyError):  # somebody else will: what is asked for now does not hang on it
+            owing = self.store.owing(self.said_team)
+        except TeamsError:  # somebody else will: what is asked for now does not hang on it
             return
+        for name, key in owing:
+            from teams_cli import kinds
+            from teams_cli.messages import notices
+
+            if kind := kinds.BY_NAME.get(name):
+                notices.settle(self.store, self.said_team, kind, key)
 
     def note_seen(self, reading: bool = False) -> float:
         """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again.

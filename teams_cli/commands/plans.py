@@ -52,7 +52,10 @@ def _request(call: Call, to: str, reason: str | None) -> Any:
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
+    from teams_cli.agents import logs
+
     done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
+    call.try_to(lambda: logs.sweep(call.store, call.team))
     return {**done.to_document(), "releasedTasks": freed}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import closing, copying, kinds
-from teams_cli.agents import worktrees
+from teams_cli.agents import logs, worktrees
 from teams_cli.clients import permissions
 from teams_cli.commands.call import Call, public
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -90,6 +90,7 @@ def _as_shown(member: Member) -> dict[str, Any]:
 def _leave(call: Call) -> Any:
     team = call.team
     freed = leaving.leave(call.store, team, call.caller)
+    call.try_to(lambda: logs.sweep(call.store, team))
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": freed}
 
 

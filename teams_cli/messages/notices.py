@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record
@@ -28,13 +28,27 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R) -> bool:
             messages.notify(
                 store, team, told.to, told.message, told.uid, told.type, told.sender, told.by, about=told.about
             )
-        _settle(store, team, kind, record, {told.uid for told in owed})
+        _pay(store, team, kind, record, {told.uid for told in owed})
     except TeamsError:
         return False
     return True
 
 
-def _settle(store: Store, team: str, kind: Kind[R], record: R, sent: set[str]) -> None:
+def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
+    """Send what the record of that key owes, if it does: one that can't be read holds up no other."""
+    try:
+        record, _ = store.get(team, kind, key)
+    except NotFound:
+        return store.unmark(team, kind, key)
+    except TeamsError:
+        return None
+    if not getattr(record, "owed", None):  # the change that was to owe it was not made
+        return store.unmark(team, kind, key)
+    deliver(store, team, kind, record)
+    return None
+
+
+def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: set[str]) -> None:
     def paid(found: R) -> R:
         owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]
         left = [told for told in owed if told.uid not in sent]

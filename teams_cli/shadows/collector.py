@@ -39,14 +39,15 @@ def main() -> None:
     store = opening.from_environment(os.environ)
     user = config.load(store.root)
     store.on_append = waking.wakes(store, user, os.environ, [])
-    collect(store, os.environ["TEAMS_TEAM"], sys.argv[1], user)
+    team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
+    collect(store, team, key, user)
+    logs.end(store, team, key)
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> None:
     """Start collecting, in a process that outlives the one who asks."""
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
-    log = logs.path_of(store, question.team_name, question.id)
-    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    log = logs.begin(store, question.team_name, question.id)
     processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
 
 

@@ -136,6 +136,13 @@ class Store:
         """
         raise NotImplementedError
 
+    def unmark(self, team: str, kind: Kind[R], key: str) -> None:
+        """Have `labelled` and `owing` name the record only where it belongs, as far as that can be done at once.
+
+        For whoever found such a hint wrong, as a process that was killed leaves it. Nothing else is changed.
+        """
+        return None
+
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: Revision) -> Revision:
         """Store the record in place of the one that has that revision.
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _SPREAD = 8
+_MANY, _AT_ONCE = 20, 200
 
 
 @operation(
@@ -72,22 +73,35 @@ def claim_next(
     if sweep:
         leases.release_all(store, team)
         assigning.free_lost(store, team)
-    while True:
-        task, passed_over = _first_free(store, team, caller, wanted or _any)
-        if task is not None:
-            return task
-        if not passed_over:
-            raise NothingReady(
-                f"no task is ready for {caller.name}",
-                "See what blocks the others: teams get-tasks --blocked; wait: teams wait",
-            )
+    wrong: list[str] = []
+    try:
+        while True:
+            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong)
+            if task is not None:
+                return task
+            if not passed_over:
+                raise NothingReady(
+                    f"no task is ready for {caller.name}",
+                    "See what blocks the others: teams get-tasks --blocked; wait: teams wait",
+                )
+    finally:
+        _unmark(store, team, wrong)
+
+
+def _unmark(store: Store, team: Team, wrong: list[str]) -> None:
+    """Have keys forgotten under which there was no task to have: a few are of those just claimed, many take time."""
+    if len(wrong) > _MANY:
+        for key in wrong[:_AT_ONCE]:
+            store.unmark(team.name, TASK, key)
 
 
 def _any(_: Task) -> bool:
     return True
 
 
-def _first_free(store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool]) -> tuple[Task | None, int]:
+def _first_free(
+    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool], wrong: list[str]
+) -> tuple[Task | None, int]:
     """Claim the first task that can be had; and how many were passed over unseen.
 
     Whoever loses a task to another goes on a few places further, or all that collided would collide again.
@@ -95,7 +109,7 @@ def _first_free(store: Store, team: Team, caller: Caller, wanted: Callable[[Task
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    for task in _candidates(store, team.name, caller.name):
+    for task in _candidates(store, team.name, caller.name, wrong):
         if ahead:
             ahead -= 1
             passed_over += 1
@@ -122,7 +136,7 @@ def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
             yield task
 
 
-def _candidates(store: Store, team: str, agent: str) -> Iterator[Task]:
+def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = None) -> Iterator[Task]:
     """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
     those that were edited by hand and so are found only by reading all.
     """
@@ -130,7 +144,7 @@ def _candidates(store: Store, team: str, agent: str) -> Iterator[Task]:
     yield from kept
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
-        for task in tasks.labelled(store, team, waiting(priority)):
+        for task in tasks.labelled(store, team, waiting(priority), wrong):
             seen.add(task.id)
             yield task
     found = (task for task in tasks.everything(store, team, []) if task.id not in seen)

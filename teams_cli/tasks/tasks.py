@@ -208,12 +208,20 @@ def everything(store: Store, team: str, problems: list[TeamsError]) -> Iterator[
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
-def labelled(store: Store, team: str, label: str) -> Iterator[Task]:
-    """The tasks that seem to have the label, by number; damaged ones are passed over."""
+def labelled(store: Store, team: str, label: str, wrong: list[str] | None = None) -> Iterator[Task]:
+    """The tasks that seem to have the label, by number; damaged ones are passed over. Keys that have it no more are
+    added to *wrong*.
+    """
     for key in store.labelled(team, TASK, label):
         try:
             task, _ = store.get(team, TASK, key)
+        except NotFound:
+            fits = False
         except TeamsError:
             continue
-        if _label(task) == label:
+        else:
+            fits = _label(task) == label
+        if fits:
             yield task
+        elif wrong is not None:
+            wrong.append(key)

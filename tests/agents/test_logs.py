@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.agents import logs
 from tests.support.agents import ended, team_of_agents, until
-from tests.support.cli import Cli
+from tests.support.cli import ALPHA, Cli
 
 
 @pytest.fixture
@@ -59,3 +60,66 @@ def test_who_calls_may_be_said_in_the_words_of_janus(cli: Cli) -> None:
     cli("run-agent", 'echo "<$JANUS_AGENT_NAME>"', "--agent-id", "ann", "--detach", agent="", **environ)
     ended(cli, "ann")
     assert until(lambda: cli.ok("logs", "ann", agent="lea")["lines"]) == ["<>"]
+
+
+def of_turns(cli: Cli) -> list[int]:
+    """The turns of ann that there are logs of."""
+    found = (cli.root / "logs" / ALPHA).glob("ann.*.out")
+    return sorted(int(path.name.split(".")[1]) for path in found)
+
+
+def test_logs_of_old_turns_are_removed_when_a_turn_is_over(cli: Cli) -> None:
+    """However often the agent is resumed; what it printed last is there."""
+    cli.ok("run-agent", "echo one", "--agent-id", "ann", "--detach", agent="lea")
+    ended(cli, "ann")
+    store = cli.store()
+    for turn in range(1, 151):
+        for part in ("out", "err", "messages.json"):
+            Path(f"{logs.turn_of(store, ALPHA, 'ann', turn)}.{part}").write_text(f"{turn}\n")
+    logs.rotate(store, ALPHA, "ann", 150)
+    assert of_turns(cli) == list(range(51, 151))
+    assert logs.tail(store, ALPHA, "ann", 150, 4) == ["149", "149", "150", "150"]
+
+
+def test_the_logs_of_an_agent_have_bounded_room(cli: Cli) -> None:
+    """A turn that prints more than is ever read keeps its end, and the turns before it give way."""
+    printing = f'head -c {logs.ALL} /dev/zero | tr "\\0" x; echo "the end"'
+    cli.ok(
+        "run-agent",
+        f'if [ -n "$TEAMS_RESUME" ]; then {printing}; fi; echo',
+        "--agent-id",
+        "ann",
+        "--detach",
+        agent="lea",
+    )
+    ended(cli, "ann")
+    assert of_turns(cli) == [1]
+    cli.ok("send-message", "ann", "go on", agent="lea")
+    ended(cli, "ann", 2)
+    assert of_turns(cli) == [2]
+    path = cli.root / "logs" / ALPHA / "ann.2.out"
+    assert path.stat().st_size == logs.ALL and path.read_bytes().endswith(b"xthe end\n\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_logs_go_with_their_agent(cli: Cli) -> None:
+    """When it leaves, at the end of its turn; those of others stay."""
+    cli.ok("run-agent", "echo hi", "--agent-id", "ben", "--detach", agent="lea")
+    ended(cli, "ben")
+    cli.ok("run-agent", "$T leave-team; echo bye", "--agent-id", "ann", "--detach", agent="lea")
+    ended(cli, "ann")
+    kept = {path.name for path in (cli.root / "logs" / ALPHA).iterdir()}
+    assert kept == {"ben.log", "ben.1.out", "ben.1.err", "ben.1.messages.json"}
+    cli.ok("leave-team", agent="ben")
+    assert list((cli.root / "logs" / ALPHA).iterdir()) == []
+    assert cli.ok("logs", "ann", agent="lea")["lines"] == []
+
+
+def test_the_log_of_keepers_is_put_aside_when_it_is_long(cli: Cli) -> None:
+    store = cli.store()
+    path = Path(logs.begin(store, ALPHA, "ann"))
+    for number in range(3):
+        path.write_text(str(number) * (logs.TAIL + 1))
+        logs.begin(store, ALPHA, "ann")
+    assert [file.name for file in path.parent.iterdir()] == ["ann.log.1"]
+    assert (path.parent / "ann.log.1").read_text().startswith("2")

@@ -111,3 +111,19 @@ def test_a_damaged_side_file_is_no_reason_to_refuse_what_is_sent(tmp_path: Path)
     assert cli("send-message", "bob", "hi", "--json", agent="lea").status == 0
     assert cli("broadcast-message", "all", "--json", agent="lea").status == 0
     assert told(cli, "bob", "") == ["hi", "all"]
+
+
+def test_what_can_not_be_read_holds_up_nothing_that_others_owe(tmp_path: Path) -> None:
+    """A mark whose change was never made, as a kill in between leaves it, is removed by whoever comes next."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "t", "damaged")
+    cli.ok("claim-task", "1", agent="bob")
+    owed = cli.root / "teams/alpha/owed"
+    owed.mkdir()
+    for name in ("task~task-7", "task~task-2", "agent~mia", "unheard-of~1"):
+        (owed / name).touch()
+    (cli.root / "tasks/alpha/task-2.json").write_text("{")
+    assert broken(cli, "kill", "bob", "update-task 1 --status failed").returncode == -9
+    cli.ok("whoami", agent="mia")
+    assert len(told(cli, "lea", "task-1 (t) failed by bob")) == 1
+    assert sorted(path.name for path in owed.iterdir()) == ["task~task-2", "unheard-of~1"]

@@ -118,6 +118,17 @@ def test_what_a_crash_left_in_tmp_is_removed_once_it_is_old(cli: Cli) -> None:
     assert findings(cli, healthy=True) == []
 
 
+def test_what_is_left_of_a_team_that_was_being_removed_is_cleared_away(cli: Cli) -> None:
+    """A directory, which `prune` was killed at."""
+    old = cli.root / "tmp" / "dropped-beta-1"
+    (old / "tasks").mkdir(parents=True)
+    (old / "tasks/task-1.json").touch()
+    then = time.time() - A_DAY_AND_A_HALF - 60
+    os.utime(old, (then, then))
+    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert not old.exists()
+
+
 def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
     mark = cli.root / "tasks/alpha/index/pending-normal/task-1"
     mark.unlink()

@@ -173,3 +173,18 @@ def test_a_blocked_task_names_what_it_waits_for(tmp_path: Path) -> None:
     answer = cli("claim-task", "2", "--json", agent="bob")
     assert answer.status == TaskBlocked.status and answer.error["message"] == "task-2 waits for task-1 (pending)"
     assert cli("get-tasks").stdout.splitlines()[2].split()[:2] == ["task-2", "blocked"]
+
+
+def test_marks_that_lead_to_no_task_are_removed_once_they_are_many(tmp_path: Path) -> None:
+    """Else every claim would look at all of them, as after tasks were removed by hand."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", "two", "three")
+    marks = cli.root / "tasks/alpha/index/pending-high"
+    marks.mkdir()
+    for number in range(100, 400):
+        (marks / f"task-{number}").touch()
+    store = cli.store()
+    assert claims.claim_next(store, ALPHA, BOB).title == "one"
+    assert len(list(marks.iterdir())) == 100
+    assert [claims.claim_next(store, ALPHA, BOB).title for _ in range(2)] == ["two", "three"]
+    assert list(marks.iterdir()) == []

@@ -228,7 +228,7 @@ class FileStore(Store):
         if kind.label and (label := kind.label(record)):
             found.append(self.mark_path(team, kind, label, key))
         if getattr(record, "owed", None):
-            found.append(f"{self.place}/teams/{team}/owed/{kind.name}~{key}")
+            found.append(self._owed_path(team, kind.name, key))
         return found
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
@@ -351,15 +351,25 @@ class FileStore(Store):
         """Make the record findable by its label."""
         marks.make(self._marks(team, kind, key, record))
 
-    def unmark(self, team: str, kind: Kind[R], label: str, key: str) -> None:
-        """Remove a mark by which the record is not to be found, unless it is by now."""
-        path = self.mark_path(team, kind, label, key)
-        with self._lock(self._directory(team, kind)):
-            try:
-                kept = self._marks(team, kind, key, self.get(team, kind, key)[0])
-            except NotFound:
-                kept = []
-            marks.clear([path], kept)
+    def unmark(self, team: str, kind: Kind[R], key: str) -> None:
+        try:
+            with self.lock(self._directory(team, kind), 0.0):
+                try:
+                    kept = self._marks(team, kind, key, self.get(team, kind, key)[0])
+                except NotFound:
+                    kept = []
+                labels = self.labels(team, kind) if kind.label else []
+                made = [self.mark_path(team, kind, label, key) for label in labels]
+                marks.clear([*made, self._owed_path(team, kind.name, key)], kept)
+        except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
+            return
+
+    def labels(self, team: str, kind: Kind[R]) -> list[str]:
+        """The labels of which there were ever marks."""
+        return sorted(disk.names_in(f"{self._directory(team, kind)}/index"))
+
+    def _owed_path(self, team: str, kind: str, key: str) -> str:
+        return f"{self.place}/teams/{team}/owed/{kind}~{key}"
 
     def now(self) -> datetime:
         return self.clock.now()

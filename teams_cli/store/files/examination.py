@@ -10,7 +10,7 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.files import disk, root_directory, watches
+from teams_cli.store.files import disk, dropping, root_directory, watches
 from teams_cli.store.files.locks import holder_of
 
 TYPE_CHECKING = False
@@ -63,8 +63,15 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
             continue
         if old and name != "config.checked":
             if fix:
-                disk.discard(path)
+                _remove(path)
             yield finding(path, "is left over from a crash", "Remove it, or use --fix.", fixed=fix, warning=True)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        dropping.empty(path)
+    else:
+        disk.discard(path)
 
 
 def _remains(store: FileStore) -> Iterator[Finding]:
@@ -85,8 +92,7 @@ def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iter
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, path)
             key = os.path.basename(path).removesuffix(".json")
-            for label in _labels(store, team, kind):
-                store.unmark(team, kind, label, key)
+            store.unmark(team, kind, key)
         yield finding(f"team {team}", problem.message, problem.hint, fixed=movable)
 
 
@@ -128,20 +134,14 @@ def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterat
                 f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
             )
 
-    for label in _labels(store, team, kind):
+    for label in store.labels(team, kind):
         stale = [key for key in store.labelled(team, kind, label) if (label, key) not in wanted]
         stale = [key for key in stale if _is_stale(store, team, kind, label, key)]
         if stale:
             for key in stale if fix else ():
-                store.unmark(team, kind, label, key)
+                store.unmark(team, kind, key)
             what = f"{len(stale)} marks of {label} are of records that are not, as {stale[0]}"
             yield finding(f"team {team}", what, "Use --fix.", fixed=fix, warning=True)
-
-
-def _labels(store: FileStore, team: str, kind: Kind[Record]) -> list[str]:
-    """The labels of which there were ever marks."""
-    place = os.path.dirname(os.path.dirname(store.mark_path(team, kind, "any", "any")))
-    return sorted(disk.names_in(place)) if kind.label else []
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
