@@ -163,9 +163,13 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """The lines that came since the last time; a line that is not ended only when the agent has *ended*."""
-        paths = (f"{turn_of(*self._base, turn)}.{end}" for turn in range(1, turns + 1) for end in ("out", "err"))
-        return [line for path in paths for line in self._new(path, ended)]
+        """The lines that came since the last time; one without an end once its turn is over, or all have *ended*."""
+        return [
+            line
+            for turn in range(1, turns + 1)
+            for part in _PARTS[:2]
+            for line in self._new(f"{turn_of(*self._base, turn)}.{part}", ended or turn < turns)
+        ]
 
     def _new(self, path: str, ended: bool) -> list[str]:
         try:
