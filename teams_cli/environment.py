@@ -64,3 +64,15 @@ def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, s
     if base.startswith("/"):  # the specification says to ignore others
         return f"{base}/{DEFAULT_BELOW_CONFIG}", "XDG_CONFIG_HOME"
     return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
+
+
+def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
+    """Where OpenCode's own configuration is: around the root, where that is in its usual place, else the user's."""
+    if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
+        return os.path.dirname(root)
+    base = environ.get("XDG_CONFIG_HOME", "")
+    return (
+        f"{base}/opencode"
+        if base.startswith("/")
+        else f"{environ.get('HOME') or os.path.expanduser('~')}/.config/opencode"
+    )

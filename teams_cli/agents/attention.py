@@ -8,11 +8,12 @@ from teams_cli.messages.inboxes import Selection
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
-from teams_cli.teams import presence, teams
+from teams_cli.teams import presence, roles, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
 
 MAX_NAMED = 20
 HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
@@ -37,16 +38,25 @@ def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
     return {"tool": "broadcast", "state": state}
 
 
-def introduction(store: Store, team: str, name: str) -> str:
+def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
     """Who the agent is and who else is there, in words, for the start of its session."""
     found = others(store, team, name)
-    lines = [f"You are {name} in team {team}: do the `next:` of `teams brief`. The other agents:"]
+    about = _about(store, team, name, config)
+    head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
+    lines = [head]
     lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
     if len(found) > MAX_NAMED:
         lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
     if presence.load(store, team, name).status is None:
         lines.append(HINT)
     return "\n".join(lines)
+
+
+def _about(store: Store, team_name: str, name: str, config: Config | None) -> str:
+    team = teams.load(store, team_name)
+    member = team.member(name)
+    about = roles.about(member, team, config) if member else ""
+    return f"{about} " if about else ""
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:

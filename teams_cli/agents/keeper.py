@@ -40,7 +40,7 @@ def main() -> None:
         sys.stderr.write(f"{taken.message}\n")
         return
     processes.adopt_orphans()
-    user = config.load(store.root)
+    user = config.load(store.root, os.environ)
     store.on_append = waking.wakes(store, user, os.environ, [])
     Keeper(store, team, session, user).keep()
 
@@ -182,7 +182,7 @@ class Keeper:
             session_id=told.session_id,
             session_known=told.session_known,
         )
-        client = Client(self.store, self.team, session, self.profile, batch, self.environment)
+        client = Client(self.store, self.team, session, self.profile, batch, self.environment, self.config)
         client.start()
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)

@@ -24,6 +24,7 @@ from teams_cli.text import MAX_RESULT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.contract import Watch
+    from teams_cli.teams.config import Config
 
 _PAUSE = 0.03
 _LOOK = 5.0
@@ -70,12 +71,14 @@ class Client:
         profile: Profile,
         batch: list[Message],
         environment: Mapping[str, str],
+        user: Config,
     ) -> None:
         self.store = store
         self.team = team
         self.session = session
         self.profile = profile
         self.batch = batch
+        self.user = user
         self.first = session.turns == 0 or not session.session_known
         base = logs.turn_of(store, team, session.agent, session.turns + 1)
         self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
@@ -124,7 +127,7 @@ class Client:
             return json.dumps([message.to_json() for message in self.batch]).encode()
         parts = [self.session.prompt] if self.first else []
         if self.first and self.profile.introduced:
-            parts.append(attention.introduction(self.store, self.team, self.session.agent))
+            parts.append(attention.introduction(self.store, self.team, self.session.agent, self.user))
         if self.batch:
             parts.append(delivered(self.batch))
         return "\n\n".join(parts).encode()

@@ -31,7 +31,7 @@ def main() -> None:
     """Resume idle agents of this machine as mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
     while (held := background.hold(store, team)) is not None:
-        look = partial(_look, store, team, config.load(store.root), os.environ, {})
+        look = partial(_look, store, team, config.load(store.root, os.environ), os.environ, {})
         pace.sleep_until(store, team, paced(look), None)
         os.close(held)
         if look():  # nobody came since the last look, who would be left alone

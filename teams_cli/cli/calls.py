@@ -35,7 +35,7 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
     if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
         team, team_source = here, "here"
-    settings = config.load(os.path.abspath(root))
+    settings = config.load(os.path.abspath(root), environ)
     address, store_source = store_address(said_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""))
     caller = None

@@ -6,7 +6,7 @@ from teams_cli import environment
 from teams_cli.errors import InvalidValue, NoIdentity, NoTeam, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterator, Mapping, Sequence
 from teams_cli.store.contract import Store
-from teams_cli.teams import presence, teams
+from teams_cli.teams import permission, presence, teams
 from teams_cli.teams.teams import Team
 from teams_cli.teams.tokens import verify
 
@@ -141,6 +141,21 @@ class Call:
     def load_team(self) -> Team:
         """The team to act in."""
         return teams.load(self.store, self.team)
+
+    def refuse_reading(self, command: str) -> None:
+        """Refuse a member what rules of the team or the user's keep it from looking at.
+
+        Raises:
+            NotAllowed, NeedsHuman: As for changes.
+        """
+        if self.caller is None or self.caller.is_human:
+            return
+        try:
+            team = self.load_team()
+        except TeamsError:  # the command itself says so, if it needs it
+            return
+        if team.roles or self.config.permission or self.config.agent:
+            permission.refuse_reading(team, self.caller, command)
 
     def _appended(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
         """Resume those of the recipients of a message that `teams` started and that are idle; have the waker look after

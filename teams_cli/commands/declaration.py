@@ -211,6 +211,8 @@ class Command:
 
         Whoever calls is alive, also while it waits.
         """
+        if self.reads and self.in_team:
+            call.refuse_reading(self.name)
         call.settle()
         waiting = pace.meanwhile.set(call.keep_alive)
         try:
@@ -233,4 +235,6 @@ def table(group: str, *commands: Command) -> dict[str, Command]:
     """The commands of a module by name; in the help they stand in that group."""
     for command in commands:
         command.group = group
+        if command.reads and command.in_team:
+            operations.declare_reading(command.name)
     return {command.name: command for command in commands}

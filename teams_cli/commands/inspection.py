@@ -80,12 +80,13 @@ def _set(call: Call, key: str, value: str, user: bool) -> Any:
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
         raise NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
+    own = config.own_of(call.store.root)
     if key == _STORE:
         parsed: Any = opening.without_secrets(opening.check_address(value))
-        changed = call.config.having(store=value)
+        changed = own.having(store=value)
     else:
         parsed = settings.known(key).parse(key, value)
-        changed = call.config.having(settings={**call.config.settings, key: parsed})
+        changed = own.having(settings={**own.settings, key: parsed})
     root_directory.prepare(call.store.root)
     config.save(call.store.root, changed)
     return parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.commands.declaration import Command, table
 from teams_cli.errors import NoTeam, NotFound
 from teams_cli.records.annotations import Any
-from teams_cli.teams import teams
+from teams_cli.teams import roles, teams
 from teams_cli.views import brief
 
 TYPE_CHECKING = False
@@ -38,6 +38,8 @@ def _whoami(call: Call) -> Any:
     document.update(role=brief.role_of(team, call.caller), member=member is not None)
     if member:
         document.update(agentName=member.agent_name, agentType=member.agent_type)
+        if about := roles.about(member, team, call.config):
+            document.update(about=about, skills=sorted(roles.skills_of(member, team, call.config)))
     return document
 
 

@@ -12,7 +12,7 @@ from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import operations, roles, teams
+from teams_cli.teams import opencode_rules, operations, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents
 
@@ -43,8 +43,8 @@ def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
     """Rules that change nothing, as those of a misspelt command: what they were to forbid is allowed."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
-        yield from _unknown_operations(place, [operation])
-        for role in sorted(by_role.keys() - defined):
+        yield from _unknown_operations(place, [operation] if operation != "*" else [])
+        for role in sorted(opencode_rules.by_role(by_role).keys() - defined):
             yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))

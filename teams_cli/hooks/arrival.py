@@ -46,7 +46,7 @@ def seat(client: str, place: Place, given: bytes, environ: Mapping[str, str]) ->
         pid,
         session_id,
         str(event.get("cwd") or os.getcwd()),
-        caller=_caller(place, said, config.load(store.root)),
+        caller=_caller(place, said, config.load(store.root, environ)),
         thread=session_id if known.daemon else "",
         tty=clients_here.terminal_of(pid),
         way=known.ways[0] if known.ways else "",

@@ -34,7 +34,7 @@ def ask(client: str, given: bytes, place: Place, environ: Mapping[str, str]) -> 
         raise NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
     store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
     token = place.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(place.agent, token=token, config=config.load(store.root))
+    caller = Caller(place.agent, token=token, config=config.load(store.root, environ))
     why = approvals.ask_for_tool(store, place.team, caller, tool, permissions.shown(input))
     if why:
         try:

@@ -39,7 +39,7 @@ def tell(client: str, given: bytes, place: Place, environ: Mapping[str, str]) ->
     team, agent = place.team, place.agent
     store = opening.open_store(place.root, place.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
     token = place.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(agent, token=token, config=config.load(store.root))
+    caller = Caller(agent, token=token, config=config.load(store.root, environ))
     try:
         permission.require(store, team, caller, "read-messages")
     except (NotAllowed, TeamNotFound, Conflict):

@@ -91,7 +91,7 @@ class Operations:
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
             store,
-            config.load(store.root),
+            config.load(store.root, base.environ),
             team=base.said_team,
             sources=base.sources,
             environ=base.environ,

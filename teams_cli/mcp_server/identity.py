@@ -36,7 +36,7 @@ class Identity:
         """
         base = self._base
         self._look_around()
-        settings = config.load(base.store.root)
+        settings = config.load(base.store.root, base.environ)
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         call = requests.call_as(whole, self.agent, self.team, self.token)

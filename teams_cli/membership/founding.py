@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from teams_cli import names, text
-from teams_cli.errors import DamagedRecord, NoIdentity
+from teams_cli.errors import DamagedRecord, NoIdentity, TeamsError
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, permission, roles, settings, teams
@@ -26,17 +27,14 @@ def spawn_team(
     Raises:
         AlreadyExists: There is a team of that name, or of one that differs only in case.
         InvalidValue: The name can't be one.
-        NotAllowed: The caller's type is one of those that don't create teams.
+        NotAllowed: The caller is a member of a team and leads none, or its type is one that does not create teams.
         DamagedRecord: There are tasks or messages of a team of that name which lost its own record.
     """
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
         raise NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
-    # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
-    said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
-    role = names.HUMAN if caller.is_human else said
-    permission.judge(role, "spawn-team", roles.verdict(role, "spawn-team", None, caller.config), caller, name)
+    _judge(store, caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
     if not caller.is_human:
@@ -49,6 +47,47 @@ def spawn_team(
     store.create(name, TEAM, name, team)
     history.note(store, name, caller.name, "team created", description=description)
     return team, tokens
+
+
+def _judge(store: Store, caller: Caller, name: str) -> None:
+    """Check that the caller may create teams: by its role where it is a member, and by what it says of itself, which
+    can only take from that.
+    """
+    if caller.is_human:
+        judged = [_Standing(names.HUMAN, None, caller)]
+    else:
+        judged = sorted(_standings(store, caller), key=_Standing.weight)[:1]
+        if caller.type or not judged:
+            # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
+            said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
+            judged.append(_Standing(said, None, caller))
+    strictest = max(judged, key=_Standing.weight)
+    permission.judge(strictest.role, "spawn-team", strictest.decision, caller, name, strictest.team)
+
+
+class _Standing:
+    """A role of the caller, in a team or by its own word, and what the rules say of it when it makes a team."""
+
+    def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
+        self.role = role
+        self.team = team
+        self.decision = roles.verdict(role, "spawn-team", team, caller.config)
+
+    def weight(self) -> int:
+        """The heavier, the less is allowed."""
+        return ("allow", "ask", "deny").index(self.decision)
+
+
+def _standings(store: Store, caller: Caller) -> Iterator[_Standing]:
+    """Where the caller stands in the teams that are open."""
+    for name in store.teams():
+        try:
+            team = teams.load(store, name)
+        except TeamsError:  # damaged: what it would say of the caller is not known
+            continue
+        member = team.member(caller.name) if team.state != "closed" else None
+        if member:
+            yield _Standing(member.role, team, caller)
 
 
 def _refuse_remains(store: Store, name: str) -> None:

@@ -78,7 +78,7 @@ class _Wish:
         draft = self._draft(store, team)
         asking = self.caller or Caller(draft.agent_id)
         allowed = roles.verdict(draft.role, "join-team", team, asking.config)
-        permission.judge(draft.role, "join-team", allowed, asking, team.name)
+        permission.judge(draft.role, "join-team", allowed, asking, team.name, team)
         _refuse_look_alike(team, draft.agent_id)
         found = team.find(draft.agent_id)
         if found and found.active:

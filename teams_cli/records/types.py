@@ -59,7 +59,7 @@ ShutdownStatus = Literal["requested", "approved", "rejected"]
 MessageType = Literal["plain", "broadcast", "reply", "notice", "plan", "shutdown", "output", "question", "info"]
 
 Verdict = Literal["allow", "ask", "deny"]
-PermissionTable = dict[Literal["tool"], dict[Word, dict[Word, Verdict]]]
+PermissionTable = dict[Literal["tool"], dict[Word, dict[Word, Verdict] | Verdict]]
 
 
 class RoleDefinition(TypedDict, total=False):

@@ -52,7 +52,7 @@ class Worker:
         self.team = environ["TEAMS_TEAM"]
         self.run: Run = self.store.get(self.team, runs.RUN, run)[0]
         self.parent = parent
-        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root))
+        self.caller = Caller(environ["TEAMS_AGENT_ID"], config=config.load(self.store.root, environ))
 
     def work(self) -> None:
         """Do tasks until none is left that this worker could wait for."""

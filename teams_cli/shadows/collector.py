@@ -25,7 +25,7 @@ from teams_cli.questions.questions import Answer, Question
 from teams_cli.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.teams import config, settings, teams
+from teams_cli.teams import config, roles, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member
 
@@ -37,7 +37,7 @@ _LOOK_AGAIN = 0.2
 def main() -> None:
     """Collect the answers to the question that the command line names."""
     store = opening.from_environment(os.environ)
-    user = config.load(store.root)
+    user = config.load(store.root, os.environ)
     store.on_append = waking.wakes(store, user, os.environ, [])
     team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
     collect(store, team, key, user)
@@ -90,7 +90,7 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
     if session and not started_here.is_ours(store, question.team_name, session):
         session = None  # of another machine, or not as it was started here: what it says is not for us to run
     profile = profiles.find(session.harness, user) if session else None
-    fork = _fork(store, question, member, profile) if profile and profile.fork else None
+    fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
     fork = fork or _fork_of_terminal(store, question, member, user)
     here = member.answer_host in (None, store.host or None)
     return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
@@ -107,15 +107,15 @@ def _fork_of_terminal(store: Store, question: Question, member: Member, user: Co
     session = sitting.as_session(terminal)
     if not started_here.is_ours(store, question.team_name, session):
         return None
-    fork = Fork(store, question, member, os.environ, session, profile)
+    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
     return fork if fork.possible else None
 
 
-def _fork(store: Store, question: Question, member: Member, profile: Profile) -> Fork | None:
+def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
     """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
     give_up = time.monotonic() + min(_TO_BEGIN, _left(store, question) / 2)
     while session := sessions.find(store, question.team_name, member.agent_id):
-        fork = Fork(store, question, member, os.environ, session, profile)
+        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
         elsewhere = session.host not in ("", store.host)  # where the client keeps its session
         elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
         if session.turns and fork.possible and not elsewhere:
@@ -124,6 +124,10 @@ def _fork(store: Store, question: Question, member: Member, profile: Profile) ->
             break
         time.sleep(_LOOK_AGAIN)
     return None
+
+
+def _about(store: Store, question: Question, member: Member, user: Config) -> str:
+    return roles.about(member, teams.load(store, question.team_name), user)
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:

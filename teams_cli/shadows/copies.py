@@ -105,8 +105,10 @@ class Fork(Shadow):
         environ: Mapping[str, str],
         session: Session,
         profile: Profile,
+        about: str,
     ) -> None:
         super().__init__(store, question, member, environ)
+        self.about = about
         self.session = session
         self.profile = profile
         self.variables = profile.environment(environ, {MARK: "1", processes.MARK: self.mark})
@@ -121,7 +123,7 @@ class Fork(Shadow):
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": known.DIRECTORY}
         words = profiles.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
-        given = instruction(self.question, self.member)
+        given = instruction(self.question, self.member, self.about)
         return _run(words, given, self.variables, self.session.directory, patience)
 
     def _session_id(self) -> str:
@@ -181,11 +183,12 @@ class _Beginning(Thread):
         return bytes(self.kept).decode(errors="replace")
 
 
-def instruction(question: Question, member: Member) -> str:
-    """What a copy of an agent is told: who it is, that it only answers, and the question."""
+def instruction(question: Question, member: Member, about: str = "") -> str:
+    """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question."""
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
+    asked = f"{named}, and {question.from_} asks you something while you work."
     return (
-        f"{named}, and {question.from_} asks you something while you work. This is a copy of you, made to answer: keep "
+        f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer: keep "
         "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
         f"and do not go on with your task.\n\n{_DEPTHS[question.depth]}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"

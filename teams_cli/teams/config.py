@@ -1,13 +1,18 @@
-"""`config.json` of the root: the user's own permissions, roles, defaults and harness profiles, for all teams."""
+"""`config.json` of the root: the user's own permissions, roles, defaults and harness profiles, for all teams.
+
+Below it lies what OpenCode's own configuration says of roles and of who may use which of our tools.
+"""
 
 from __future__ import annotations
 
 from zlib import crc32
 
-from teams_cli.records.annotations import HarnessTable, PermissionTable, RoleTable, SettingTable, Text
+from teams_cli.environment import opencode_directory
+from teams_cli.records.annotations import HarnessTable, Mapping, PermissionTable, RoleTable, SettingTable, Text
 from teams_cli.records.records import Record, field
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.files import disk
+from teams_cli.teams import opencode_rules
 
 
 class Config(Record):
@@ -36,8 +41,22 @@ def path_in(root: str) -> str:
     return f"{root}/config.json"
 
 
-def load(root: str) -> Config:
-    """The configuration; an empty one when there is no file.
+def load(root: str, environ: Mapping[str, str]) -> Config:
+    """The configuration, with what OpenCode's own says beneath it.
+
+    Raises:
+        DamagedRecord: The file is not of the form; names the field.
+    """
+    own = own_of(root)
+    permission, agent = opencode_rules.read(opencode_directory(root, environ))
+    if not permission and not agent:
+        return own
+    tools = opencode_rules.laid_over(permission, own.permission.get("tool", {}))
+    return own.having(permission={"tool": tools}, agent={**agent, **own.agent})
+
+
+def own_of(root: str) -> Config:
+    """What the file of the root says by itself; an empty configuration when there is none.
 
     Raises:
         DamagedRecord: The file is not of the form; names the field.

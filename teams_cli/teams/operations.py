@@ -34,6 +34,7 @@ class Operation:
 
 
 _declared: dict[str, Operation] = {}
+_reading: dict[str, Operation] = {}
 _loaders: list[Callable[[], Any]] = []
 
 
@@ -43,19 +44,25 @@ def operation(name: str, *, may: Iterable[str], of_closed_team: bool = False, in
     return lambda function: function
 
 
+def declare_reading(name: str) -> None:
+    """Declare that looking at what is called so is open to everybody, members or not, unless rules say otherwise."""
+    _reading[name] = Operation(name, EVERYBODY, of_closed_team=True)
+
+
 def get(name: str) -> Operation:
     """The operation of that name, which the module that asks has declared, or imports.
 
     Raises:
         LookupError: Nobody has declared it: that is a bug, and nothing may be done under its name.
     """
-    if name not in _declared:
+    found = _declared.get(name) or _reading.get(name)
+    if found is None:
         raise LookupError(f"no operation {name!r} is declared")
-    return _declared[name]
+    return found
 
 
 def find(name: str) -> Operation | None:
-    """The operation of that name, if one is declared by what was imported."""
+    """The operation that changes something under that name, if one is declared by what was imported."""
     return _declared.get(name)
 
 
@@ -63,7 +70,7 @@ def names() -> list[str]:
     """The names of all operations, in the order of the alphabet."""
     for load in _loaders:
         load()
-    return sorted(_declared)
+    return sorted({**_declared, **_reading})
 
 
 def declared_by(load: Callable[[], Any]) -> None:

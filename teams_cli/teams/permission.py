@@ -13,6 +13,7 @@ from teams_cli.teams.tokens import verify
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
 
 
 class Standing:
@@ -80,8 +81,19 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
     decision = verdict(at.role, operation, team, caller.config)
     if decision == "ask" and team.grants_to(caller.name, operation):
         decision = "allow"
-    judge(at.role, operation, decision, caller, about)
+    judge(at.role, operation, decision, caller, about, team)
     return at
+
+
+def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
+    """Check that no rule keeps the caller, if it is a member, from looking at something.
+
+    Raises:
+        NotAllowed, NeedsHuman: As `require`.
+    """
+    member = team.member(caller.name)
+    if member is not None:
+        judge(member.role, operation, verdict(member.role, operation, team, caller.config), caller, operation, team)
 
 
 def _stranger(team: Team, caller: Caller, operation: str) -> NotAllowed:
@@ -99,7 +111,7 @@ def _stranger(team: Team, caller: Caller, operation: str) -> NotAllowed:
     )
 
 
-def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "") -> None:
+def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
     """Let pass what is allowed; put to the human what is to be asked.
 
     Raises:
@@ -107,11 +119,11 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
         NeedsHuman: The human did not allow it, or can't be asked.
     """
     if decision == "deny":
-        raise NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", _hint(role, operation))
+        hint = _hint(role, operation, team, caller.config)
+        raise NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
     if decision == "ask" and not (caller.approve and caller.approve(operation, about)):
         raise NeedsHuman(
-            f"{caller.name} may {operation} only when the human allows it",
-            f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json.",
+            f"{caller.name} may {operation} only when the human allows it", _who_allows(operation, team, caller.config)
         )
 
 
@@ -119,9 +131,21 @@ def _called(role: str) -> str:
     return "the human" if role == HUMAN else f"a {role}"
 
 
-def _hint(role: str, operation: str) -> str:
+def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
+    """Who may, by the rules that refused it, and what one who may not can do instead."""
     declared = operations.get(operation)
-    able = f"Allowed to: {', '.join(declared.may)}."
+    allowed = _allowed(operation, team, config)
+    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow it to nobody."
     if role in (HUMAN, LEADER):
-        return declared.instead or able
-    return f"{able} A message to the leader may help."
+        return (role not in declared.may and declared.instead) or able
+    return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
+
+
+def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
+    return [able for able in operations.EVERYBODY if verdict(able, operation, team, config) == "allow"]
+
+
+def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:
+    if HUMAN in _allowed(operation, team, config):
+        return f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
+    return "Ask the human to answer when they are asked: `teams human`; or to allow it in config.json."

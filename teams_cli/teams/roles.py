@@ -6,6 +6,7 @@ from teams_cli.errors import InvalidValue, NotAllowed
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping, RoleDefinition
 from teams_cli.teams import operations
+from teams_cli.teams.opencode_rules import by_role
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
 
 TYPE_CHECKING = False
@@ -21,20 +22,25 @@ _STRENGTH = ("allow", "ask", "deny")
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
     """`allow`, `ask` or `deny`: the stronger of what the team and what the user says, else the operation.
 
-    Each says it of this very role, else of one that it extends, else of `*`. Deny beats ask beats allow, so that no
-    team gives back what the user took.
+    Each says it of this very role, else of one that it extends, else of `*`; what the user says of no operation by
+    name is what is said of the tool `*`. Deny beats ask beats allow, so that no team gives back what the user took.
     """
     may = operations.get(operation).may
     if role == HUMAN:
         return "allow" if HUMAN in may else "deny"
     line = lineage(role, team, config)
-    rules = config.permission.get("tool", {}).get(operation, {}) if config else {}
     by_team = _nearest(line, operation, team.roles if team else {}, {})
-    by_user = _nearest(line, operation, config.agent if config else {}, rules)
+    by_user = _said_by_user(line, operation, config) if config else ""
     said = [word for word in (by_team, by_user) if word]
     if said:
         return max(said, key=_STRENGTH.index)
     return "allow" if line[-1] in may else "deny"
+
+
+def _said_by_user(line: list[str], operation: str, config: Config) -> str:
+    tools = config.permission.get("tool", {})
+    said = _nearest(line, operation, config.agent, by_role(tools.get(operation, {})))
+    return said or _nearest(line, operation, {}, by_role(tools.get("*", {})))
 
 
 def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
@@ -83,6 +89,21 @@ def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
         definition = definition_of(role, team, config)
         skills.update(definition.get("skill", ()) if definition else ())
     return skills
+
+
+def about(member: Member, team: Team, config: Config | None) -> str:
+    """What a role that was defined, and its skills, make of the member, in a sentence to it; empty for the others."""
+    if member.role in BUILT_IN:
+        return ""
+    definition = definition_of(member.role, team, config)
+    said = definition.get("description", "").rstrip(".") if definition else ""
+    described = f": {said}" if said else ""
+    try:
+        skills = sorted(skills_of(member, team, config))
+    except NotAllowed:  # a role that nobody defines any more
+        skills = []
+    knows = f" Your skills: {', '.join(skills)}." if skills else ""
+    return f"Your role: {member.role}{described}.{knows}"
 
 
 def role_for(word: str, team: Team | None, config: Config | None) -> str | None:

@@ -44,7 +44,7 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
     found = [leases.current(store, team, task) for task in tasks.everything(store, team_name, [])]
     proposed = plans.listing(store, team_name, [])
     document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
-    document |= _rules(store, team, caller.name) | _waiting(store, team, caller, proposed) | _since(store, team, caller)
+    document |= _told_once(store, team, caller) | _waiting(store, team, caller, proposed) | _since(store, team, caller)
     document["next"] = steps.following(document)
     return document
 
@@ -56,10 +56,20 @@ def outside(store: Store, team_name: str, caller: Caller) -> Found:
     return {"agent": caller.name, "role": None, "team": team_name or None, "teams": known, "next": step}
 
 
-def _rules(store: Store, team: Team, name: str) -> Found:
-    """The rules of the team, for who looks for the first time; who was there when they changed was told."""
+def _told_once(store: Store, team: Team, caller: Caller) -> Found:
+    """What its role makes of the caller, and the rules of the team, for who looks for the first time; who was there
+    when they changed was told.
+    """
+    if presence.load(store, team.name, caller.name).looked_to is not None:
+        return {}
+    member = team.member(caller.name)
+    about = roles.about(member, team, caller.config) if member else ""
+    return {**({"about": about} if about else {}), **_rules(team)}
+
+
+def _rules(team: Team) -> Found:
     rules = str(settings.value(team, settings.RULES))
-    if not rules or presence.load(store, team.name, name).looked_to is not None:
+    if not rules:
         return {}
     return {"rules": rules if len(rules) <= _RULES else f"{rules[:_RULES]}… (all of it: teams settings)"}
 

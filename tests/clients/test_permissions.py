@@ -94,7 +94,7 @@ def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_pa
     configure(cli, {"claude": {"permissions": "all"}, "codex": {"description": "mine"}})
     from teams_cli.teams import config
 
-    own = config.load(str(cli.root))
+    own = config.load(str(cli.root), cli.environ())
     assert profiles.find("claude", own).permissions == "all"
     assert profiles.find("claude", own).start == known.get("claude").profile["start"]
     assert profiles.find("codex", own).description == "mine"

@@ -16,7 +16,8 @@ def who(found: dict[str, Any]) -> Parts:
         return ["nobody: say who you are with --as AGENT or TEAMS_AGENT_ID"]
     role = found["role"] or ("no member" if found["team"] else "in no team")
     team = f" of team {found['team']}" if found["team"] else ""
-    return [f"{found['agentId']}: {role}{team}", f"root: {found['root']} ({found['sources']['root']})"]
+    about = [found["about"]] if found.get("about") else []
+    return [f"{found['agentId']}: {role}{team}", *about, f"root: {found['root']} ({found['sources']['root']})"]
 
 
 def brief(found: dict[str, Any]) -> Parts:
@@ -52,6 +53,7 @@ def _mine(found: dict[str, Any]) -> Lines:
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
         lines.append((f"the team was closed{by} at {found['closed']['at']}", _NEEDED))
+    lines += [(found["about"], _NEEDED)] if found.get("about") else []
     lines += [(f"| {line}", _NEEDED) for line in found.get("rules", "").splitlines()]
     for task in found["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))

@@ -1,0 +1,99 @@
+"""What OpenCode's own configuration, `opencode.json`, says of our roles, and of who may use which of our tools.
+
+It is another program's file: what in it is not of our form is meant for that program, and passed over.
+"""
+
+from __future__ import annotations
+
+import json
+
+from teams_cli.names import is_name
+from teams_cli.records.annotations import Any, Mapping, RoleTable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Rules = dict[str, Any]
+
+FILES = ("opencode.json", "opencode.jsonc")
+_OURS = (b'"tool"', b'"extends"')
+_VERDICTS = ("allow", "ask", "deny")
+_LISTS = ("skill", "allow", "deny")
+_LONGEST = 1 << 20
+_TEXT = r'("(?:\\.|[^"\\])*")'
+
+
+def read(directory: str) -> tuple[Rules, RoleTable]:
+    """The rules for tools, and the roles; nothing of them where there is no such file, or it can't be read."""
+    rules: Rules = {}
+    agents: RoleTable = {}
+    for name in FILES:
+        document = _document(f"{directory}/{name}")
+        rules = laid_over(rules, _rules(document.get("permission")))
+        agents.update(_roles(document.get("agent")))
+    return rules, agents
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
+    """Both tables of rules in one: of what both say something, what is above stands."""
+    joined = dict(below)
+    for tool, said in above.items():
+        joined[tool] = {**by_role(below.get(tool, {})), **by_role(said)}
+    return joined
+
+
+def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
+    """What rules say of each role; a single word is said of all."""
+    return {"*": said} if isinstance(said, str) else dict(said)
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LONGEST)
+    except OSError:
+        return {}
+    if not any(word in data for word in _OURS):
+        return {}
+    try:
+        document = json.loads(_without_comments(data.decode()))
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _without_comments(text: str) -> str:
+    """The text without what JSON with comments allows beside JSON: comments, and a comma before an end."""
+    import re
+
+    for beside in (r"//[^\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
+        text = re.sub(f"{_TEXT}|{beside}", lambda found: found[1] or " ", text, flags=re.DOTALL)
+    return text
+
+
+def _rules(permission: Any) -> Rules:
+    table = permission.get("tool") if isinstance(permission, dict) else None
+    if not isinstance(table, dict):
+        return {}
+    return {tool: said for tool, said in table.items() if _is_verdict(said) or _is_by_role(said)}
+
+
+def _is_verdict(said: Any) -> bool:
+    return isinstance(said, str) and said in _VERDICTS
+
+
+def _is_by_role(said: Any) -> bool:
+    return isinstance(said, dict) and all(_is_verdict(word) for word in said.values())
+
+
+def _roles(agents: Any) -> RoleTable:
+    """The agents that say which role they extend; the others are OpenCode's alone."""
+    found: RoleTable = {}
+    for name, said in agents.items() if isinstance(agents, dict) else ():
+        if isinstance(said, dict) and isinstance(said.get("extends"), str) and is_name(name):
+            found[name] = {"extends": said["extends"]}
+            for key in _LISTS:
+                if isinstance(said.get(key), list) and all(isinstance(word, str) for word in said[key]):
+                    found[name][key] = said[key]  # type: ignore[literal-required]
+            if isinstance(said.get("description"), str):
+                found[name]["description"] = said["description"]
+    return found

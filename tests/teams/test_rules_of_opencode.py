@@ -1,0 +1,122 @@
+"""What OpenCode's own configuration says of roles and tools, and who makes teams by what the files say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli, make_team
+
+SPECIALIST = {
+    "extends": "team-member",
+    "skill": ["team-coordination", "security-review"],
+    "description": "Security-focused team member",
+}
+OTHERS = {"build": {"mode": "primary", "prompt": "You build."}}
+
+
+def opencode(home: Path, text: str | dict[str, Any], name: str = "opencode.json") -> None:
+    directory = home / ".config/opencode"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text(text if isinstance(text, str) else json.dumps(text))
+
+
+def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path: Path) -> None:
+    """Its rules and roles count; of what `config.json` says too, that stands; what is OpenCode's own is passed over."""
+    cli = make_team(tmp_path / "root", "bob")
+    rules = {"send-message": {"*": "deny"}, "claim-task": "deny", "odd": 7}
+    opencode(no_real_home, {"permission": {"edit": "allow", "tool": rules}, "agent": {"qa": SPECIALIST, **OTHERS}})
+    assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
+    assert cli.refused("claim-task", "--next", agent="bob") == (13, "not_allowed")
+    assert cli.refused("join-team", "--role", "build", agent="zoe") == (2, "invalid_value")
+    assert cli.ok("join-team", "--role", "qa", agent="sue")["role"] == "qa"
+    (cli.root / "config.json").write_text(
+        json.dumps({"permission": {"tool": {"send-message": {"team-member": "allow"}}}})
+    )
+    assert cli.ok("send-message", "lea", "hi", agent="bob")["id"] == "msg-1"
+    assert cli.refused("send-message", "bob", "hi", agent="lea") == (13, "not_allowed")
+    cli.ok("set", "--user", "broadcast", "agents", agent="human")
+    assert "claim-task" not in (cli.root / "config.json").read_text()
+
+
+def test_opencode_s_file_beside_the_usual_root(no_real_home: Path) -> None:
+    """With comments, and commas before an end."""
+    opencode(
+        no_real_home,
+        '{ // mine\n "permission": {"tool": {"announce": {"*": "deny",},}, /* "edit": "deny" */ "bash": "ask", }, }',
+        "opencode.jsonc",
+    )
+    cli = make_team(no_real_home / ".config/opencode/opencode-teams", "bob")
+    assert cli("announce", "// busy", agent="bob", TEAMS_HOME="").status == 13
+    opencode(no_real_home, "{ not JSON", "opencode.jsonc")
+    assert cli("announce", "// busy", agent="bob", TEAMS_HOME="").status == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "refused"),
+    [
+        ({"claim-task": "deny"}, "claim-task --next"),
+        ({"*": "deny"}, "claim-task --next"),
+        ({"*": "deny", "claim-task": {"team-leader": "deny"}}, "claim-task --next"),
+        ({"*": {"team-member": "deny"}, "claim-task": {"team-member": "allow"}}, "announce busy"),
+        ({"get-tasks": "deny"}, "get-tasks"),
+        ({"discover-teams": "deny", "*": {"team-member": "deny"}}, "list-agents"),
+    ],
+)
+def test_words_for_all_roles_and_for_all_tools(rules: dict[str, Any], refused: str, tmp_path: Path) -> None:
+    """What is said of a tool by its name comes before what is said of all; looking can be denied too."""
+    cli = make_team(tmp_path / "root", "bob")
+    (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
+    cli.ok("settings")  # after which it is known that the file is of the form
+    assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
+    assert cli(*refused.split(), agent="human").status in (0, 13)
+    assert "no operation" not in cli("doctor").stdout
+
+
+def test_a_refusal_names_those_whom_the_rules_allow_it(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"send-message": {"team-member": "deny"}}}}')
+    hint = cli("send-message", "lea", "hi", "--json", agent="bob").error["hint"]
+    assert hint == "Allowed to: team-leader, task-manager, human."
+
+
+def test_members_make_no_teams_whatever_they_say_of_themselves(tmp_path: Path) -> None:
+    """Their role is that of the files; the environment can only take from it."""
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("spawn-team", "second", agent="bob") == (13, "not_allowed")
+    assert cli("spawn-team", "second", agent="bob", team="", TEAMS_AGENT_TYPE="leader").status == 13
+    assert cli("spawn-team", "second", agent="lea", TEAMS_AGENT_TYPE="member").status == 13
+    assert cli.ok("spawn-team", "second", agent="lea")["leader"] == "lea"
+    cli.ok("join-team", "second", agent="bob", team="second")
+    cli.ok("leave-team", agent="bob", team="second")
+    cli.ok("leave-team", agent="bob")
+    assert cli.ok("spawn-team", "third", agent="bob")["leader"] == "bob"
+
+
+def test_the_human_is_asked_for_those_who_are_no_leaders(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("set", "broadcast_timeout", "0.2", agent="lea")
+    rules = {"spawn-team": {"team-leader": "allow", "*": "ask"}}
+    (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
+    assert cli("spawn-team", "second", "--json", agent="bob").error["code"] == "needs_human"
+    assert cli.ok("spawn-team", "second", agent="lea")["leader"] == "lea"
+
+
+def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
+    """In `whoami`, in its first brief, and by its client's hook when that begins."""
+    cli = make_team(tmp_path / "root")
+    (cli.root / "config.json").write_text(json.dumps({"agent": {"security": SPECIALIST}}))
+    cli.ok("join-team", "--role", "security", agent="sue")
+    about = "Your role: security: Security-focused team member. Your skills: security-review, team-coordination."
+    assert about in cli("whoami", agent="sue").stdout
+    assert cli.ok("whoami", agent="sue")["skills"] == ["security-review", "team-coordination"]
+    started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()
+    assert about in cli("hook", "claude", agent="sue", stdin=started).stdout
+    assert about in cli("brief", agent="sue").stdout and about not in cli("brief", agent="sue").stdout
+
+
+def test_who_is_in_no_team_makes_one(tmp_path: Path) -> None:
+    assert Cli(tmp_path / "root").ok("spawn-team", ALPHA, agent="zoe")["leader"] == "zoe"
