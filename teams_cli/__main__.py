@@ -1,10 +1,14 @@
 """The entry point: `teams`, or `python -m teams_cli`. Hooks of clients are answered before anything is imported."""
 
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_AT_EXIT = ("atexit", "threading")
+"""The modules by which something is left to do when the interpreter ends."""
 
 
 def main() -> "NoReturn":
@@ -12,11 +16,28 @@ def main() -> "NoReturn":
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
         from teams_cli.hooks import entry
 
-        status = entry.main(sys.argv[2:])
-        sys.exit(status)
+        _leave(entry.main(sys.argv[2:]))
     from teams_cli.cli.main import main as run
 
-    run()
+    _leave(run())
+
+
+def _leave(status: int) -> "NoReturn":
+    """Exit without the interpreter's farewell to all its modules, which takes a fifth as long as its start.
+
+    Whatever is open then is closed by the system. Where something was asked to be done at the end, or looks on, it is
+    waited for as usual.
+    """
+    watched = sys.getprofile() or sys.gettrace() or sys.flags.inspect or sys.flags.dev_mode
+    if watched or any(name in sys.modules for name in _AT_EXIT):
+        sys.exit(status)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        sys.exit(status)
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 
@@ -89,6 +88,8 @@ def end_marked(mark: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), 
 
 def send(mark: str, name: str) -> None:
     """Send a signal (INT, TERM, KILL) to all processes that carry *mark*."""
+    import signal
+
     for pid in marked(mark):
         try:
             os.kill(pid, getattr(signal, f"SIG{name}"))
@@ -98,6 +99,8 @@ def send(mark: str, name: str) -> None:
 
 def kill(pid: int) -> None:
     """Kill a process, whatever it does at the moment."""
+    import signal
+
     try:
         os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

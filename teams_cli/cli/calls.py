@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from teams_cli.agents.terminals import bindings
 from teams_cli.cli.person import Terminal
@@ -50,7 +49,7 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
             type=look_up("type", None, environ)[0],
             token=token,
             config=settings,
-            approve=partial(_approve, store, team, agent, approve),
+            approve=lambda operation, about: _approve(store, team, agent, approve, operation, about),
         )
     shown = opening.without_secrets(address or FILES)
     sources = {

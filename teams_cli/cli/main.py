@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from functools import partial
 
 from teams_cli import __version__, streams
 from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
@@ -14,8 +12,6 @@ from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
 
@@ -25,12 +21,12 @@ _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
 
 
-def main() -> NoReturn:
-    """Run the command in `sys.argv` and exit with its status."""
+def main() -> int:
+    """Run the command in `sys.argv`; its exit status, when all that it says is out."""
     streams.prepare()
     status = run(sys.argv[1:])
     streams.finish()
-    sys.exit(status)
+    return status
 
 
 def run(words: list[str]) -> int:
@@ -89,7 +85,7 @@ def _look_closer(words: list[str]) -> int:
 
         raise mistakes.unknown(words[0])
     if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
-        streams.written(partial(_help, command))
+        streams.written(lambda: _help(command))
         return 0 if words else WrongUsage.status
     from teams_cli.cli.typer_app import run_with_typer
 
@@ -133,7 +129,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     if isinstance(answer, Service):
         from teams_cli.cli import services
 
-        call.show = lambda shown: streams.written(partial(output.answer, command, shown, as_json, sys.stdout))
+        call.show = lambda shown: streams.written(lambda: output.answer(command, shown, as_json, sys.stdout))
         return services.run(call, answer)
     status = 0
     if isinstance(answer, Outcome):
@@ -144,12 +140,18 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         live.show(answer.parts, sys.stdout, answer.output_of)
         return status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
-        streams.written(partial(output.answer, command, part, as_json, sys.stdout, call.words))
+        _print(command, part, as_json, call.words)
     if call.more and as_json:
         _talk(f"teams: {call.more}")
     elif call.more:
-        streams.written(partial(print, call.more))
+        streams.written(lambda: print(call.more))
     return status
+
+
+def _print(command: Command, document: Any, as_json: bool, words: str) -> None:
+    from teams_cli.cli import output
+
+    streams.written(lambda: output.answer(command, document, as_json, sys.stdout, words))
 
 
 def _standard_input() -> str:
@@ -179,15 +181,16 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _talk(line: str) -> None:
-    with suppress(OSError):
+    try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
+    except OSError:  # nobody reads it: the answer itself is what counts
+        return
 
 
 def _refuse(error: TeamsError, as_json: bool, status: int = 0) -> int:
     from teams_cli.cli import output
 
     text = output.refusal(error, as_json, "bug" if status == BUG else error.code)
-    with suppress(OSError):
-        sys.stderr.write(text)
+    _talk(text.removesuffix("\n"))
     return status or error.status

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from teams_cli.cli.tables import aligned, draw
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, TextIO
+from teams_cli.records.json_text import dumps
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: str = "") -> None:
     """Print the document that a command answers with; for a person by other *words* than usual, if given."""
     if as_json:
-        out.write(json.dumps(document) + "\n")
+        out.write(dumps(document) + "\n")
         return
     from teams_cli.cli.show import parts
 
@@ -34,7 +34,7 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
 def refusal(error: TeamsError, as_json: bool, code: str) -> str:
     """What a refused command says on standard error."""
     if as_json:
-        return json.dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
+        return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
     hint = f"  {safe(error.hint)}\n" if error.hint else ""
     return f"teams: {safe(error.message)}\n{hint}"
 

@@ -6,7 +6,6 @@ A command is declared in one of the modules beside this one, in its table `COMMA
 from __future__ import annotations
 
 import os
-from itertools import chain
 
 from teams_cli.records.annotations import Iterator
 from teams_cli.teams import operations
@@ -38,10 +37,12 @@ def find(name: str) -> Command | None:
     they are looked through for its name first; where they can't be read, all are imported.
     """
     modules = list(_modules())
-    for module in chain((module for module in modules if _mentions(module, name)), modules):
-        command = _table(module).get(name)
-        if command is not None:
-            return command
+    for likely in (True, False):
+        for module in modules:
+            if not likely or _mentions(module, name):
+                command = _table(module).get(name)
+                if command is not None:
+                    return command
     return None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-
 from teams_cli.agents import sessions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import NobodyThere, WrongState, WrongUsage
@@ -76,7 +74,8 @@ def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
     def known(word: str) -> bool:
         return all(name in (HUMAN, "leader") or team.find(name) is not None for name in word.split(",") if name)
 
-    names = list(takewhile(known, words))
+    strangers = (place for place, word in enumerate(words) if not known(word))
+    names = words[: next(strangers, len(words))]
     if names and len(names) < len(words):
         whole = " ".join([*words[len(names) :], text])
         raise WrongUsage(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from teams_cli.clock import rfc3339, seconds_since
+from teams_cli.clock import later, rfc3339, seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import QUESTION, Question
@@ -64,7 +62,7 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
         operation=operation,
         created_at=rfc3339(now),
         timeout=seconds,
-        expires_at=rfc3339(now + timedelta(seconds=seconds)),
+        expires_at=rfc3339(later(now, seconds)),
     )
     asked, _ = store.create(team_name, QUESTION, None, draft)
     history.note(store, team_name, agent, "permission asked", question=asked.id, operation=operation)

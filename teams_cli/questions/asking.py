@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from teams_cli import text
-from teams_cli.clock import rfc3339
+from teams_cli.clock import later, rfc3339
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed
 from teams_cli.names import HUMAN
 from teams_cli.questions import human as human_queue
@@ -68,7 +66,7 @@ def ask(
         depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
         created_at=rfc3339(now),
         timeout=seconds,
-        expires_at=rfc3339(now + timedelta(seconds=seconds)),
+        expires_at=rfc3339(later(now, seconds)),
     )
     made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
     history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)

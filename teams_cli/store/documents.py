@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from zlib import crc32
 
 from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.records.annotations import Any
+from teams_cli.records.json_text import indented, loads
 from teams_cli.records.shapes import fits
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def encode(record: Record) -> bytes:
         InvalidValue: A text in it is not Unicode, or it is nested too deeply, or it would be too large to be read.
     """
     try:
-        body = json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False).encode()[:-2]
+        body = indented(record.to_json()).encode()[:-2]
     except UnicodeEncodeError:
         raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def _own(data: bytes, kind: type[R]) -> R | None:
     if cut < 0 or data[cut + len(_MARK) :] != b"%08x%s" % (crc32(data[:cut]), _END):
         return None
     try:
-        document = json.loads(data)
+        document = loads(data.decode())
         del document["checksum"]
         return kind.from_json(document) if fits(kind, document) else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
@@ -106,6 +106,8 @@ def strict_json(data: bytes, path: str) -> Any:
     Raises:
         DamagedRecord: It is not JSON, or not of that strict kind, or nested too deeply.
     """
+    import json
+
     try:
         return json.loads(
             data.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique_keys

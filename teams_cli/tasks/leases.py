@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from teams_cli.clock import rfc3339
+from teams_cli.clock import later, rfc3339
 from teams_cli.errors import NotAllowed, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
@@ -33,7 +31,7 @@ def length(team: Team) -> float:
 def leased(store: Store, team: Team, task: Task) -> Task:
     """The task with a lease from now on."""
     epoch, seconds = store.steady()
-    expires = rfc3339(store.now() + timedelta(seconds=length(team)))
+    expires = rfc3339(later(store.now(), length(team)))
     return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
 
 

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from teams_cli.environment import opencode_directory
 from teams_cli.records.annotations import HarnessTable, Mapping, PermissionTable, RoleTable, SettingTable, Text
+from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.files import disk
@@ -68,9 +69,7 @@ def own_of(root: str) -> Config:
         return Config()
     seen = f"{root}/tmp/config.checked"
     if _checked_before(seen, data):
-        import json
-
-        document = json.loads(data)
+        document = loads(data.decode())
         document.pop("checksum", None)  # as decode does: it is of these bytes, and not of the record
         return Config.from_json(document)
     config: Config = decode(data, _ConfigKind, "", path)  # type: ignore[arg-type]

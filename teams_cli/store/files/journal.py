@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
 from teams_cli.records.annotations import Any, Iterator
+from teams_cli.records.json_text import dumps, loads
 from teams_cli.store.files.disk import failed, release
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -21,7 +21,7 @@ def note(path: str, entry: dict[str, Any]) -> None:
     except OSError:
         return
     try:
-        line = json.dumps(entry).encode() + b"\n"
+        line = dumps(entry).encode() + b"\n"
         os.write(descriptor, line if _at_line_start(descriptor) else b"\n" + line)
     except OSError:
         return
@@ -66,7 +66,7 @@ def _entries(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, An
 
 def _entry(line: bytes) -> dict[str, Any] | None:
     try:
-        entry = json.loads(line)
+        entry = loads(line.decode())
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None

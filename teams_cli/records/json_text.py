@@ -1,0 +1,111 @@
+"""JSON text by the interpreter's own scanner and encoder: what `json` makes of it, without the cost of importing that.
+
+`json` takes as long to import as half of a command takes to run, for the parts in Python that nothing here needs. Where
+the interpreter has no parts of its own, and for all that is unusual or wrong, it is asked.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Parts = tuple[Callable[[str, int], Any], Callable[..., Any], Callable[..., Any], Callable[[str], str]]
+
+_BLANK = " \t\n\r"
+
+
+class _Reading:
+    """How the scanner reads: as `json.loads` does when nothing else is said."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.__getitem__
+
+
+def _unknown(value: object) -> None:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def loads(text: str) -> Any:
+    """The value that a JSON text says, as `json.loads` reads it.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _json().loads(text)
+    if end == len(text) or not text[end:].strip(_BLANK):
+        return value
+    return _json().loads(text)
+
+
+def dumps(value: Any) -> str:
+    """The value on one line in ASCII, as `json.dumps` writes it."""
+    return "".join(_encode(value, 0))
+
+
+def indented(value: Any) -> str:
+    """The value over many lines for people, as `json.dumps` writes it with an indent of two and all characters.
+
+    Raises:
+        ValueError: A number in it is not finite.
+    """
+    try:
+        return _indented(value, "\n")
+    except TypeError:  # a key that is no text, or what is no JSON
+        return str(_json().dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _indented(value: Any, line: str) -> str:
+    if type(value) is str:
+        return _quoted(value)
+    inner = line + "  "
+    if type(value) is dict and value:
+        parts = [f"{_quoted(key)}: {_indented(part, inner)}" for key, part in value.items()]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+    if type(value) is list and value:
+        return f"[{inner}{f',{inner}'.join([_indented(part, inner) for part in value])}{line}]"
+    if isinstance(value, (dict, list, tuple)) and value:
+        raise TypeError("of a class that `json` knows what to do with")
+    return "".join(_encode_finite(value, 0))
+
+
+def _json() -> Any:
+    import json
+
+    return json
+
+
+def _by_interpreter() -> Parts:
+    from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
+
+    def encoder(quoted: Any, allow_nan: bool) -> Any:
+        return make_encoder(None, _unknown, quoted, None, ": ", ", ", False, False, allow_nan)
+
+    reading: Any = _Reading
+    quoted = encode_basestring
+    return make_scanner(reading), encoder(encode_basestring_ascii, True), encoder(quoted, False), quoted
+
+
+def _by_library() -> Parts:
+    import json
+
+    def all_of(text: str, _: int) -> Any:
+        return json.loads(text), len(text)
+
+    def finite(value: Any, _: int) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    return all_of, lambda value, _: json.dumps(value), finite, json.encoder.py_encode_basestring
+
+
+try:
+    _scan, _encode, _encode_finite, _quoted = _by_interpreter()
+except (ImportError, TypeError):
+    _scan, _encode, _encode_finite, _quoted = _by_library()
