@@ -46,7 +46,7 @@ def refuse_busy(store: Store, team: Team) -> None:
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
     if busy:
         raise Conflict(f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force.")
-    started = {session.agent for session in ending.of_team(store, team.name, []) if not session.ended}
+    started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     running = sorted(started.union(name for name in team.active_names() if _runs(store, team.name, name)))
     if running:
         raise Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
@@ -57,7 +57,7 @@ def _runs(store: Store, team: str, name: str) -> bool:
     if agent.pid is None or presence.is_gone(agent):
         return False
     elsewhere = store.host not in ("", processes.host_of(agent.pid_boot))
-    return not (elsewhere and presence.is_silent(store, teams.load(store, team), name))
+    return not (elsewhere and presence.is_silent(store, teams.get(store, team), name))
 
 
 @operation("restore-team", may=LEADERS, of_closed_team=True)

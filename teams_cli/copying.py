@@ -34,19 +34,19 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
         DamagedRecord: One of its records is damaged; nothing was changed here.
     """
     team = require(store, team_name, caller, "copy-team").team
-    if target.place == store.place:
-        raise InvalidValue(f"{team_name} is in {store.place} already", "Say another store with --to.")
+    if target.address == store.address:
+        raise InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
     _refuse_gone(team, target)
     _refuse_taken(target, team_name)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
         for _ in store.pack(team_name, kind):  # raises what is damaged before anything is changed
             pass
-    closed = _closed(store, team, target.place)
+    closed = _closed(store, team, target.address)
     counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
-    for session in ending.of_team(target, team_name, []):
+    for session in ending.all_of(target, team_name, []):
         started_here.note(target, team_name, session)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}
@@ -55,7 +55,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 def _refuse_gone(team: Team, target: Store) -> None:
     """A team that was copied away is at work there."""
     went = team.copied_to if team.state == "closed" else None
-    if went and went != target.place:
+    if went and went != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
         raise WrongState(f"{team.name} was copied to {went}", remedy)
 
@@ -91,7 +91,7 @@ def _refuse_taken(target: Store, name: str) -> None:
     else:
         if there.state == "closed" and there.copied_to:
             return
-    raise AlreadyExists(f"there is a team {name} at {target.place} already", "If it was copied there, go on there.")
+    raise AlreadyExists(f"there is a team {name} at {target.address} already", "If it was copied there, go on there.")
 
 
 def _closed(store: Store, team: Team, place: str) -> Team:
@@ -130,5 +130,5 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
     for entry in entries[sum(1 for _ in target.history(team)) :]:
         target.journal(team, entry)
     if sum(1 for _ in target.history(team)) < len(entries):
-        raise StorageFailed(f"the history could not be written to {target.place}", "Copy again; it goes on there.")
+        raise StorageFailed(f"the history could not be written to {target.address}", "Copy again; it goes on there.")
     return len(entries)

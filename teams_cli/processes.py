@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MARK = "TEAMS_RUN_ID"
+TAG = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -78,19 +78,19 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     return start_detached([sys.executable, "-P", "-c", _OWN, _PACKAGE, module, *words], environment, log, "/")
 
 
-def end_marked(mark: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), ("KILL", 2.0))) -> None:
-    """End all processes that carry *mark*, with the signals of the ladder, each given its seconds."""
+def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), ("KILL", 2.0))) -> None:
+    """End all processes that carry *tag*, with the signals of the ladder, each given its seconds."""
     for name, patience in ladder:
-        send(mark, name)
-        if gone(mark, patience, again=name == "KILL"):
+        send(tag, name)
+        if gone(tag, patience, again=name == "KILL"):
             return
 
 
-def send(mark: str, name: str) -> None:
-    """Send a signal (INT, TERM, KILL) to all processes that carry *mark*."""
+def send(tag: str, name: str) -> None:
+    """Send a signal (INT, TERM, KILL) to all processes that carry *tag*."""
     import signal
 
-    for pid in marked(mark):
+    for pid in tagged(tag):
         try:
             os.kill(pid, getattr(signal, f"SIG{name}"))
         except (ProcessLookupError, PermissionError):
@@ -107,21 +107,21 @@ def kill(pid: int) -> None:
         return
 
 
-def gone(mark: str, patience: float, again: bool = False) -> bool:
-    """Whether all processes that carry *mark* ended within *patience* seconds; with *again*, kill those that come."""
+def gone(tag: str, patience: float, again: bool = False) -> bool:
+    """Whether all processes that carry *tag* ended within *patience* seconds; with *again*, kill those that come."""
     give_up = time.monotonic() + patience
-    while any(marked(mark)):
+    while any(tagged(tag)):
         if time.monotonic() > give_up:
             return False
         time.sleep(0.02)
         if again:
-            send(mark, "KILL")
+            send(tag, "KILL")
     return True
 
 
-def marked(mark: str) -> Iterator[int]:
-    """The processes that carry *mark* in the environment they were started with, but for ourselves."""
-    wanted = f"{MARK}={mark}".encode()
+def tagged(tag: str) -> Iterator[int]:
+    """The processes that carry *tag* in the environment they were started with, but for ourselves."""
+    wanted = f"{TAG}={tag}".encode()
     adopted = set(_descendants()) if _adopts else set()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and int(name) != os.getpid() and (int(name) in adopted or wanted in _environment(name)):
@@ -188,7 +188,7 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
-def process_place(host: str = "") -> str:
+def pid_scope(host: str = "") -> str:
     """Where the ids of processes mean what they mean here: this start of the machine, this namespace of processes.
 
     With *host*, also what the machine is called among those that use the store.
@@ -210,6 +210,6 @@ def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
     host = host_of(place)
     if (place or "").partition(" ")[0] != boot_id():
         return None if host else True
-    if place != process_place(host) or not os.path.isdir("/proc/self"):
+    if place != pid_scope(host) or not os.path.isdir("/proc/self"):
         return None
     return process_started(pid) != started

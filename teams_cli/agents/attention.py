@@ -53,7 +53,7 @@ def introduction(store: Store, team: str, name: str, config: Config | None) -> s
 
 
 def _about(store: Store, team_name: str, name: str, config: Config | None) -> str:
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     member = team.member(name)
     about = roles.about(member, team, config) if member else ""
     return f"{about} " if about else ""
@@ -61,7 +61,7 @@ def _about(store: Store, team_name: str, name: str, config: Config | None) -> st
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     """The other members in the order of joining, idle ones too."""
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     working = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
     found = []
     for other in team.active_names():

@@ -65,7 +65,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         return sessions.leave_to(store, team, session, by)  # what is started in here ends with the command
     try:
         started_here.check(store, team, session)
-        profile = profiles.find(session.harness, config)
+        profile = profiles.get(session.harness, config)
         log = logs.begin(store, team, session.agent)
         own = profile.environment(environ, _identity(store, team, session))
         own["PATH"] = _path(own.get("PATH", os.defpath))
@@ -88,7 +88,7 @@ def _path(path: str) -> str:
 
 def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
     """The variables that say who the agent is, under our names and those of OpenCode Teams."""
-    member = teams.load(store, team).find(session.agent)
+    member = teams.get(store, team).find(session.agent)
     name = member.agent_name if member and member.agent_name else session.agent
     type = (member.agent_type or member.role) if member else "team-member"
     own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}

@@ -30,7 +30,7 @@ def current(store: Store, team: str, agent: str) -> Session | None:
     return session if session is None else _settled(store, team, session)
 
 
-def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Session]:
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Session]:
     """All sessions, lost ones settled."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
@@ -43,12 +43,12 @@ def children(store: Store, team: str, agent: str) -> list[Session]:
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
     """The sessions of one run, in the order of their start."""
-    return sorted((s for s in of_team(store, team, []) if s.run == run), key=lambda s: s.created_at)
+    return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
 def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -> None:
     """Have the alarm ring when one of these sessions may be lost: nobody says so."""
-    silence = float(teams.load(store, team).settings.get("staleAfterSeconds", 300))
+    silence = float(teams.get(store, team).settings.get("staleAfterSeconds", 300))
     for session in found:
         if not session.ended:
             alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
@@ -68,7 +68,7 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
         return not session.ended and not session.keeper_lives
     if processes.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
         return False
-    return presence.is_silent(store, teams.load(store, team), session.agent, session.started_at)
+    return presence.is_silent(store, teams.get(store, team), session.agent, session.started_at)
 
 
 def frozen_keeper(session: Session) -> int | None:
@@ -96,7 +96,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
         return session
     if session.keeper_lives:
         return finish(store, team, session, "lost", f"its machine was not heard from, {session.host}")
-    processes.end_marked(session.mark, (("KILL", 2.0),))
+    processes.end_tagged(session.tag, (("KILL", 2.0),))
     said = logs.end_of_turn(store, team, agent, session.turns, logs.END)
     return finish(store, team, session, "lost", f"its keeper was killed{': ' + said if said else ''}")
 
@@ -151,7 +151,7 @@ def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
     """What is kept for an agent that nothing resumes is anybody's."""
     if ended.outcome in ("stopped", "lost"):
         with suppress(TeamsError):
-            assigning.free_all(store, teams.load(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
+            assigning.free_all(store, teams.get(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

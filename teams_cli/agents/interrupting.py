@@ -95,7 +95,7 @@ def deliver(
         NotAllowed: The caller may not send it, or not interject where that was asked for; nothing is stored.
         AgentNotFound, InvalidValue, UidTaken: As for sending.
     """
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     by_setting = now is None
     if now is None:
         now = settings.value(team, "delivery") == "interject"

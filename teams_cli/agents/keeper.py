@@ -14,7 +14,7 @@ from contextlib import suppress
 from teams_cli import processes
 from teams_cli.agents import background, ending, logs, resuming, sessions, started_here, waking
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.agents.turns import Client, Reason, Turn
+from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.errors import Conflict, TeamsError
 from teams_cli.messages import inboxes, messages
@@ -63,16 +63,16 @@ class Keeper:
             self._prepare()
             self._keep()
         except BaseException as error:
-            processes.end_marked(self.session.mark)
+            processes.end_tagged(self.session.tag)
             self._end("failed", f"its keeper failed: {type(error).__name__}: {error}", None)
             raise
 
     def _prepare(self) -> None:
         started_here.check(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
-        stale = float(settings.value(teams.load(self.store, self.team), "staleAfterSeconds"))
+        stale = float(settings.value(teams.get(self.store, self.team), "staleAfterSeconds"))
         self.beat = min(_BEAT, stale / 4)
-        self.profile = profiles.find(self.session.harness, self.config)
+        self.profile = profiles.get(self.session.harness, self.config)
         self.confined = permissions.is_confined(self.profile, self.session.permissions)
         self.environment = {**os.environ, **self._token()}
         if self.session.turns and not self.session.session_known:
@@ -80,7 +80,7 @@ class Keeper:
 
     def _token(self) -> dict[str, str]:
         """In a secure team, a new token for the agent: of the one before only the hash was kept."""
-        if not teams.load(self.store, self.team).secure:
+        if not teams.get(self.store, self.team).secure:
             return {}
         token = tokens.new_token()
 
@@ -137,7 +137,7 @@ class Keeper:
         """Start over if mail came in at the last moment: whoever sent it may have seen the session still running."""
         mail = self._batch()
         if mail:
-            team = teams.load(self.store, self.team)
+            team = teams.get(self.store, self.team)
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _to_stop(self) -> Reason | None:
@@ -147,7 +147,7 @@ class Keeper:
             return Reason("it was taken for lost while its machine could not be reached")
         if by := session.stop_asked:
             return Reason(f"{by} stopped it")
-        team = teams.load(self.store, self.team)
+        team = teams.get(self.store, self.team)
         if team.state == "closed":
             return Reason("the team was closed")
         member = team.find(self.agent)
@@ -182,7 +182,7 @@ class Keeper:
             session_id=told.session_id,
             session_known=told.session_known,
         )
-        client = Client(self.store, self.team, session, self.profile, batch, self.environment, self.config)
+        client = ClientProcess(self.store, self.team, session, self.profile, batch, self.environment, self.config)
         client.start()
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)

@@ -107,7 +107,7 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
     """Remove the logs of agents that have left the team and that nothing runs of; *ending* is one whose keeper asks."""
     directory = os.path.dirname(path_of(store, team, ""))
     names = disk.names_in(directory)
-    found = teams.load(store, team)
+    found = teams.get(store, team)
     for agent in {name.partition(".")[0] for name in names}:
         member = found.find(agent)
         if member is not None and not member.active and (agent == ending or not _is_kept(store, team, agent)):

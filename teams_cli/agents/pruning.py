@@ -26,7 +26,7 @@ def found(store: Store, caller: Caller | None, days: float, problems: list[Teams
     rows = []
     for name in store.teams():
         try:
-            team = teams.load(store, name)
+            team = teams.get(store, name)
         except TeamsError as problem:
             problems.append(problem)
             continue
@@ -39,7 +39,7 @@ def found(store: Store, caller: Caller | None, days: float, problems: list[Teams
 def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
-        held = [tree for tree in worktrees.of_team(store, name) if tree.state == "work"]
+        held = [tree for tree in worktrees.all_of(store, name) if tree.state == "work"]
     except TeamsError as problem:
         return problem.message
     if held:
@@ -57,7 +57,7 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
     """
     require(store, name, caller or Caller(HUMAN), "prune")
     _, revision = store.get(name, TEAM, name)
-    for tree in worktrees.of_team(store, name):
+    for tree in worktrees.all_of(store, name):
         worktrees.drop(tree)
     store.drop(name, TEAM, revision)
     for part in (*_BESIDE, "worktrees"):

@@ -61,7 +61,7 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
 
     Agents that answer each other without end cost money and get nowhere. The human may always.
     """
-    limit = int(settings.value(teams.load(store, team), "max_resumes_per_hour"))
+    limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
     if by == HUMAN or not _many(lately, by, limit):
         return ""
@@ -83,7 +83,7 @@ def _count(resumes: list[Resume], by: str) -> int:
 
 def _progress(store: Store, team: str, names: set[str]) -> str:
     """When one of these last did something with a task; empty if never."""
-    done = (note.at for task in tasks.everything(store, team, []) for note in task.notes if note.by in names)
+    done = (note.at for task in tasks.all_of(store, team, []) for note in task.notes if note.by in names)
     return max(done, default="")
 
 
@@ -119,7 +119,7 @@ def unpaused(session: Session) -> Session:
 def _paused(store: Store, team: str, agent: str, by: str, reason: str) -> Owed:
     body = f"{agent} and {by} are paused: of {agent}, {reason}. `teams interject {agent} TEXT` lets it go on."
     minute = f"{parse_rfc3339(teams.now(store)):%Y%m%d%H%M}"
-    return Owed(to=teams.load(store, team).leader, message=body, uid=f"{agent}~paused-{minute}")
+    return Owed(to=teams.get(store, team).leader, message=body, uid=f"{agent}~paused-{minute}")
 
 
 def _note_pause(store: Store, team: str, session: Session) -> None:

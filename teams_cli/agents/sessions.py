@@ -84,14 +84,14 @@ class Session(Record):
         return self.interjected > self.delivered
 
     @property
-    def mark(self) -> str:
+    def tag(self) -> str:
         """What the processes of its clients carry in their environment; those of the next generation another."""
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
         """The session in the hands of that process, on the machine called so."""
         started = processes.process_started(pid) or None
-        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.process_place(host))
+        return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
     @property
     def host(self) -> str:

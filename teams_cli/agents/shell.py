@@ -33,7 +33,7 @@ class Finished:
         return f"{how}: {said}" if said else how
 
 
-class Command:
+class ShellCommand:
     """A running `sh -c SCRIPT`. Output goes to files: what it leaves running can't hold us up by a pipe."""
 
     def __init__(self, script: str, directory: str, environment: Mapping[str, str]) -> None:
@@ -112,7 +112,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str) 
         TaskFailed: It can't be started.
     """
     try:
-        command = Command(script, directory, environment)
+        command = ShellCommand(script, directory, environment)
     except OSError as error:
         raise TaskFailed(f"can't run {what}: {error.strerror}", f"Does {directory} exist?") from None
     try:

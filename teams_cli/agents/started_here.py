@@ -49,7 +49,7 @@ def check(store: Store, team: str, session: Session) -> None:
         said = f"the id {session.session_id[:60]!r} of the session of {session.agent} can't be one"
         raise NotAllowed(said, "Look who changed it, and start another agent: teams run-agent")
     if not is_ours(store, team, session):
-        said = f"{session.agent} was not started on this machine as its record in {store.place} has it"
+        said = f"{session.agent} was not started on this machine as its record in {store.address} has it"
         raise NotAllowed(said, "Look who changed it, and start another agent: teams run-agent")
 
 

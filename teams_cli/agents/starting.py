@@ -25,7 +25,7 @@ _STARTING = 30.0
 """Seconds after which a member that no process was noted for is taken for one that nobody starts."""
 
 
-class Order:
+class StartRequest:
     """What is to be started: the prompt, and what was said of the agent.
 
     It inherits *environ* (when it is resumed, that of whoever does); *variables* are its own, and are kept.
@@ -81,7 +81,7 @@ class Order:
 
 
 @operation("run-agent", may=LEADERS)
-def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
+def run_agent(store: Store, team_name: str, caller: Caller | None, order: StartRequest) -> Session:
     """Start an agent as leader or human; it goes on by itself.
 
     Raises:
@@ -95,7 +95,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, order: Order)
 
 
 @operation("spawn", may=WORKERS, instead="Use `teams run-agent`.")
-def spawn(store: Store, team_name: str, caller: Caller | None, order: Order) -> Session:
+def spawn(store: Store, team_name: str, caller: Caller | None, order: StartRequest) -> Session:
     """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
 
     It can be written to from now on. You can't finish before it does.
@@ -125,10 +125,10 @@ def _new_run(team: str) -> str:
     return f"{team}-{os.urandom(6).hex()}"
 
 
-def _start(store: Store, team: Team, caller: Caller, order: Order, run: str, depth: int) -> Session:
+def _start(store: Store, team: Team, caller: Caller, order: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, so that it can be written to; then start its keeper."""
     order.check()
-    profile = profiles.find(order.harness or str(settings.value(team, "harness")), caller.config)
+    profile = profiles.get(order.harness or str(settings.value(team, "harness")), caller.config)
     if order.model:
         profiles.refuse_model(profile)
     if order.answer:
@@ -192,7 +192,7 @@ def _created(store: Store, team: str, draft: Session) -> Session:
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
 
 
-def _join(store: Store, team: Team, caller: Caller, order: Order) -> tuple[Member, str]:
+def _join(store: Store, team: Team, caller: Caller, order: StartRequest) -> tuple[Member, str]:
     """Make the agent a member, as the leader's or its sibling's work, not its own."""
     asked = None if order.agent is None else Caller(order.agent, config=caller.config)
     role = roles.role_for(order.type, team, caller.config) if order.type else None
@@ -203,7 +203,7 @@ def _join(store: Store, team: Team, caller: Caller, order: Order) -> tuple[Membe
     return member, token
 
 
-def _repository(store: Store, team: Team, order: Order) -> str:
+def _repository(store: Store, team: Team, order: StartRequest) -> str:
     """The checkout to make a worktree of, looked at before anything is changed."""
     from teams_cli.agents import worktrees
 

@@ -60,7 +60,7 @@ class Turn:
         return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
 
 
-class Client:
+class ClientProcess:
     """One process of the harness's client."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Client:
         self.first = session.turns == 0 or not session.session_known
         base = logs.turn_of(store, team, session.agent, session.turns + 1)
         self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
-        self.environment = {**environment, processes.MARK: session.mark}
+        self.environment = {**environment, processes.TAG: session.tag}
         self.level = permissions.held_to(profile, session.permissions)
         if self.level:
             self.environment[permissions.VARIABLE] = self.level
@@ -143,7 +143,7 @@ class Client:
             if ended is not None:
                 os.close(ended)
         status = self.process.wait()
-        processes.end_marked(self.session.mark)
+        processes.end_tagged(self.session.tag)
         return Turn(status, logs.read(self.out, logs.ALL), self.out, interrupted, stopped)
 
     def _watch(

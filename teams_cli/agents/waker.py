@@ -43,8 +43,8 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
     the team is closed or gone, or nobody else uses the store and no client is in a terminal.
     """
     try:
-        team = teams.load(store, name)
-        for session in ending.of_team(store, name, []) if store.host else ():
+        team = teams.get(store, name)
+        for session in ending.all_of(store, name, []) if store.host else ():
             if session.ended and session.host == store.host:
                 _resume(store, team, session, user, environ, tried)
         anybody = rousing.look(store, team, partial(_tell, store, team, user, environ))

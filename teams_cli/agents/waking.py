@@ -55,7 +55,7 @@ def wakes(
 
     def appended(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
         try:
-            team = teams.load(store, team_name)
+            team = teams.get(store, team_name)
             wake(store, team, config, list(recipients), by, environ, message.type == "output")
         except TeamsError as problem:
             problems.append(problem)

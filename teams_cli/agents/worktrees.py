@@ -118,9 +118,9 @@ class Tree:
         }
 
 
-def of_team(store: Store, team: str) -> list[Tree]:
+def all_of(store: Store, team: str) -> list[Tree]:
     """The worktrees of the team's agents that are there."""
-    made = [Tree(session) for session in ending.of_team(store, team, []) if session.worktree]
+    made = [Tree(session) for session in ending.all_of(store, team, []) if session.worktree]
     return [tree for tree in made if tree.there]
 
 
@@ -130,7 +130,7 @@ def of_agent(store: Store, team: str, agent: str) -> Tree:
     Raises:
         AgentNotFound: It has none, or not any more.
     """
-    found = of_team(store, team)
+    found = all_of(store, team)
     for tree in found:
         if tree.agent == agent:
             return tree

@@ -14,7 +14,7 @@ from teams_cli.store.files.locks import LOCK, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.clients.places import Place
+    from teams_cli.clients.places import SettingsFile
     from teams_cli.clients.settings_files import Ours
 
 _PATIENCE = 30.0
@@ -23,7 +23,7 @@ _PATIENCE = 30.0
 class Change:
     """What is to become of one file: its bytes before and after, None for no file; and those before any of it."""
 
-    def __init__(self, place: Place, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
+    def __init__(self, place: SettingsFile, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
         self.place = place
         self.before = before
         self.after = after
@@ -43,7 +43,7 @@ def _lines(data: bytes | None) -> list[str]:
     return (data or b"").decode(errors="replace").splitlines(keepends=True)
 
 
-def install(store: Store, place: Place, ours: Ours) -> Change:
+def install(store: Store, place: SettingsFile, ours: Ours) -> Change:
     """What installing changes: ours is added, or put in the place of what an older version added.
 
     Raises:
@@ -57,7 +57,7 @@ def install(store: Store, place: Place, ours: Ours) -> Change:
     return Change(place, before, after or original, original)
 
 
-def uninstall(store: Store, place: Place) -> Change:
+def uninstall(store: Store, place: SettingsFile) -> Change:
     """What uninstalling changes: the file becomes byte for byte what it was, if nobody else changed it since; if
     somebody did, ours is taken out.
 
@@ -133,7 +133,7 @@ def _remove_empty(directories: list[str]) -> None:
             return
 
 
-def _read(place: Place) -> bytes | None:
+def _read(place: SettingsFile) -> bytes | None:
     """What the file says; None if there is none. Links are followed if they stay where they should."""
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
@@ -151,11 +151,11 @@ def _read(place: Place) -> bytes | None:
         return None
 
 
-def _backup(store: Store, place: Place) -> str:
+def _backup(store: Store, place: SettingsFile) -> str:
     return f"{store.root}/installed/{place.client.name}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
 
 
-def backup_of(store: Store, place: Place) -> str:
+def backup_of(store: Store, place: SettingsFile) -> str:
     """Where what the file was before is kept; empty if it is not."""
     path = _backup(store, place)
     return path if os.path.exists(path) else ""
@@ -175,7 +175,7 @@ def _keep(store: Store, change: Change, made: list[str]) -> None:
     disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
 
 
-def _kept(store: Store, place: Place) -> dict[str, Any]:
+def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
     """What was kept at the last change; empty if nothing was."""
     path = _backup(store, place)
     try:
@@ -200,7 +200,7 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-def _without(store: Store, place: Place, data: bytes | None) -> bytes | None:
+def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
     """The file without anything of ours: what it was before, if it is still what we made of it."""
     if data is None:
         return None

@@ -142,7 +142,7 @@ def _does(client: Client, level: str) -> str:
     return f"refused: {found}" if isinstance(found, str) else client.does.get(level, "as its own options say")
 
 
-def shown(input: Any) -> str:
+def as_text(input: Any) -> str:
     """What a tool would be given, for the person to judge: a command as it is, else as JSON."""
     import json
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from teams_cli.clients.settings_files import Form
 
 
-class Place:
+class SettingsFile:
     """A file that a client reads: whose it is, where, and in which form."""
 
     def __init__(self, client: Client, path: str, form: Form, project: str = "") -> None:
@@ -23,7 +23,7 @@ class Place:
         self.project = project
 
 
-def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[Place]:
+def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFile]:
     """Where the client has its user's settings; the hooks are in the first.
 
     Raises:
@@ -37,11 +37,11 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[Place]:
     found = []
     for file in files.files:
         top = said or (home if file.beside else base)
-        found.append(Place(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
+        found.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
     return found
 
 
-def of_project(name: str, directory: str) -> list[Place]:
+def of_project(name: str, directory: str) -> list[SettingsFile]:
     """Where the client has the settings of a project; the hooks are in the first.
 
     Raises:
@@ -49,7 +49,7 @@ def of_project(name: str, directory: str) -> list[Place]:
     """
     client, files = _known(name)
     top = os.path.abspath(directory)
-    return [Place(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]
+    return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]
 
 
 def _known(name: str) -> tuple[Client, Home]:

@@ -81,7 +81,7 @@ class Profile(Record):
         return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
 
 
-def find(name: str, config: Config | None) -> Profile:
+def get(name: str, config: Config | None) -> Profile:
     """The profile of that name, the user's own before the embedded ones.
 
     Raises:

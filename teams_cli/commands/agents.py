@@ -6,7 +6,7 @@ import time
 
 from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.starting import Order
+from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -48,8 +48,8 @@ Raises:
 """
 
 
-def _order(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> Order:
-    return Order(prompt, agent=agent_id, directory=cwd, environ=call.environ, **wish)
+def _order(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> StartRequest:
+    return StartRequest(prompt, agent=agent_id, directory=cwd, environ=call.environ, **wish)
 
 
 def _run(call: Call, detach: bool, **wish: Any) -> Any:
@@ -65,7 +65,7 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
         raise
     first = next(session for session in found if session.agent == started.agent)
     settle_output(call, first)
-    document = {**shown(call, first), "agents": [_summary(call, session) for session in found]}
+    document = {**result_of(call, first), "agents": [_summary(call, session) for session in found]}
     return Outcome(document, 0 if first.outcome == "completed" else 1)
 
 
@@ -91,7 +91,7 @@ def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
         return _started(started)
     done = waking.wait_for(call.store, call.team, started.agent)
     settle_output(call, done)
-    return Outcome(shown(call, done), 0 if done.outcome == "completed" else 1)
+    return Outcome(result_of(call, done), 0 if done.outcome == "completed" else 1)
 
 
 def _started(session: Session) -> dict[str, Any]:
@@ -104,7 +104,7 @@ _STARTED = (
 )
 
 
-def shown(call: Call, session: Session) -> dict[str, Any]:
+def result_of(call: Call, session: Session) -> dict[str, Any]:
     """How the agent ended and what came out, as JSON."""
     return {
         "agent": session.agent,
@@ -167,7 +167,7 @@ def _interject(call: Call, to: str, text: str) -> Any:
 
 
 def _stop(call: Call, to: str) -> Any:
-    return shown(call, interrupting.stop(call.store, call.team, call.caller, to))
+    return result_of(call, interrupting.stop(call.store, call.team, call.caller, to))
 
 
 def _pause(call: Call, to: str) -> Any:
@@ -189,7 +189,7 @@ def _resting(session: Session) -> dict[str, Any]:
 
 def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
-    started = {session.agent: session for session in ending.of_team(call.store, team.name, call.problems)}
+    started = {session.agent: session for session in ending.all_of(call.store, team.name, call.problems)}
     rows = []
     for member in team.members:
         if of is None or member.agent_id == of:
@@ -212,7 +212,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
 
 
 def _before_complete(call: Call) -> Any:
-    reasons = ending.unfinished(call.store, teams.load(call.store, call.team).name, call.agent)
+    reasons = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
     if reasons:
         raise NotFinished(
             f"{call.agent} may not finish yet: {'; '.join(reasons)}", "Wait: teams read-messages --wait 60"

@@ -103,7 +103,7 @@ class Call:
 
     def _is_open(self, team: str) -> bool:
         try:
-            return teams.load(self.store, team).state != "closed"
+            return teams.get(self.store, team).state != "closed"
         except TeamsError:  # damaged: whoever means it has to say so
             return True
 
@@ -140,7 +140,7 @@ class Call:
 
     def load_team(self) -> Team:
         """The team to act in."""
-        return teams.load(self.store, self.team)
+        return teams.get(self.store, self.team)
 
     def refuse_reading(self, command: str) -> None:
         """Refuse a member what rules of the team or the user's keep it from looking at.
@@ -205,7 +205,7 @@ class Call:
         from teams_cli.tasks import life
 
         try:
-            team = teams.load(self.store, self.said_team)
+            team = teams.get(self.store, self.said_team)
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
@@ -275,7 +275,7 @@ class Service:
         self.settings = settings
 
 
-def public(team: Team) -> dict[str, Any]:
+def team_document(team: Team) -> dict[str, Any]:
     """The team as JSON for everyone: without the hashes of tokens."""
     document = team.to_document()
     document.pop("humanTokenHash", None)

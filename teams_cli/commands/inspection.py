@@ -94,7 +94,7 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
 
 def _settings(call: Call) -> Any:
     team_name = call.sources["team"][0]
-    team = teams.load(call.store, team_name) if team_name else None
+    team = teams.get(call.store, team_name) if team_name else None
     return {
         "call": {what: {"value": value or None, "source": source} for what, (value, source) in call.sources.items()},
         "settings": settings.effective(team, call.config),
@@ -103,7 +103,7 @@ def _settings(call: Call) -> Any:
 
 def _version(call: Call) -> Any:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return {"version": __version__, "python": python, "root": call.store.root, "store": call.store.place}
+    return {"version": __version__, "python": python, "root": call.store.root, "store": call.store.address}
 
 
 COMMANDS = table(

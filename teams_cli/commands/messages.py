@@ -88,7 +88,7 @@ def _owners(call: Call, words: str) -> list[str]:
     """Who has these tasks, or had them to their end; not the caller itself, who knows."""
     found = []
     for word in words.split(","):
-        task = tasks.load(call.store, call.team, word.strip())
+        task = tasks.get(call.store, call.team, word.strip())
         if task.owner is None:
             raise WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
         found.append(task.owner)

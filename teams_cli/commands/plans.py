@@ -28,12 +28,12 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None) -> An
 
 
 def _get(call: Call, open: bool) -> Any:
-    team = teams.load(call.store, call.team).name
-    return [plan.to_document() for plan in plans.listing(call.store, team, call.problems, only_open=open)]
+    team = teams.get(call.store, call.team).name
+    return [plan.to_document() for plan in plans.all_of(call.store, team, call.problems, only_open=open)]
 
 
 def _show(call: Call, plan: str) -> Any:
-    return plans.load(call.store, call.load_team().name, plan).to_json()
+    return plans.get(call.store, call.load_team().name, plan).to_json()
 
 
 def _approve(call: Call, plan: str, note: str | None) -> Any:

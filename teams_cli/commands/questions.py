@@ -43,25 +43,25 @@ _RESPOND = """Old prompts call this: answers are collected by themselves, and no
 
 
 def _answer(call: Call, question: str, text: str) -> Any:
-    return questions.as_shown(answering.answer(call.store, call.team, call.caller, question, text))
+    return questions.to_document(answering.answer(call.store, call.team, call.caller, question, text))
 
 
 def _skip(call: Call, question: str) -> Any:
-    return questions.as_shown(answering.skip(call.store, call.team, call.caller, question))
+    return questions.to_document(answering.skip(call.store, call.team, call.caller, question))
 
 
 def _show(call: Call, question: str) -> Any:
-    found = questions.load(call.store, call.load_team().name, question)
-    return {**questions.as_shown(found), **asking.as_result(call.store, found)}
+    found = questions.get(call.store, call.load_team().name, question)
+    return {**questions.to_document(found), **asking.result_of(call.store, found)}
 
 
 def _get(call: Call, open: bool, mine: bool) -> Any:
-    found = questions.of_team(call.store, call.load_team().name, call.problems)
+    found = questions.all_of(call.store, call.load_team().name, call.problems)
     if open or mine:
         found = [question for question in found if question.open]
     if mine:
         found = [question for question in found if call.agent in question.waiting_for]
-    return [questions.as_shown(question) for question in found]
+    return [questions.to_document(question) for question in found]
 
 
 def _human(call: Call, once: bool) -> Any:
@@ -108,7 +108,7 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
         return -seconds_since(question.expires_at, store.now())
 
     def open() -> bool:
-        return questions.load(store, team, question.id).open
+        return questions.get(store, team, question.id).open
 
     while (said := call.person.ask(question.from_, question.question, left, open)) is not None:
         _require_person(call)
@@ -118,7 +118,7 @@ def _put(call: Call, question: Question) -> dict[str, Any]:
             call.person.tell(f"{refused.message}. {refused.hint}")
         except Conflict:  # it was answered elsewhere just now
             break
-    return {"id": question.id, "status": questions.load(store, team, question.id).status}
+    return {"id": question.id, "status": questions.get(store, team, question.id).status}
 
 
 def _settle(store: Store, question: Question, said: str) -> str:

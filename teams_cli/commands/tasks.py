@@ -43,7 +43,7 @@ def _create(
     if from_ is not None:
         if title is not None:
             raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
-        return [shown(call, task) for task in _created_from(call, from_)]
+        return [to_document(call, task) for task in _created_from(call, from_)]
     if title is None:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     draft = Task(
@@ -58,9 +58,9 @@ def _create(
         plan_required=plan_required or None,
     )
     if keep_for is None:
-        return shown(call, tasks.create(call.store, call.team, call.caller, draft))
+        return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
     _refuse_stopped(call, keep_for)
-    return shown(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+    return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
 
 
 def _created_from(call: Call, said: str) -> list[Task]:
@@ -85,7 +85,7 @@ def _created_from(call: Call, said: str) -> list[Task]:
     return creating.create_all(call.store, call.team, call.caller, planned)
 
 
-def shown(call: Call, task: Task) -> dict[str, Any]:
+def to_document(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON, with its open blockers."""
     return dependencies.to_document(task, dependencies.stored(call.store, call.team))
 
@@ -95,7 +95,7 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
         raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     rows: list[dict[str, Any]] = []
     for task in _of_interest(call, status, owner, ready or blocked):
-        row = shown(call, task)
+        row = to_document(call, task)
         waits = row["blocked"]
         if (ready and waits) or (blocked and not waits):
             continue
@@ -108,7 +108,7 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
 def _of_interest(call: Call, status: str | None, owner: str | None, pending: bool) -> Iterator[Task]:
     """The tasks of that status and owner, as they are once claims that are over are released."""
     team = call.load_team()
-    for task in tasks.everything(call.store, call.team, call.problems):
+    for task in tasks.all_of(call.store, call.team, call.problems):
         task = leases.current(call.store, team, task)
         fits = task.status == (status or task.status) and task.owner == (owner or task.owner)
         if fits and (not pending or task.status == "pending"):
@@ -117,8 +117,8 @@ def _of_interest(call: Call, status: str | None, owner: str | None, pending: boo
 
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
-    found = leases.current(call.store, team, tasks.load(call.store, team.name, task))
-    document = _with_blockers(call, shown(call, found))
+    found = leases.current(call.store, team, tasks.get(call.store, team.name, task))
+    document = _with_blockers(call, to_document(call, found))
     if short:
         call.words = "tasks:standing"
         return {key: value for key, value in document.items() if key not in _LONG}
@@ -133,7 +133,7 @@ def _with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     blockers = []
     for key in document["blockedBy"]:
         try:
-            found = tasks.load(call.store, call.team, key)
+            found = tasks.get(call.store, call.team, key)
         except TeamsError:
             blockers.append({"id": key, "status": "unreadable"})
             continue
@@ -144,7 +144,7 @@ def _with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def _taken(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
-    document = _with_blockers(call, shown(call, task))
+    document = _with_blockers(call, to_document(call, task))
     before = claims.before(task)
     if before is None:
         return document
@@ -196,7 +196,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
 
 
 def _update(call: Call, task: str, **values: Any) -> Any:
-    changes = task_changes.Changes(
+    changes = task_changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
@@ -204,11 +204,11 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     if changes.owner:
         _refuse_stopped(call, changes.owner)
     changed = task_changes.change_task(call.store, call.team, call.caller, task, changes)
-    return shown(call, changed)
+    return to_document(call, changed)
 
 
 def _note(call: Call, task: str, text: str) -> Any:
-    return shown(call, editing.note(call.store, call.team, call.caller, task, text))
+    return to_document(call, editing.note(call.store, call.team, call.caller, task, text))
 
 
 def _refuse_stopped(call: Call, owner: str) -> None:
@@ -220,7 +220,7 @@ def _refuse_stopped(call: Call, owner: str) -> None:
 
 
 def _release(call: Call, task: str, reason: str | None) -> Any:
-    return shown(call, claims.release(call.store, call.team, call.caller, task, reason))
+    return to_document(call, claims.release(call.store, call.team, call.caller, task, reason))
 
 
 def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:

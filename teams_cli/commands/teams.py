@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import closing, copying, kinds
 from teams_cli.agents import logs, worktrees
 from teams_cli.clients import permissions
-from teams_cli.commands.call import Call, public
+from teams_cli.commands.call import Call, team_document
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
 from teams_cli.membership import founding, joining, leaving, logins
@@ -29,14 +29,14 @@ Raises:
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = founding.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
-    return {**public(team), **tokens}
+    return {**team_document(team), **tokens}
 
 
 def _discover(call: Call, all: bool) -> Any:
     rows = []
     for name in call.store.teams():
         try:
-            team = teams.load(call.store, name)
+            team = teams.get(call.store, name)
         except TeamsError as problem:
             call.problems.append(problem)
             continue
@@ -47,7 +47,7 @@ def _discover(call: Call, all: bool) -> Any:
 
 def _row(call: Call, team: Team) -> dict[str, Any]:
     counts = dict.fromkeys(tasks.STATUSES, 0)
-    for task in tasks.everything(call.store, team.name, call.problems):
+    for task in tasks.all_of(call.store, team.name, call.problems):
         counts[task.status] += 1
     return {
         "name": team.name,
@@ -61,7 +61,7 @@ def _row(call: Call, team: Team) -> dict[str, Any]:
 
 
 def _show(call: Call, team_name: str | None) -> Any:
-    return public(teams.load(call.store, team_name or call.team))
+    return team_document(teams.get(call.store, team_name or call.team))
 
 
 def _join(
@@ -95,25 +95,25 @@ def _leave(call: Call) -> Any:
 
 
 def _hand_over(call: Call, to: str) -> Any:
-    return public(leaving.hand_over(call.store, call.team, call.caller, to))
+    return team_document(leaving.hand_over(call.store, call.team, call.caller, to))
 
 
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close(call.store, call.team, call.caller, force)
-    left = [tree.to_json() for tree in worktrees.of_team(call.store, closed.name)]
-    return {**public(closed), **({"worktrees": left} if left else {})}
+    left = [tree.to_json() for tree in worktrees.all_of(call.store, closed.name)]
+    return {**team_document(closed), **({"worktrees": left} if left else {})}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
     call.said_team = team_name or call.team
-    return public(closing.restore(call.store, call.team, call.caller))
+    return team_document(closing.restore(call.store, call.team, call.caller))
 
 
 def _copy(call: Call, name: str | None, to: str) -> Any:
     call.said_team = name or call.team
     target = opening.open_target(call.store.root, to, call.store.host)
     counts = copying.copy(call.store, target, call.team, call.caller)
-    return {"team": call.team, "from": call.store.place, "to": target.place, "copied": counts}
+    return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
 
 
 def _set_up(call: Call) -> Any:

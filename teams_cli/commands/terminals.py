@@ -48,7 +48,7 @@ def _here(call: Call, name: str | None, forget: bool) -> Any:
     if "\n" in place:
         raise InvalidValue("the name of this directory has a line break", "Use another directory.")
     if name:
-        teams.load(call.store, name)
+        teams.get(call.store, name)
     if name or forget:
         bindings.bind_directory(root, place, name or "")
     return {"directory": place, "team": bindings.team_here(root, place) or None}

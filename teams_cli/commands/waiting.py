@@ -74,7 +74,7 @@ def _collected(call: Call, session: Session) -> dict[str, Any]:
 
     if call.caller and call.caller.name == session.caller:
         agents.settle_output(call, session)
-    shown: dict[str, Any] = agents.shown(call, session)
+    shown: dict[str, Any] = agents.result_of(call, session)
     return shown
 
 

@@ -73,7 +73,7 @@ COMMANDS = table(
     ),
     Command(
         "list-workflows",
-        "commands.runners.workflows:listing",
+        "commands.runners.workflows:list_workflows",
         doc=_LIST,
         in_team=False,
         changes=False,

@@ -26,7 +26,7 @@ Raises:
 
 def _worktree(call: Call, action: str, of: str | None, force: bool) -> Any:
     if action == "list":
-        return [tree.to_json() for tree in worktrees.of_team(call.store, call.load_team().name)]
+        return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
         raise WrongUsage(f"say whose worktree to {action}", "See `teams worktree list`.")
     if action == "diff":

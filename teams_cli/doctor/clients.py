@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from teams_cli.clients import environments, known, permissions, places, profiles
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.hook_settings import WAIT
-from teams_cli.clients.places import Place
+from teams_cli.clients.places import SettingsFile
 from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Iterator, Mapping
@@ -37,7 +37,7 @@ def examine(
 
     What is right is told as well, with the level `good`.
     """
-    profile = profiles.find(client, config)
+    profile = profiles.get(client, config)
     program = which(profile.start[0], path=environ.get("PATH"))
     if program is None:
         yield _finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
@@ -64,7 +64,7 @@ def _version(program: str, environ: Mapping[str, str]) -> str:
     return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
 
 
-def _commands(place: Place) -> list[str]:
+def _commands(place: SettingsFile) -> list[str]:
     """The commands of ours in a client's settings that answer at once."""
     try:
         with open(place.path, "rb") as file:

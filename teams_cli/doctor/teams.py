@@ -31,7 +31,7 @@ def examine(store: Store, config: Config, fix: bool = False) -> list[Finding]:
     defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for name in store.teams():
         try:
-            team = teams.load(store, name)
+            team = teams.get(store, name)
         except TeamsError:
             continue  # the store has said so
         found += _team(store, team, fix)
@@ -73,7 +73,7 @@ def _keepers(store: Store, team: Team) -> Iterator[Finding]:
 
 def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
     yield from _keepers(store, team)
-    known = {task.id: task for task in tasks.everything(store, team.name, [])}
+    known = {task.id: task for task in tasks.all_of(store, team.name, [])}
     yield from _readers(store, team.name, fix)
     yield from _blockers(team.name, known)
     yield from _claims(store, team, known, fix)
@@ -86,7 +86,7 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
 
 def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
     """Worktrees in a closed team: nobody goes on in them, and git keeps their branches for ever."""
-    for tree in worktrees.of_team(store, team.name) if team.state == "closed" else []:
+    for tree in worktrees.all_of(store, team.name) if team.state == "closed" else []:
         done = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
         yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name}")

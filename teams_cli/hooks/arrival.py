@@ -19,13 +19,13 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.hooks.entry import Place
+    from teams_cli.hooks.entry import Standpoint
 
 _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
 
 
-def seat(client: str, place: Place, given: bytes, environ: Mapping[str, str]) -> None:
-    """Have the client that runs this hook sit in the team, unless it is nobody's terminal; *place* then says who."""
+def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str, str]) -> None:
+    """Seat the client that runs this hook in the team, unless it is nobody's terminal; *standpoint* then says who."""
     event = json.loads(given)
     known = clients.get(client).seat
     if known is None:
@@ -37,16 +37,16 @@ def seat(client: str, place: Place, given: bytes, environ: Mapping[str, str]) ->
         return
     said = clients_here.variables_of(pid) if known.daemon else environ
     if known.daemon:
-        place.team = environment.look_up("team", None, said)[0] or place.team
-    store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
-    if not sitting.may_sit(store, place.team):
+        standpoint.team = environment.look_up("team", None, said)[0] or standpoint.team
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
+    if not sitting.may_sit(store, standpoint.team):
         return
     arrival = Arrival(
         client,
         pid,
         session_id,
         str(event.get("cwd") or os.getcwd()),
-        caller=_caller(place, said, config.load(store.root, environ)),
+        caller=_caller(standpoint, said, config.load(store.root, environ)),
         thread=session_id if known.daemon else "",
         tty=clients_here.terminal_of(pid),
         way=known.ways[0] if known.ways else "",
@@ -54,17 +54,17 @@ def seat(client: str, place: Place, given: bytes, environ: Mapping[str, str]) ->
         state=state,
         secrets=_secrets(known, pid, environ),
     )
-    binding = sitting.sit_down(store, place.team, arrival)
+    binding = sitting.sit_down(store, standpoint.team, arrival)
     if binding:
-        place.agent, place.token = binding.agent, binding.token
+        standpoint.agent, standpoint.token = binding.agent, binding.token
 
 
-def _caller(place: Place, environ: Mapping[str, str], user: config.Config) -> Caller | None:
+def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
     """Who the client is told to be by its own environment; None if nobody told it."""
-    name = environment.look_up("agent", None, environ)[0] or place.agent
+    name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
-    token = place.token or environment.look_up("token", None, environ)[0]
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
     display, kind = (environment.look_up(what, None, environ)[0] for what in ("display", "type"))
     return Caller(name, display=display, type=kind, token=token, config=user)
 

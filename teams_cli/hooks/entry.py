@@ -42,7 +42,7 @@ _BEAT = 30.0
 _SEGMENT = 1000
 
 
-class Place:
+class Standpoint:
     """Whom a hook is for: in which root and store, in which team, which agent; any but the root may be empty."""
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
@@ -77,16 +77,16 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
         return WRONG_USAGE
     try:
         given = _standard_input()
-        place = _place(flags, environ, given)
+        standpoint = _standpoint(flags, environ, given)
         if flags["wait"]:
             from teams_cli.hooks import waiting
 
-            return waiting.wait(flags["client"], place, environ)
+            return waiting.wait(flags["client"], standpoint, environ)
         if flags["ask"]:
             from teams_cli.hooks import leave
 
-            return leave.ask(flags["client"], given, place, environ)
-        _answer(flags["client"], place, given, environ)
+            return leave.ask(flags["client"], given, standpoint, environ)
+        _answer(flags["client"], standpoint, given, environ)
     except Exception as error:
         _log(error, flags, environ)
         if flags["ask"]:
@@ -95,25 +95,27 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
     return 0
 
 
-def _answer(client: str, place: Place, given: bytes, environ: "Mapping[str, str]") -> None:
+def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
     if environ.get("TEAMS_SHADOW"):
         return
-    if _arrives(place, given, environ):
+    if _arrives(standpoint, given, environ):
         from teams_cli.hooks import arrival
 
-        arrival.seat(client, place, given, environ)
-    if place.has_team and _is_plain(place.agent) and not _is_quiet(place, given):
+        arrival.seat(client, standpoint, given, environ)
+    if standpoint.has_team and _is_plain(standpoint.agent) and not _is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
-        news.tell(client, given, place, environ)
+        news.tell(client, given, standpoint, environ)
 
 
-def _arrives(place: Place, given: bytes, environ: "Mapping[str, str]") -> bool:
+def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> bool:
     """Whether a client begins that has, or was told, a team; one that began before it was told joins when it is asked
     for something.
     """
-    begins = b'"SessionStart"' in given or (_is_prompt(given) and not place.has_terminal)
-    return begins and place.has_team and bool(place.agent or environ.get("TEAMS_TEAM") or _here(place.root))
+    begins = b'"SessionStart"' in given or (_is_prompt(given) and not standpoint.has_terminal)
+    return (
+        begins and standpoint.has_team and bool(standpoint.agent or environ.get("TEAMS_TEAM") or _here(standpoint.root))
+    )
 
 
 def _here(root: str) -> str:
@@ -146,7 +148,7 @@ def _standard_input() -> bytes:
     return b"".join(parts)
 
 
-def _place(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Place:
+def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Standpoint:
     """Whom the hook is for. What the terminal is known to be goes before what a shared daemon inherited."""
     root = environment.root_directory(flags["root"], environ)[0]
     store = _store(flags["store"], root, environ)
@@ -162,7 +164,7 @@ def _place(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) 
     team = environment.look_up("team", flags["team"], environ)[0] or ("" if binding else _here(root))
     if not team and not binding and store in ("", "files"):
         team = _only_team(root)
-    return Place(root, store, team, binding, named)
+    return Standpoint(root, store, team, binding, named)
 
 
 def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
@@ -221,15 +223,15 @@ def _is_open(path: str) -> bool:
         return True
 
 
-def _is_quiet(place: Place, given: bytes) -> bool:
+def _is_quiet(standpoint: Standpoint, given: bytes) -> bool:
     """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
-    if not place.is_on_files or (_tells_state(given) and place.has_terminal):
+    if not standpoint.is_on_files or (_tells_state(given) and standpoint.has_terminal):
         return False
-    directory = f"{place.root}/teams/{place.team}"
-    seen = _seen(f"{directory}/inboxes/{place.agent}.seen")
-    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", place.agent, seen):
+    directory = f"{standpoint.root}/teams/{standpoint.team}"
+    seen = _seen(f"{directory}/inboxes/{standpoint.agent}.seen")
+    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", standpoint.agent, seen):
         return False
-    return not _is_stop(given) or set(_names(f"{directory}/sessions")) <= {f"{place.agent}.json", ".lock"}
+    return not _is_stop(given) or set(_names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
 
 
 def _tells_state(given: bytes) -> bool:

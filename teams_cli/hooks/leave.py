@@ -18,10 +18,10 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.hooks.entry import Place
+    from teams_cli.hooks.entry import Standpoint
 
 
-def ask(client: str, given: bytes, place: Place, environ: Mapping[str, str]) -> int:
+def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
     """Print what keeps the client from using the tool, if the person does not let it; the exit status.
 
     When nobody can be asked, that is what the client is told: the tool is not used.
@@ -30,12 +30,12 @@ def ask(client: str, given: bytes, place: Place, environ: Mapping[str, str]) -> 
     tool, input = str(event["tool_name"]), event.get("tool_input")
     if permissions.is_ours(tool, input):
         return 0
-    if not place.has_team:
+    if not standpoint.has_team:
         raise NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
-    store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
-    token = place.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(place.agent, token=token, config=config.load(store.root, environ))
-    why = approvals.ask_for_tool(store, place.team, caller, tool, permissions.shown(input))
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
+    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    why = approvals.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
     if why:
         try:
             sys.stdout.write(json.dumps((known.get(client).dialect or COMMON).denial(event, why)) + "\n")

@@ -27,63 +27,65 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.hooks.entry import Place
+    from teams_cli.hooks.entry import Standpoint
 
 _BEAT = 30.0
 _PATIENCE = 2.0
 
 
-def tell(client: str, given: bytes, place: Place, environ: Mapping[str, str]) -> None:
+def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
     """Answer the hook on standard output. Agents that are no members are told nothing."""
     event = json.loads(given) if given.strip() else {}
-    team, agent = place.team, place.agent
-    store = opening.open_store(place.root, place.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
-    token = place.token or environment.look_up("token", None, environ)[0]
+    team, agent = standpoint.team, standpoint.agent
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
     caller = Caller(agent, token=token, config=config.load(store.root, environ))
     try:
         permission.require(store, team, caller, "read-messages")
     except (NotAllowed, TeamNotFound, Conflict):
         return
     with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
-        goes_on = _say(store, place, caller, known.get(client).dialect or COMMON, event, seen)
+        goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
         _beat(store, team, caller, seen)
         number, waiting = replies.unread(store, team, agent)
         seen.number = -1 if waiting else number
-        if place.has_terminal and not event.get("agent_id"):
-            state = _report(store, place, event, goes_on, environ)
+        if standpoint.has_terminal and not event.get("agent_id"):
+            state = _report(store, standpoint, event, goes_on, environ)
             seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
 
 
 def _report(
-    store: Store, place: Place, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
+    store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
     """Note what the event says of the client in its terminal; a stop that was refused is none."""
     state = WORKING if goes_on else state_said(event)
-    if not state or terminals.find(store, place.team, place.agent) is None:
+    if not state or terminals.find(store, standpoint.team, standpoint.agent) is None:
         return None
     name = event.get("hook_event_name")
     source = str(event.get("source")) if name == TERMINAL_STATE else f"hook {name}"
     if name != TERMINAL_STATE:
-        bindings.note_state(store.root, place.team, place.agent, state)
+        bindings.note_state(store.root, standpoint.team, standpoint.agent, state)
     if state == GONE:
-        sitting.stand_up(store, place.team, place.agent, source)
+        sitting.stand_up(store, standpoint.team, standpoint.agent, source)
     else:
         wish = permission_for(event) if state == PERMISSION else None
         report = terminals.Report(state, source, str(event.get("session_id") or ""), wish)
-        terminals.note(store, place.team, place.agent, report)
+        terminals.note(store, standpoint.team, standpoint.agent, report)
     if state in (IDLE, GONE):
-        background.start_for_terminals(store, place.team, environ)
+        background.start_for_terminals(store, standpoint.team, environ)
     return state
 
 
-def _say(store: Store, place: Place, caller: Caller, dialect: Dialect, event: dict[str, Any], seen: Seen) -> bool:
+def _say(
+    store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen: Seen
+) -> bool:
     """Print the answer, and only then mark as read what is in it: shown twice is better than never. Whether it was
     the end of a turn, and was refused.
     """
     stop = dialect.moment(event) == "stop"
     if stop and not event.get("stop_hook_active"):
         seen.blocks = 0
-    reply = replies.answer(store, place.team, caller, dialect, event, seen.blocks, place.has_terminal)
+    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, standpoint.has_terminal)
     if reply is None:
         return False
     try:
@@ -92,7 +94,7 @@ def _say(store: Store, place: Place, caller: Caller, dialect: Dialect, event: di
     finally:
         streams.finish()
     seen.blocks += stop
-    inboxes.mark_read(store, place.team, caller.name, reply.shown)
+    inboxes.mark_read(store, standpoint.team, caller.name, reply.shown)
     return stop
 
 

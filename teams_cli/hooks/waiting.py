@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teams_cli.hooks.entry import Place
+    from teams_cli.hooks.entry import Standpoint
 
 WAKES, INTERRUPTS = 2, 3
 """The exit statuses: the client is to take a turn; it is to end the one that is going on first."""
@@ -23,19 +23,19 @@ _TO_JOIN, _TO_LEAVE = 10.0, 3.0
 _LOOK, _LOOK_AFTER_WAKER = 1.0, 5.0
 
 
-def wait(client: str, place: "Place", environ: "Mapping[str, str]") -> int:
+def wait(client: str, standpoint: "Standpoint", environ: "Mapping[str, str]") -> int:
     """Wait for the bell of the client that runs this hook; the exit status says what the client is to do."""
-    if environ.get("TEAMS_SHADOW") or not place.has_team:
+    if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
         return 0
-    found = _client(client, place.root)
+    found = _client(client, standpoint.root)
     if found is None:
         return 0
     pid, binding = found
     started = bindings.stat_of(pid)[0]
-    bell = Doorbell(bindings.kept(place.root, binding.team, binding.agent, "bell"))
+    bell = Doorbell(bindings.kept(standpoint.root, binding.team, binding.agent, "bell"))
     if not started or not _taken(bell, pid):
         return 0
-    heard = _listen(bell, pid, started, place, binding.team, environ)
+    heard = _listen(bell, pid, started, standpoint, binding.team, environ)
     bell.close()
     if heard in (b"", LEAVE):
         return 0
@@ -71,25 +71,27 @@ def _taken(bell: Doorbell, pid: int) -> bool:
     return True
 
 
-def _listen(bell: Doorbell, pid: int, started: str, place: "Place", team: str, environ: "Mapping[str, str]") -> bytes:
+def _listen(
+    bell: Doorbell, pid: int, started: str, standpoint: "Standpoint", team: str, environ: "Mapping[str, str]"
+) -> bytes:
     """What the bell rang for; empty when the client ended first."""
     look = time.monotonic() + _LOOK_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:
         if heard := bell.wait(_LOOK):
             return heard
         if time.monotonic() > look:
-            _look_after_waker(place, team, environ)
+            _look_after_waker(standpoint, team, environ)
             look = time.monotonic() + _LOOK_AFTER_WAKER
     return b""
 
 
-def _look_after_waker(place: "Place", team: str, environ: "Mapping[str, str]") -> None:
+def _look_after_waker(standpoint: "Standpoint", team: str, environ: "Mapping[str, str]") -> None:
     """Start the waker of the team anew if it was killed: nobody else may come by for hours."""
-    if not bindings.is_locked(f"{place.root}/wakers/{team}.lock"):
+    if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):
         from teams_cli.agents import background
         from teams_cli.store import opening
         from teams_cli.store.files.engine import FILES
 
-        store = opening.open_store(place.root, place.store or FILES, host=environ.get("TEAMS_HOST", ""))
+        store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
         background.start_for_terminals(store, team, environ)
         store.close()

@@ -18,7 +18,7 @@ from teams_cli.http_api.events import Streams
 from teams_cli.http_api.feeds import Feeds
 from teams_cli.http_api.guard import Guard
 from teams_cli.http_api.operations import Operations
-from teams_cli.http_api.refusals import RETRY_AFTER, Document, Refused
+from teams_cli.http_api.refusals import RETRY_AFTER, Document, RequestRefused
 from teams_cli.records.annotations import Any, Awaitable, Callable
 from teams_cli.serving import requests
 from teams_cli.serving.watching import Departed, Watchers
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BOARD = f"{os.path.dirname(__file__)}/board"
 _ABOUT_REQUEST = ("team", "as")
-_ENDING = Refused(503, "busy", "the server ends before there is an answer", "Ask the next one.", RETRY_AFTER)
+_ENDING = RequestRefused(503, "busy", "the server ends before there is an answer", "Ask the next one.", RETRY_AFTER)
 
 
 class Api:
@@ -145,14 +145,14 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
-    return refusals.answer(Refused(404, "unknown_address", "there is nothing here", "See /openapi.json."))
+    return refusals.answer(RequestRefused(404, "unknown_address", "there is nothing here", "See /openapi.json."))
 
 
 async def _wrong_method(request: Request, error: Exception) -> Response:
     headers = getattr(error, "headers", None) or {}
     allowed = headers.get("Allow", "another method")
     return refusals.answer(
-        Refused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
+        RequestRefused(405, "wrong_method", f"{request.method} is not for this", f"Use {allowed}.", headers)
     )
 
 

@@ -7,7 +7,7 @@ import secrets
 import threading
 from typing import cast
 
-from teams_cli.commands.call import Call, public
+from teams_cli.commands.call import Call, team_document
 from teams_cli.errors import InvalidValue, TeamsError
 from teams_cli.http_api.refusals import Document
 from teams_cli.http_api.remembered import Memory, RememberedStore
@@ -93,7 +93,7 @@ class Boards:
 
         def look(call: Call) -> dict[str, Any]:
             team = call.load_team()
-            document = {"team": public(team), **board.board(call.store, team, call.config, call.problems)}
+            document = {"team": team_document(team), **board.board(call.store, team, call.config, call.problems)}
             return {**document, "problems": [problem.message for problem in call.problems]}
 
         return Document({**await self._operations.call(request, look), "position": position})
@@ -110,7 +110,7 @@ class Boards:
             team = call.load_team()
             store = cast("Store", RememberedStore(call.store, self._memory))
             tables = rows.rows(store, team, call.config, finished, call.problems)
-            tables["facts"]["team"] = public(team)
+            tables["facts"]["team"] = team_document(team)
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
@@ -136,7 +136,7 @@ class Boards:
     async def report(self, request: Request) -> Response:
         """The run that made the team and its report as Markdown, as far as there is one."""
         return Document(
-            await self._operations.call(request, lambda call: reports.of_team(call.store, call.load_team().name))
+            await self._operations.call(request, lambda call: reports.report_of(call.store, call.load_team().name))
         )
 
     async def teams(self, request: Request) -> Response:
@@ -156,7 +156,7 @@ class Boards:
 def _teams(call: Call) -> Iterator[dict[str, Any]]:
     for name in call.store.teams():
         try:
-            team = teams.load(call.store, name)
+            team = teams.get(call.store, name)
         except TeamsError as problem:
             call.problems.append(problem)
             continue

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from teams_cli.http_api import limits
-from teams_cli.http_api.refusals import RETRY_AFTER, Refused
+from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Bodies:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (kind or length != "0" or "transfer-encoding" in request.headers):
             hint = "Send `Content-Type: application/json`."
-            raise Refused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
+            raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
         taken = bytearray()
         try:
             async with asyncio.timeout(limits.BODY_SECONDS):
@@ -43,7 +43,7 @@ class Bodies:
                     self._held += len(part)
                     self._refuse_too_much(len(taken))
         except TimeoutError:
-            raise Refused(408, "too_slow", "the body did not come in time", "Send it at once.") from None
+            raise RequestRefused(408, "too_slow", "the body did not come in time", "Send it at once.") from None
         finally:
             self._held -= len(taken)
         return _parsed(bytes(taken))
@@ -52,11 +52,11 @@ class Bodies:
         if size > limits.BODY:
             raise _too_large()
         if self._held > limits.BODIES:
-            raise Refused(503, "busy", "too many bodies at once", "Try again.", RETRY_AFTER)
+            raise RequestRefused(503, "busy", "too many bodies at once", "Try again.", RETRY_AFTER)
 
 
-def _too_large() -> Refused:
-    return Refused(413, "too_large", f"the body has more than {limits.BODY} bytes", "Shorten it.")
+def _too_large() -> RequestRefused:
+    return RequestRefused(413, "too_large", f"the body has more than {limits.BODY} bytes", "Shorten it.")
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -65,9 +65,9 @@ def _parsed(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data, parse_constant=_constant)
     except (ValueError, RecursionError):
-        raise Refused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
+        raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
     if not isinstance(found, dict):
-        raise Refused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
+        raise RequestRefused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
     return found
 
 

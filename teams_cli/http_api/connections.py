@@ -13,7 +13,7 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n
 _FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection. A request's head has to come in time, and what is sent has to be taken in time."""
 
     _deadline: asyncio.TimerHandle | None = None

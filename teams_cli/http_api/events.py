@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from teams_cli.http_api import limits
-from teams_cli.http_api.refusals import RETRY_AFTER, Refused
+from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.records.annotations import Any, Coroutine
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class Streams:
         """
         if self.open >= limits.STREAMS:
             hint = "Close one, or read /api/board again and again."
-            raise Refused(503, "busy", f"{self.open} event streams are open already", hint, RETRY_AFTER)
+            raise RequestRefused(503, "busy", f"{self.open} event streams are open already", hint, RETRY_AFTER)
         return EventStream(self, feed, seen)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 
 from teams_cli.http_api import refusals
-from teams_cli.http_api.refusals import Refused
+from teams_cli.http_api.refusals import RequestRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Guard:
 
         try:
             self._check(scope, Headers(scope=scope))
-        except Refused as refused:
+        except RequestRefused as refused:
             return await refusals.answer(refused)(scope, receive, send_guarded)
         await self.app(scope, receive, send_guarded)
 
@@ -64,13 +64,17 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             known = " or ".join(sorted(self.hosts))
-            raise Refused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
+            raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
         origins = headers.getlist("origin")
         if origins and origins != [f"http://{hosts[0]}"]:
-            raise Refused(403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server.")
+            raise RequestRefused(
+                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
+            )
         api = scope["path"].startswith(_API)
         if api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise Refused(403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server.")
+            raise RequestRefused(
+                403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
+            )
         if scope["method"] not in READING or (api and self.private):
             self._check_token(scope, headers)
 
@@ -82,4 +86,4 @@ class Guard:
             return
         wrong = "wrong" if given else "missing"
         hint = "Send `Authorization: Bearer TOKEN`; `teams serve` prints the token, and server.json in the root has it."
-        raise Refused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})
+        raise RequestRefused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})

@@ -24,7 +24,7 @@ def agents(call: Call) -> list[dict[str, Any]]:
     they are those of all teams that are open.
     """
     named = [call.said_team] if call.said_team else call.likely_teams()
-    return [row for name in named or [call.team] for row in _of_team(call, teams.load(call.store, name))]
+    return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
 
 
 def _of_team(call: Call, team: Team) -> list[dict[str, Any]]:

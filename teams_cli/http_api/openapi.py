@@ -155,7 +155,7 @@ def _parts_of_board() -> dict[str, Any]:
     found = {
         "rows": (_doc(rows.rows), schemas.ref("Rows"), [after, seen, finished]),
         "messages": ("Read the messages before a number, oldest first.", schemas.MESSAGES, [before, limit, whole]),
-        "report": (_doc(reports.of_team), schemas.ref("Report"), []),
+        "report": (_doc(reports.report_of), schemas.ref("Report"), []),
         "teams": ("List all teams, with the run that made each.", schemas.TEAMS, []),
     }
     return {

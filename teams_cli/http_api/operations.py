@@ -10,11 +10,11 @@ from anyio import to_thread
 
 from teams_cli.commands.call import Call
 from teams_cli.http_api import limits
-from teams_cli.http_api.refusals import RETRY_AFTER, Refused
+from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.serving import requests
-from teams_cli.serving.watching import Client, WatchedStore, Watchers
+from teams_cli.serving.watching import Requester, WatchedStore, Watchers
 from teams_cli.store.contract import Store
 from teams_cli.teams import config
 
@@ -39,7 +39,7 @@ class Operations:
         self._quick = anyio.CapacityLimiter(limits.QUICK)
         self._long = anyio.CapacityLimiter(limits.WAITING)
         self._threads = anyio.CapacityLimiter(limits.QUICK + limits.WAITING)
-        self._clients: set[Client] = set()
+        self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, list[str]]:
         """The document with which a command answers a request, and what was damaged on the way.
@@ -67,7 +67,7 @@ class Operations:
             Departed: The client did not wait for it.
         """
         agent = agent or request.query_params.get("as") or HUMAN
-        client = Client()
+        client = Requester()
         watch = asyncio.create_task(_look_out(request, client))
         limiter = self._long if long or agent != HUMAN else self._quick
         self._clients.add(client)
@@ -85,7 +85,7 @@ class Operations:
         """The name of the team that the request is about."""
         return await self.call(request, lambda call: call.load_team().name)
 
-    def _made(self, request: Request, agent: str, client: Client) -> Call:
+    def _made(self, request: Request, agent: str, client: Requester) -> Call:
         """The call of a request; the user's rules are those of now."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
@@ -106,7 +106,7 @@ class Operations:
             client.leave()
 
 
-async def _look_out(request: Request, client: Client) -> None:
+async def _look_out(request: Request, client: Requester) -> None:
     """Note when the client goes; the body was read before."""
     while True:
         message = await request.receive()
@@ -114,9 +114,9 @@ async def _look_out(request: Request, client: Client) -> None:
             return client.leave()
 
 
-async def _acquire(limiter: anyio.CapacityLimiter, client: Client) -> None:
+async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
     try:
         with anyio.fail_after(_PATIENCE):
             await limiter.acquire_on_behalf_of(client)
     except TimeoutError:
-        raise Refused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None
+        raise RequestRefused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None

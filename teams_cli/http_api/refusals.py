@@ -16,7 +16,7 @@ STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500
 RETRY_AFTER = {"Retry-After": "1"}
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that does not get as far as a command."""
 
     def __init__(
@@ -40,16 +40,16 @@ class Document(Response):
         return json.dumps(content).encode() + b"\n"
 
 
-def refused(error: Exception) -> Refused:
+def refused(error: Exception) -> RequestRefused:
     """How an error is told; one that nobody expected is noted in a log."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error
     if isinstance(error, TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
-        return Refused(STATUSES[error.status], error.code, error.message, error.hint, headers)
+        return RequestRefused(STATUSES[error.status], error.code, error.message, error.hint, headers)
     bug = bugs.report(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
-    return Refused(500, "bug", bug.message, bug.hint)
+    return RequestRefused(500, "bug", bug.message, bug.hint)
 
 
 def answer(error: Exception) -> Document:

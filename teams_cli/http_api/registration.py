@@ -45,7 +45,7 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     """
     pid = os.getpid()
     document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
-    document.update(pidStarted=processes.process_started(pid), pidBoot=processes.process_place())
+    document.update(pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope())
     with LOCK(root, _PATIENCE):
         other = _found(root)
         if other and _runs(other):

@@ -14,7 +14,7 @@ from teams_cli.commands.call import Call
 from teams_cli.errors import Conflict, StorageFailed
 from teams_cli.http_api import limits, registration
 from teams_cli.http_api.app import Api
-from teams_cli.http_api.connections import Connection
+from teams_cli.http_api.connections import HttpConnection
 from teams_cli.records.annotations import Any, Mapping
 
 _HOST = "127.0.0.1"
@@ -56,7 +56,7 @@ class Server(uvicorn.Server):
                 self._application,
                 interface="asgi3",
                 loop="asyncio",
-                http=Connection,
+                http=HttpConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -61,5 +61,5 @@ def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
     """In the client's own words, whether the tool may be used."""
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
-    why = approvals.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.shown(input))
+    why = approvals.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
     return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}

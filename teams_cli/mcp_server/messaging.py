@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Refuse = Callable[[Call, Mapping[str, Any], TeamsError], TeamsError]
 
 
-class Refused(TeamsError):
+class DocumentedRefusal(TeamsError):
     """A refusal that is answered with a document of its own."""
 
     def __init__(self, error: TeamsError, document: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ def _undelivered(call: Call, arguments: Mapping[str, Any], error: TeamsError) ->
         said["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
     except TeamsError:
         said["available"] = []
-    return Refused(error, said)
+    return DocumentedRefusal(error, said)
 
 
 def _name(call: Call) -> str:

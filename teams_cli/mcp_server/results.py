@@ -10,7 +10,7 @@ from teams_cli.commands.call import Call
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.bounds import text_of
 from teams_cli.mcp_server.mail import Mail
-from teams_cli.mcp_server.messaging import Refused
+from teams_cli.mcp_server.messaging import DocumentedRefusal
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.records.annotations import Any
 
@@ -44,7 +44,7 @@ def _word(document: dict[str, Any]) -> None:
 
 def refused(error: TeamsError, code: str = "") -> CallToolResult:
     """The refusal: its code, what and why, and what to do."""
-    if isinstance(error, Refused):
+    if isinstance(error, DocumentedRefusal):
         said = {**error.document, "hint": in_tools(error.hint)}
         return _result(said, is_error=True)
     said = {"code": code or error.code, "message": in_tools(error.message), "hint": in_tools(error.hint)}

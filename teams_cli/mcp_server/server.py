@@ -27,9 +27,9 @@ from teams_cli.bugs import report
 from teams_cli.commands.call import Call
 from teams_cli.errors import Busy, NotFound, TeamsError
 from teams_cli.mcp_server import leave, pipes, resources, results, tools
-from teams_cli.mcp_server.changes import Changes
 from teams_cli.mcp_server.identity import Identity, Rights
 from teams_cli.mcp_server.mail import Mail
+from teams_cli.mcp_server.subscriptions import Subscriptions
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.mcp_server.work import Stop, Stopped, Works
 from teams_cli.records.annotations import Any, Callable, Mapping
@@ -64,7 +64,7 @@ class TeamsServer:
         self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave.tools(call.environ)}
         self.works = Works()
         self.mail = Mail()
-        self.changes = Changes(call.store, self.identity, lambda: [tool.name for tool in self._offered(Stop())])
+        self.changes = Subscriptions(call.store, self.identity, lambda: [tool.name for tool in self._offered(Stop())])
 
     async def serve(self, source: int, sink: int) -> None:
         """Serve the client over these descriptors until it leaves."""

@@ -82,7 +82,7 @@ def _standings(store: Store, caller: Caller) -> Iterator[_Standing]:
     """Where the caller stands in the teams that are open."""
     for name in store.teams():
         try:
-            team = teams.load(store, name)
+            team = teams.get(store, name)
         except TeamsError:  # damaged: what it would say of the caller is not known
             continue
         member = team.member(caller.name) if team.state != "closed" else None
@@ -92,7 +92,7 @@ def _standings(store: Store, caller: Caller) -> Iterator[_Standing]:
 
 def _refuse_remains(store: Store, name: str) -> None:
     """Refuse to begin a team over the tasks and the mail of another."""
-    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.everything(store, name, []))):
+    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise DamagedRecord(
             f"team {name} lost its own record, and there are tasks or messages of it",
             "Bring the record back from a backup, or move the others away; `teams doctor` names them.",

@@ -37,7 +37,7 @@ def join(
     """
     wish = _Wish(caller, role, specialty, display, answer, started_by)
 
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
         name = gone.agent_id  # it left, and what it comes back to is not what it went from
         claims.release_tasks_of(store, team, name, name, "its owner left the team")

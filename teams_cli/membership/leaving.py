@@ -47,7 +47,7 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
     """Whether the caller left before, and did not hear that it did."""
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
         return False

@@ -108,10 +108,10 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     """The requests to the agent that wait for its answer, oldest first."""
-    return (found for found in listing(store, team, []) if found.agent == agent and found.status == "requested")
+    return (found for found in all_of(store, team, []) if found.agent == agent and found.status == "requested")
 
 
-def listing(store: Store, team: Team, problems: list[TeamsError]) -> list[Shutdown]:
+def all_of(store: Store, team: Team, problems: list[TeamsError]) -> list[Shutdown]:
     """All requests, by number, each as the team's file has it."""
     return [_as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]
 
@@ -124,7 +124,7 @@ def _as_decided(found: Shutdown, team: Team) -> Shutdown:
     return found
 
 
-def load(store: Store, team: Team, word: str | None, agent: str) -> Shutdown:
+def get(store: Store, team: Team, word: str | None, agent: str) -> Shutdown:
     """The request of that id, or the agent's open one.
 
     Raises:
@@ -177,21 +177,21 @@ def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> None:
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, word: str | None) -> Shutdown | None:
     """The request that the caller approved, if it was stopped by it: it did not hear that it was."""
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
     if caller is None or member is None or not member.stopped_by:
         return None
     if word is not None and id_of(word, "shutdown") != member.stopped_by:
         return None
     verify(team, caller)
-    return load(store, team, member.stopped_by, caller.name)
+    return get(store, team, member.stopped_by, caller.name)
 
 
 def _carried_out(store: Store, team_name: str, asked: Shutdown) -> tuple[Shutdown, list[str]]:
     """What follows the stop of a member. It stands whether or not this can be written: see `_as_decided`, and a claim
     of one that is not a member is over.
     """
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     decided = _as_decided(asked, team)
     try:
         done = update(store, team_name, SHUTDOWN, asked.id, lambda found: _as_decided(found, team))[1]
@@ -244,7 +244,7 @@ def _answerable(
     """The request that the caller may answer, or has answered by the same status and words, *again*."""
     at = require(store, team_name, caller, operation, word or "")
     team, caller = at.team, at.caller
-    asked = load(store, team, word, caller.name)
+    asked = get(store, team, word, caller.name)
     if asked.agent != caller.name:
         raise NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
     if asked.status != "requested" and (asked.status, asked.answer) != again:

@@ -169,7 +169,7 @@ def _look(store: Store, team: str, agent: str, selection: Selection, problems: l
 def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
     """The messages to show, as *after* has them; which are new *before* tells."""
     picked = selection.pick(found, before)
-    reading = Reading(as_shown(message, after) for message in picked)
+    reading = Reading(to_document(message, after) for message in picked)
     for document, message in zip(reading, picked, strict=True):
         if not selection.handled and not before.is_unread(message.number):
             document["readBefore"] = True
@@ -323,7 +323,7 @@ def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
-def as_shown(message: Message, inbox: Inbox) -> dict[str, Any]:
+def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:
     """The message as JSON, with when its reader read and handled it."""
     document = message.to_json()
     entry = inbox.find_open(message.number)

@@ -32,7 +32,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, word: str, conte
     """
     caller = require(store, team_name, caller, "answer", word).caller
     text.checked(content, "answer")
-    key = questions.load(store, team_name, word).id
+    key = questions.get(store, team_name, word).id
     given = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
     answered = record(store, team_name, key, given)
     handling.settle_about(store, team_name, caller.name, key)
@@ -49,7 +49,7 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> 
     message = handling.received(store, team_name, caller.name, word)
     if message.type != "question" or not message.about:
         return None
-    question = questions.load(store, team_name, message.about)
+    question = questions.get(store, team_name, message.about)
     return question if question.open and caller.name in question.waiting_for else None
 
 
@@ -70,7 +70,7 @@ def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Ques
         WrongState: The human has answered it, or its time is over.
     """
     require(store, team_name, caller, "skip-question", word)
-    return skip_as_human(store, team_name, questions.load(store, team_name, word).id)
+    return skip_as_human(store, team_name, questions.get(store, team_name, word).id)
 
 
 def skip_as_human(store: Store, team: str, key: str) -> Question:

@@ -50,7 +50,7 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
 def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, what: str) -> Question:
     """Ask, and wait for the answer; the question as it is when it is over."""
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     seconds = asking.seconds_of(team)
     now = store.now()
     draft = Question(
@@ -68,7 +68,7 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
     history.note(store, team_name, agent, "permission asked", question=asked.id, operation=operation)
 
     def settled() -> bool:
-        return not questions.load(store, team_name, asked.id).open
+        return not questions.get(store, team_name, asked.id).open
 
     left = max(0.0, -seconds_since(asked.expires_at, store.now()))
     pace.sleep_until(store, team_name, settled, left)

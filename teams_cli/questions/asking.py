@@ -76,7 +76,7 @@ def ask(
 def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
     most = int(settings.value(team, "max_broadcasts_per_agent"))
     going = [
-        question.id for question in questions.of_team(store, team.name, []) if question.open and question.from_ == asker
+        question.id for question in questions.all_of(store, team.name, []) if question.open and question.from_ == asker
     ]
     if len(going) >= most:
         raise Conflict(f"{asker} has {len(going)} open questions: {', '.join(going)}", "Wait for their answers.")
@@ -125,7 +125,7 @@ def _as_it_starts(store: Store, draft: Question) -> Question:
     return draft.having(status="pending")
 
 
-def as_result(store: Store, question: Question) -> dict[str, Any]:
+def result_of(store: Store, question: Question) -> dict[str, Any]:
     """The question as its asker gets it back."""
     document: dict[str, Any] = {
         "requestId": question.id,

@@ -14,7 +14,7 @@ def answered_before(store: Store, draft: Question) -> list[str]:
 
     Its first question after the human has answered anything is deferred to that, and so is one that it asks again.
     """
-    earlier = questions.of_team(store, draft.team_name, [])
+    earlier = questions.all_of(store, draft.team_name, [])
     answered = [q.id for q in earlier if q.answered_by_human and not q.operation]
     own = [q for q in earlier if q.from_ == draft.from_ and q.to == [HUMAN] and q.id != draft.id and not q.operation]
     shown = {key for question in own for key in question.known} | {q.id for q in own if q.answered_by_human}
@@ -40,7 +40,7 @@ def defer(store: Store, team: str, question: Question) -> Question:
 
 def next_for_human(store: Store, team: str) -> Question | None:
     """The oldest question that waits for the person."""
-    for question in questions.of_team(store, team, []):
+    for question in questions.all_of(store, team, []):
         if question.to == [HUMAN] and question.open:
             question = defer(store, team, question)
             if question.open:
@@ -51,7 +51,7 @@ def next_for_human(store: Store, team: str) -> Question | None:
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
     """What the human answered in this team so far."""
     found = []
-    for question in questions.of_team(store, team, []):
+    for question in questions.all_of(store, team, []):
         if (said := question.answered_by_human) and not question.operation:
             found.append({"question": question.question, "answer": said.content})
     return found

@@ -80,7 +80,7 @@ class Question(Record):
 QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=True, logins="question")
 
 
-def load(store: Store, team: str, word: str) -> Question:
+def get(store: Store, team: str, word: str) -> Question:
     """The question of that id; one whose time is over is closed.
 
     Raises:
@@ -93,7 +93,7 @@ def load(store: Store, team: str, word: str) -> Question:
         raise QuestionNotFound(f"team {team} has no question {key}", "See `teams get-questions`.") from None
 
 
-def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Question]:
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Question]:
     """All questions, by number; those whose time is over are closed."""
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
@@ -114,6 +114,6 @@ def close(store: Store, team: str, question: Question) -> Question:
     return update(store, team, QUESTION.also_closed, question.id, change)[1]
 
 
-def as_shown(question: Question) -> dict[str, Any]:
+def to_document(question: Question) -> dict[str, Any]:
     """The question as JSON, with who has not answered yet."""
     return {**question.to_json(), "waitingFor": question.waiting_for if question.open else []}

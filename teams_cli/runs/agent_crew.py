@@ -6,7 +6,7 @@ import os
 
 from teams_cli.agents import ending, interrupting, sessions, starting
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.starting import Order
+from teams_cli.agents.starting import StartRequest
 from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Iterable
@@ -42,7 +42,7 @@ CALLS = 3
 _MORE = "Tasks are ready: teams claim-task --next"
 
 
-class Member:
+class CrewAgent:
     """One agent of the crew."""
 
     def __init__(self, name: str, session: Session | None) -> None:
@@ -76,7 +76,7 @@ class AgentCrew:
             if sessions.find(store, team, assigned.name) is None:
                 starting.run_agent(store, team, self.leader, self._order(run, assigned))
 
-    def _order(self, run: Run, assigned: Assigned) -> Order:
+    def _order(self, run: Run, assigned: Assigned) -> StartRequest:
         kind = assigned.type or assigned.role
         prompt = _INSTRUCTIONS.format(
             name=assigned.name,
@@ -86,7 +86,7 @@ class AgentCrew:
             description=self.about,
             work=hand_offs.directory(self.store.root, self.team, "work"),
         )
-        return Order(
+        return StartRequest(
             prompt,
             agent=assigned.name,
             description=f"{run.workflow}: {kind or 'worker'}",
@@ -108,19 +108,19 @@ class AgentCrew:
         """The names of the agents that work or can be called to."""
         return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
 
-    def fallen(self) -> list[Member]:
+    def fallen(self) -> list[CrewAgent]:
         """The agents that failed or were lost since this was asked last."""
         found = []
         for name, session in self._sessions().items():
             if (session is None or _is_lost(session)) and name not in self._missed:
                 self._missed.add(name)
-                found.append(Member(name, session))
+                found.append(CrewAgent(name, session))
         return found
 
     def call(self, found: Iterable[Task]) -> None:
         """Resume the agents that are idle while a task is ready for them; for each such task a few times at most."""
         ready = self._ready(found)
-        team = teams.load(self.store, self.team)
+        team = teams.get(self.store, self.team)
         for name, session in self._sessions().items():
             new = [task.id for task in ready if self._may_be_called(team, name, task)]
             if session and session.ended and not _is_lost(session) and new:
@@ -130,7 +130,7 @@ class AgentCrew:
 
     def untaken(self, found: Iterable[Task]) -> list[Task]:
         """Tasks that are ready, and that nobody will take: all who could are idle, and were called often enough."""
-        team = teams.load(self.store, self.team)
+        team = teams.get(self.store, self.team)
         sessions = self._sessions()
         left = []
         for task in self._ready(found):

@@ -27,11 +27,11 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
         InvalidValue: One is not, or there is no such harness; says which agents it was for.
     """
     for name in run.harnesses:
-        profile = profiles.find(name, config)
+        profile = profiles.get(name, config)
         if name != SHELL:
             _refuse_absent(profile, surroundings)
     for agent in run.agents:
-        profile = profiles.find(run.harness_of(agent), config)
+        profile = profiles.get(run.harness_of(agent), config)
         if (agent.model or run.model) and profile.name != SHELL:
             profiles.refuse_model(profile)
         level = agent.permissions or run.permissions

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LEADER_NAME = "leader"
 
 
-class Order:
+class RunRequest:
     """What is asked for: which workflow, with which variables, by how many agents, in which team, reported where."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Order:
         self.permissions = permissions
 
 
-def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings, progress: Progress) -> Ended:
+def start(store: Store, caller: Caller, order: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:
     """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
 
     Raises:
@@ -93,7 +93,7 @@ def start(store: Store, caller: Caller, order: Order, surroundings: Surroundings
     return Leader(store, team, run, caller, surroundings, progress).lead()
 
 
-def _spawn(store: Store, caller: Caller, order: Order) -> str:
+def _spawn(store: Store, caller: Caller, order: RunRequest) -> str:
     """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
     description = " ".join(order.workflow.description.split())
     if order.team:
@@ -129,15 +129,15 @@ def resume(
         NotAllowed: The caller is neither its leader nor a task-manager nor the human.
         WrongState: The run is going on.
     """
-    run = runs.of_team(store, team)
+    run = runs.get(store, team)
     leader = Caller(run.leader, config=config)
-    if teams.load(store, team).state == "closed":
+    if teams.get(store, team).state == "closed":
         closing.restore(store, team, caller or leader)
     permission.require(store, team, caller or leader, "create-task", "run --resume")
     clients.refuse_missing(run, config, surroundings)
     run = runs.take(store, team, run)
     worker_crew.reap(run)
-    leases.release_all(store, teams.load(store, team))
+    leases.release_all(store, teams.get(store, team))
     if reopened := steps.reopen_failed(store, team):
         progress.say(f"tried again: {', '.join(reopened)}")
     run = run.having(report=report or run.report)

@@ -137,7 +137,7 @@ class Leader:
 
     def _all_joined(self) -> bool:
         self._note_fallen()
-        joined = teams.load(self.store, self.team).active_names()
+        joined = teams.get(self.store, self.team).active_names()
         return set(self.crew.living()) <= set(joined)
 
     def _look(self) -> bool:
@@ -152,7 +152,7 @@ class Leader:
         if self._give_up_tasks(found):
             return False  # look again, at what is left
         if any(task.status == "in_progress" for task in found):
-            leases.release_all(self.store, teams.load(self.store, self.team))
+            leases.release_all(self.store, teams.get(self.store, self.team))
             return False
         return not self._open(found, living)
 
@@ -203,7 +203,7 @@ class Leader:
         return self._open(self._tasks(), [agent.name for agent in self.run.agents])
 
     def _tasks(self) -> list[Task]:
-        return list(tasks.everything(self.store, self.team, []))
+        return list(tasks.all_of(self.store, self.team, []))
 
     def _synthesize(self) -> Answer:
         """The leader's answer, if the workflow says how to make one."""
@@ -229,7 +229,7 @@ class Leader:
 
     def _worktrees(self) -> list[str]:
         """What agents left in worktrees of their own, a line each."""
-        return [tree.line for tree in worktrees.of_team(self.store, self.team)]
+        return [tree.line for tree in worktrees.all_of(self.store, self.team)]
 
     def _close(self) -> None:
         """Close the team, whose work is done; this process is the last that works for it."""
@@ -238,7 +238,7 @@ class Leader:
 
     def _give_up(self) -> None:
         try:
-            leases.release_all(self.store, teams.load(self.store, self.team))
+            leases.release_all(self.store, teams.get(self.store, self.team))
             runs.settle(self.store, self.team, self.run, INTERRUPTED)
         except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
             return

@@ -159,17 +159,17 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
-def of_team(store: Store, team: str) -> dict[str, Any]:
+def report_of(store: Store, team: str) -> dict[str, Any]:
     """The run that made the team, and its report as it was written, or while there is none as it would be without words
     of its leader; nothing of a run that is going on.
 
     Raises:
         NotFound: No run made the team.
     """
-    run = runs.of_team(store, team)
+    run = runs.get(store, team)
     text = _written(run.report)
     if text is None and run.status in _HEADLINES:
-        text = markdown(run, team, list(tasks.everything(store, team, [])), None, [], [])
+        text = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [])
     shown = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
     document = run.to_json()
     return {key: document.get(key) for key in shown} | {"markdown": text}

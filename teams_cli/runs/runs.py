@@ -74,14 +74,14 @@ class Run(Record):
         """The harness with a model that the leader's turn is taken with; empty when no agent has a model."""
         return next((name for name in self.harnesses if name != SHELL), "")
 
-    def mark_of(self, agent: str) -> str:
+    def tag_of(self, agent: str) -> str:
         """What the processes of that agent are found by."""
         return f"{self.mark}.{agent}"
 
     def led_by_us(self, host: str = "") -> Run:
         """The run with this process, on the machine called so, as the one that leads it."""
         pid = os.getpid()
-        started, place = processes.process_started(pid), processes.process_place(host) if host else boot_id()
+        started, place = processes.process_started(pid), processes.pid_scope(host) if host else boot_id()
         return self.having(status=RUNNING, ended_at=None, pid=pid, pid_started=started, pid_boot=place)
 
 
@@ -97,11 +97,11 @@ def is_led(store: Store, team: str, run: Run) -> bool:
         return run.pid_boot == boot_id() and started != "" and started == run.pid_started
     ended = processes.has_ended(run.pid, run.pid_started, run.pid_boot)
     if ended is None:
-        return not agents.is_silent(store, teams.load(store, team), run.leader, run.started_at)
+        return not agents.is_silent(store, teams.get(store, team), run.leader, run.started_at)
     return not ended
 
 
-def of_team(store: Store, team: str) -> Run:
+def get(store: Store, team: str) -> Run:
     """The team's run; the last one, if there are several.
 
     Raises:

@@ -93,7 +93,7 @@ def _with_places(draft: Task, results: dict[str, list[str]]) -> Task:
 
 def by_key(store: Store, team: str) -> dict[str, Task]:
     """The tasks of the run, by their key in the workflow; tasks that were added by hand go by their id."""
-    return {key_of(task): task for task in tasks.everything(store, team, [])}
+    return {key_of(task): task for task in tasks.all_of(store, team, [])}
 
 
 def key_of(task: Task) -> str:
@@ -103,8 +103,8 @@ def key_of(task: Task) -> str:
 
 def reopen_failed(store: Store, team: str) -> list[str]:
     """Open all failed tasks again, for another try; their ids. Only the human and task-managers may."""
-    failed = [task for task in tasks.everything(store, team, []) if task.status == "failed"]
-    again = changes.Changes(status="pending", reason="the run is resumed")
+    failed = [task for task in tasks.all_of(store, team, []) if task.status == "failed"]
+    again = changes.Edit(status="pending", reason="the run is resumed")
     for task in failed:
         changes.change_task(store, team, Caller(HUMAN), task.id, again)
     return [task.id for task in failed]

@@ -30,8 +30,8 @@ class Surroundings:
             word = home + word[1:]
         return os.path.abspath(os.path.join(self.directory, word))
 
-    def of_agent(self, store: Store, team: str, agent: str, type: str, mark: str) -> dict[str, str]:
-        """The environment of that agent's processes. *mark* is what all of them can be found by."""
+    def of_agent(self, store: Store, team: str, agent: str, type: str, tag: str) -> dict[str, str]:
+        """The environment of that agent's processes. *tag* is what all of them can be found by."""
         return {
             **self.environ,
             **store.variables,
@@ -39,7 +39,7 @@ class Surroundings:
             "TEAMS_AGENT_ID": agent,
             "TEAMS_AGENT_NAME": agent,
             "TEAMS_AGENT_TYPE": type,
-            "TEAMS_RUN_ID": mark,
+            "TEAMS_RUN_ID": tag,
             "OPENCODE_TEAM_NAME": team,
             "OPENCODE_AGENT_ID": agent,
             "OPENCODE_AGENT_NAME": agent,

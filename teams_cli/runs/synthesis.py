@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from teams_cli.agents import ending, interrupting, outputs, shell, starting
-from teams_cli.agents.starting import Order
+from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.runs import hand_offs, steps
 from teams_cli.store import pace
@@ -86,7 +86,7 @@ class Synthesis:
 
     def _scripted(self, given: str) -> Answer:
         leader = self.caller.name
-        own = self.surroundings.of_agent(self.store, self.team, leader, "team-leader", self.run.mark_of(leader))
+        own = self.surroundings.of_agent(self.store, self.team, leader, "team-leader", self.run.tag_of(leader))
         work = hand_offs.directory(self.store.root, self.team, "work")
         environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(self.how.run or "", self.run.variables[REPO], environment, "the synthesis")
@@ -110,7 +110,7 @@ class Synthesis:
         return Answer(text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}")
 
     def _turn(self, prompt: str) -> Answer:
-        order = Order(
+        order = StartRequest(
             prompt,
             agent=self._free_name(),
             description=f"{self.run.workflow}: the leader's summary",
@@ -139,7 +139,7 @@ class Synthesis:
         return session is None or session.ended
 
     def _free_name(self) -> str:
-        taken = {member.agent_id.lower() for member in teams.load(self.store, self.team).members}
+        taken = {member.agent_id.lower() for member in teams.get(self.store, self.team).members}
         names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
 

@@ -65,14 +65,14 @@ class Worker:
         """Give the tasks back, and leave; the running command has ended by now."""
         self._reap()
         with suppress(TeamsError):
-            team = teams.load(self.store, self.team)
+            team = teams.get(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
             leaving.leave(self.store, self.team, self.caller)
 
     def _join(self) -> None:
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
         insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
-        team = teams.load(self.store, self.team)
+        team = teams.get(self.store, self.team)
         claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
         presence.register_process(self.store, self.team, own.name, os.getpid())
 
@@ -124,7 +124,7 @@ class Worker:
         self._end_earlier(task)
         given = self._prepare(task)
         try:
-            command = shell.Command(task.run, self.run.variables["repo"], self._environment(task, given))
+            command = shell.ShellCommand(task.run, self.run.variables["repo"], self._environment(task, given))
         except OSError as error:
             raise TaskFailed(f"its command can't be started: {error.strerror}", "Is the repository there?") from None
         try:
@@ -141,15 +141,15 @@ class Worker:
         """End what an earlier owner left running when it was killed: the task must not be done twice at a time."""
         for name in {note.by for note in task.notes if note.what == "claimed"} - {self.caller.name}:
             if presence.is_gone(presence.load(self.store, self.team, name)):
-                processes.end_marked(self.run.mark_of(name), _KILL)
+                processes.end_tagged(self.run.tag_of(name), _KILL)
 
     def _prepare(self, task: Task) -> str:
-        blockers = [tasks.load(self.store, self.team, key) for key in task.blocked_by]
+        blockers = [tasks.get(self.store, self.team, key) for key in task.blocked_by]
         if task.description:
             results = {steps.key_of(blocker): blocker.result or "" for blocker in blockers}
             filled = steps.fill_results(task.description, results)[: 16 * 1024]
             if filled != task.description:
-                changes = task_changes.Changes(description=filled, claim=task.claim)
+                changes = task_changes.Edit(description=filled, claim=task.claim)
                 task_changes.change_task(self.store, self.team, self.caller, task.id, changes)
         return hand_offs.give(self.store.root, self.team, self.caller.name, blockers)
 
@@ -159,8 +159,8 @@ class Worker:
         ours = {"TEAMS_TASK_ID": task.id, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         return {**self.environ, **self.run.variables, **item, **ours}
 
-    def _wait(self, task: Task, command: shell.Command) -> None:
-        lease = float(teams.load(self.store, self.team).settings.get("staleAfterSeconds", 300))
+    def _wait(self, task: Task, command: shell.ShellCommand) -> None:
+        lease = float(teams.get(self.store, self.team).settings.get("staleAfterSeconds", 300))
         every, beat = min(lease / 4, 30.0), time.monotonic()
         while not command.wait(min(every, 1.0)):
             self._refuse_orphan()
@@ -169,16 +169,16 @@ class Worker:
                 insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
-        if self._finish(task, task_changes.Changes(status="completed", result=result, claim=task.claim)):
+        if self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim)):
             first = next((line for line in result.splitlines() if line.strip()), "no output")
             self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
         """The leader is told of a failure by the change itself."""
-        changes = task_changes.Changes(status="failed", result=result, reason=reason[:4000], claim=task.claim)
+        changes = task_changes.Edit(status="failed", result=result, reason=reason[:4000], claim=task.claim)
         self._finish(task, changes)
 
-    def _finish(self, task: Task, changes: task_changes.Changes) -> bool:
+    def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
         try:
             insist(lambda: task_changes.change_task(self.store, self.team, self.caller, task.id, changes))
         except StaleClaim as problem:
@@ -197,7 +197,7 @@ class Worker:
 
     def _reap(self) -> None:
         """End what a command left running outside its group."""
-        processes.end_marked(self.environ["TEAMS_RUN_ID"], _KILL)
+        processes.end_tagged(self.environ["TEAMS_RUN_ID"], _KILL)
 
 
 def _die_with_parent() -> None:

@@ -21,14 +21,14 @@ _GRACE = 6.0
 _KILL = (("KILL", 2.0),)
 
 
-class Worker:
+class WorkerProcess:
     """One worker process. It is in a session of its own, so that Ctrl-C reaches us and not it."""
 
     def __init__(self, store: Store, team: str, run: Run, assigned: Assigned, surroundings: Surroundings) -> None:
         self.name = assigned.name
-        self.mark = run.mark_of(assigned.name)
+        self.tag = run.tag_of(assigned.name)
         self.log = os.path.join(hand_offs.directory(store.root, team, "logs"), f"{self.name}.log")
-        environment = surroundings.of_agent(store, team, self.name, assigned.type or assigned.role, self.mark)
+        environment = surroundings.of_agent(store, team, self.name, assigned.type or assigned.role, self.tag)
         # -P: the repository must not be searched for modules of our names.
         words = [surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.id, str(os.getpid())]
         try:
@@ -58,7 +58,7 @@ class Crew:
     """The workers of a run."""
 
     def __init__(self) -> None:
-        self.workers: list[Worker] = []
+        self.workers: list[WorkerProcess] = []
         self._missed: set[str] = set()
 
     def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:
@@ -69,18 +69,18 @@ class Crew:
         """
         for assigned in run.agents:
             if run.harness_of(assigned) == SHELL:
-                self.workers.append(Worker(store, team, run, assigned, surroundings))
+                self.workers.append(WorkerProcess(store, team, run, assigned, surroundings))
 
     def living(self) -> list[str]:
         """The names of the workers whose processes run."""
         return [worker.name for worker in self.workers if worker.runs()]
 
-    def fallen(self) -> list[Worker]:
+    def fallen(self) -> list[WorkerProcess]:
         """The workers that ended by something going wrong since this was asked last; what they left behind ends too."""
         found = [w for w in self.workers if not w.runs() and w.process.returncode and w.name not in self._missed]
         for worker in found:
             self._missed.add(worker.name)
-            processes.end_marked(worker.mark, _KILL)
+            processes.end_tagged(worker.tag, _KILL)
         return found
 
     def wait(self, seconds: float) -> bool:
@@ -105,10 +105,10 @@ class Crew:
                 if worker.runs():
                     worker.process.kill()
                 worker.process.wait()
-                processes.end_marked(worker.mark, _KILL)
+                processes.end_tagged(worker.tag, _KILL)
 
 
 def reap(run: Run) -> None:
     """End what an earlier attempt at the run left running: it was killed before it could."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
-        processes.end_marked(run.mark_of(name), _KILL)
+        processes.end_tagged(run.tag_of(name), _KILL)

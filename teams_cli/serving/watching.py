@@ -101,7 +101,7 @@ class Departed(Exception):
     """The client is gone, or the server ends: nobody waits for the answer any more."""
 
 
-class Client:
+class Requester:
     """Whether the client of a request is still there; wakes what waits for it when it is not."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class SharedWatch:
     slow = ""
     heard = EVERY_TOPIC
 
-    def __init__(self, watchers: Watchers, team: str, topics: Topics, client: Client) -> None:
+    def __init__(self, watchers: Watchers, team: str, topics: Topics, client: Requester) -> None:
         self._watchers = watchers
         self._team = team
         self._client = client
@@ -158,7 +158,7 @@ class SharedWatch:
 class WatchedStore:
     """The store as one request sees it: waiting goes through the watchers, and ends when the client is gone."""
 
-    def __init__(self, watchers: Watchers, client: Client) -> None:
+    def __init__(self, watchers: Watchers, client: Requester) -> None:
         self._watchers = watchers
         self._client = client
 

@@ -53,8 +53,8 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> None:
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:
     """Have all who were asked answer, at most `max_shadows` at once; each answer is recorded as it comes."""
-    question = questions.load(store, team_name, key)
-    team = teams.load(store, team_name)
+    question = questions.get(store, team_name, key)
+    team = teams.get(store, team_name)
     at_once = int(settings.value(team, "max_shadows"))
     with ThreadPoolExecutor(at_once) as pool:
         for name in question.to:
@@ -89,7 +89,7 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
     session = sessions.find(store, question.team_name, member.agent_id)
     if session and not started_here.is_ours(store, question.team_name, session):
         session = None  # of another machine, or not as it was started here: what it says is not for us to run
-    profile = profiles.find(session.harness, user) if session else None
+    profile = profiles.get(session.harness, user) if session else None
     fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
     fork = fork or _fork_of_terminal(store, question, member, user)
     here = member.answer_host in (None, store.host or None)
@@ -101,7 +101,7 @@ def _fork_of_terminal(store: Store, question: Question, member: Member, user: Co
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None or not terminal.turns or not terminal.session_id or terminal.host not in ("", store.host):
         return None
-    profile = profiles.find(terminal.client, user)
+    profile = profiles.get(terminal.client, user)
     if not profile.fork:
         return None
     session = sitting.as_session(terminal)
@@ -127,7 +127,7 @@ def _fork(store: Store, question: Question, member: Member, profile: Profile, us
 
 
 def _about(store: Store, question: Question, member: Member, user: Config) -> str:
-    return roles.about(member, teams.load(store, question.team_name), user)
+    return roles.about(member, teams.get(store, question.team_name), user)
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Member
 
 
-MARK = "TEAMS_SHADOW"
+SHADOW = "TEAMS_SHADOW"
 SHORT = 500
 _PRINTED = 8 << 20
 """Bytes of what a copy prints that are looked at."""
@@ -43,19 +43,19 @@ class Shadow:
         self.environ = environ
         self.question = question
         self.member = member
-        self.mark = f"{question.id}.{member.agent_id}.{os.getpid()}"
+        self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
         """What it answered, or why it did not; and whether it failed. Ends with all it started."""
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
-            processes.end_marked(self.mark, (("KILL", 2.0),))
+            processes.end_tagged(self.tag, (("KILL", 2.0),))
             return f"the shadow did not answer within {self.question.timeout:g} seconds", True
         except OSError as error:
             return f"the shadow can't be started: {error.strerror}", True
         finally:
-            processes.end_marked(self.mark, (("KILL", 2.0),))
+            processes.end_tagged(self.tag, (("KILL", 2.0),))
         return self.answer_in(done)
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
@@ -69,7 +69,7 @@ class Shadow:
 
     def environment(self) -> dict[str, str]:
         """What the copy is started with: its agent's place, but none of its rights."""
-        return {**environments.unnamed(self.environ), MARK: "1", processes.MARK: self.mark}
+        return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
 
 
 class AnswerCommand(Shadow):
@@ -111,7 +111,7 @@ class Fork(Shadow):
         self.about = about
         self.session = session
         self.profile = profile
-        self.variables = profile.environment(environ, {MARK: "1", processes.MARK: self.mark})
+        self.variables = profile.environment(environ, {SHADOW: "1", processes.TAG: self.tag})
         self.session_id = self._session_id()
         self.file = profiles.session_file(profile, self.session_id, self.variables) if self.session_id else None
 

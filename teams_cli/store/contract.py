@@ -77,7 +77,7 @@ else:
 class Store:
     """The records and the message log of all teams."""
 
-    place: str
+    address: str
     """Where the records are, for people."""
 
     root: str

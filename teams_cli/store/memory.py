@@ -30,7 +30,7 @@ class MemoryStore(Store):
     host = ""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self.place = self.root = "memory"
+        self.address = self.root = "memory"
         self.variables: dict[str, str] = {}
         self.clock = clock or SystemClock()
         self._lock = RLock()
@@ -208,7 +208,7 @@ class MemoryStore(Store):
         return MemoryWatch(self, topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
+        raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
         return []

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _RESULT = 400
 
 
-class Changes:
+class Edit:
     """What to change; None leaves a field as it is."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Changes:
 
 
 @operation("update-task", may=EVERYBODY)
-def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Changes) -> Task:
+def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task. Its owner completes or fails it; whoever manages the tasks reopens and cancels.
 
     Completing one's completed task again changes nothing.
@@ -109,7 +109,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     who = require(store, team_name, caller, "update-task", word)
     team = who.team
     changes.check()
-    task_id = tasks.load(store, team_name, word).id
+    task_id = tasks.get(store, team_name, word).id
     if changes.owner:
         claims.refuse_unable(team, changes.owner, who.caller)
     if changes.block:
@@ -123,7 +123,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         return owing(changed, *told)
 
     if changes.owner:
-        change(tasks.load(store, team_name, task_id))  # what refuses it does so before anything is written
+        change(tasks.get(store, team_name, task_id))  # what refuses it does so before anything is written
         presence.forget_ended_process(store, team_name, changes.owner)
     before, task = update(store, team_name, TASK, task_id, change)
     if before is not task:
@@ -150,7 +150,7 @@ def moves(team: Team, caller: Caller, task: Task) -> list[str]:
 _AFTER = {"pending": ["cancelled"], **{status: ["pending"] for status in FINISHED}}
 
 
-def _changed(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if changes.claim is not None and changes.claim != task.claim:
         raise StaleClaim(
             f"claim {changes.claim} of {task.id} is over: it is {state_of(task)}, claim {task.claim}",
@@ -167,7 +167,7 @@ def _changed(store: Store, team: Team, task: Task, changes: Changes, who: Standi
     return _unassigned(store, changed, changes, who) if changes.unassign else changed
 
 
-def _with_status(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if who.leads:
         raise NotAllowed(
             "leaders monitor tasks; they do not set their status or result", "Ask the owner, or a task-manager."
@@ -182,7 +182,7 @@ def _with_status(store: Store, team: Team, task: Task, changes: Changes, who: St
     return _reopened(store, task, changes, who)
 
 
-def _finished(store: Store, team: Team, task: Task, changes: Changes, who: Standing) -> Task:
+def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     refuse_stranger(task, who.name)
     same = changes.result is None or changes.result == task.result
     if task.status == changes.status and same:
@@ -206,7 +206,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Changes, who: Stand
     return done.noted(now, who.name, str(changes.status), changes.reason)
 
 
-def _amended(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     """The task with another result; of one that is finished the notes tell."""
     amended = task.having(result=changes.result, updated_at=teams.now(store))
     if task.status not in FINISHED or task.result == changes.result:
@@ -225,7 +225,7 @@ def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         raise TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
 
 
-def _cancelled(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not who.manages:
         raise NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
     if task.status == "cancelled":
@@ -238,7 +238,7 @@ def _cancelled(store: Store, task: Task, changes: Changes, who: Standing) -> Tas
     return task.having(status="cancelled", completed_at=now).noted(now, who.name, "cancelled", changes.reason)
 
 
-def _reopened(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not (who.manages or task.owner == who.name):
         raise NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
     if task.status == "pending":
@@ -275,7 +275,7 @@ def _refuse_no_assigner(task: Task, who: Standing) -> None:
         raise NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
 
 
-def _unassigned(store: Store, task: Task, changes: Changes, who: Standing) -> Task:
+def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if task.assignee != who.name:
         _refuse_no_assigner(task, who)
     return assigning.give_up(store, task, who.name, changes.reason)
@@ -309,7 +309,7 @@ def _clipped(task: Task) -> str:
     return f": {task.result[:_RESULT]}… (all of it: teams show-task {task.id})"
 
 
-def _note(store: Store, team: Team, before: Task, task: Task, changes: Changes, who: Standing) -> None:
+def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:
     what = f"task {task.status}" if task.status != before.status else "task edited"
     if task.status == "pending" and before.status in FINISHED:
         what = "task reopened"

@@ -51,7 +51,7 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
     """
     at = require(store, team_name, caller, "claim-task", word)
     team, caller = at.team, at.caller
-    return _claim(store, team, caller, tasks.load(store, team_name, word))
+    return _claim(store, team, caller, tasks.get(store, team_name, word))
 
 
 def claim_next(
@@ -147,7 +147,7 @@ def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = N
         for task in tasks.labelled(store, team, waiting(priority), wrong):
             seen.add(task.id)
             yield task
-    found = (task for task in tasks.everything(store, team, []) if task.id not in seen)
+    found = (task for task in tasks.all_of(store, team, []) if task.id not in seen)
     rest = [task for task in found if task.status == "pending" and task.assignee in (None, agent)]
     yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))
 
@@ -246,7 +246,7 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
             teams.now(store), name, "released", reason, owner=None if task.owner == name else task.owner
         ).freed()
 
-    task_id = tasks.load(store, team_name, word).id
+    task_id = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, task_id, change)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
     return task
@@ -295,7 +295,7 @@ def heartbeat(
         return leases.leased(store, team, task)
 
     if word is not None:
-        keys = [tasks.load(store, team_name, id_of(word, "task")).id]
+        keys = [tasks.get(store, team_name, id_of(word, "task")).id]
     else:
         keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
     presence.forget_ended_process(store, team_name, name)

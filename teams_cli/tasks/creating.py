@@ -31,7 +31,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
     claims.refuse_unable(team, name, caller)
     assigning.refuse_unskilled(team, draft, name, caller.config)
     for blocker in draft.blocked_by:
-        tasks.load(store, team_name, blocker)
+        tasks.get(store, team_name, blocker)
     task = tasks.create(store, team_name, caller, assigning.kept_from_the_start(store, team, draft, name, caller.name))
     deliver(store, team_name, TASK, task)
     return task
@@ -78,7 +78,7 @@ def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, str]:
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise InvalidValue(f"{twice[0]} is given twice", "Give each task an id of its own.")
     words = {word for one in planned for word in one.waits_for} - set(keys)
-    return {word: tasks.load(store, team, word).id for word in sorted(words)}
+    return {word: tasks.get(store, team, word).id for word in sorted(words)}
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.errors import DependencyCycle, NotFound, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable
 from teams_cli.store.contract import Store, update
-from teams_cli.tasks.tasks import TASK, Task, load
+from teams_cli.tasks.tasks import TASK, Task, get
 
 
 def stuck_tasks(found: list[Task]) -> set[str]:
@@ -43,7 +43,7 @@ def stored(store: Store, team: str) -> Callable[[str], str]:
 
     def status_of(key: str) -> str:
         try:
-            return load(store, team, key).status
+            return get(store, team, key).status
         except NotFound:
             return "missing"
         except TeamsError:
@@ -75,7 +75,7 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
             )
         if way[-1] not in seen:
             seen.add(way[-1])
-            ways += [[*way, further] for further in load(store, team, way[-1]).blocked_by]
+            ways += [[*way, further] for further in get(store, team, way[-1]).blocked_by]
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:

@@ -18,7 +18,7 @@ from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.tasks.changes import Changes
+    from teams_cli.tasks.changes import Edit
     from teams_cli.teams.caller import Caller
 
 _MAX_NOTE = 8 * 1024
@@ -34,7 +34,7 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
         )
 
 
-def with_words(store: Store, task: Task, changes: Changes, name: str) -> Task:
+def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
     """The task with what its title, description, priority or blockers are to be, and a note that says which changed."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     if missing := set(changes.unblock) - set(task.blocked_by):
@@ -53,7 +53,7 @@ def with_words(store: Store, task: Task, changes: Changes, name: str) -> Task:
     return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, added=changes.append)
 
 
-def _description(task: Task, changes: Changes) -> str | None:
+def _description(task: Task, changes: Edit) -> str | None:
     said = task.description if changes.description is None else changes.description
     if changes.append is None:
         return said
@@ -61,7 +61,7 @@ def _description(task: Task, changes: Changes) -> str | None:
     return text.within(longer, "description", text.MAX_MESSAGE)
 
 
-def notices(before: Task, task: Task, changes: Changes, name: str) -> list[Owed]:
+def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
     """What is to be told to whom the task concerns, if another edited it."""
     told = [
         f'title: "{task.title}"' if task.title != before.title else "",
@@ -76,7 +76,7 @@ def notices(before: Task, task: Task, changes: Changes, name: str) -> list[Owed]
     return [_to_whom_it_concerns(task, name, "edited", what + because)]
 
 
-def _about_text(before: Task, task: Task, changes: Changes) -> str:
+def _about_text(before: Task, task: Task, changes: Edit) -> str:
     if task.description == before.description:
         return ""
     if changes.append is not None and changes.description is None:
@@ -108,7 +108,7 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
         told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
         return owing(task.noted(teams.now(store), name, "note", added=said), *told)
 
-    _, task = update(store, team_name, TASK, tasks.load(store, team_name, word).id, add)
+    _, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, add)
     history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
     deliver(store, team_name, TASK, task)
     return task

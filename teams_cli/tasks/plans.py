@@ -64,9 +64,9 @@ def propose(
     text.checked(body, "plan", text.MAX_RESULT)
     draft = Plan(team_name=team_name, from_=caller.name, plan=body, created_at=teams.now(store))
     if task is not None:
-        draft = draft.having(task=tasks.load(store, team_name, task).id)
+        draft = draft.having(task=tasks.get(store, team_name, task).id)
     if revises is not None:
-        earlier = load(store, team_name, revises)
+        earlier = get(store, team_name, revises)
         if earlier.from_ != caller.name:
             raise NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
@@ -83,7 +83,7 @@ def _same_again(store: Store, draft: Plan) -> Plan | None:
     """The same plan, if it waits for its decision: its author may not have heard that it was taken."""
     same = (
         plan
-        for plan in listing(store, draft.team_name, [], only_open=True)
+        for plan in all_of(store, draft.team_name, [], only_open=True)
         if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises)
     )
     return next(same, None)
@@ -94,7 +94,7 @@ def _proposal(plan: Plan, to: str) -> Owed:
     return Owed(to=to, message=told, uid=f"proposed-{plan.id}", type="plan", by=plan.from_, about=plan.id)
 
 
-def load(store: Store, team: str, word: str) -> Plan:
+def get(store: Store, team: str, word: str) -> Plan:
     """The plan of that id.
 
     Raises:
@@ -107,7 +107,7 @@ def load(store: Store, team: str, word: str) -> Plan:
         raise PlanNotFound(f"team {team} has no plan {plan_id}", "See `teams get-plans`.") from None
 
 
-def listing(store: Store, team: str, problems: list[TeamsError], only_open: bool = False) -> list[Plan]:
+def all_of(store: Store, team: str, problems: list[TeamsError], only_open: bool = False) -> list[Plan]:
     """All plans, by number, or those that wait for a decision."""
     found = [plan for plan, _ in store.scan(team, PLAN, problems)]
     return [plan for plan in found if not only_open or plan.status == "proposed"]
@@ -166,7 +166,7 @@ def _decide(
         return owing(decided, _decision(decided))
 
     text.within(note or "", "note", text.MAX_MESSAGE)
-    before, plan = update(store, team_name, PLAN, load(store, team_name, word).id, change)
+    before, plan = update(store, team_name, PLAN, get(store, team_name, word).id, change)
     if before is not plan:
         history.note(store, team_name, name, f"plan {status}", plan=plan.id, note=note or feedback)
     deliver(store, team_name, PLAN, plan)
@@ -183,4 +183,4 @@ def _decision(plan: Plan) -> Owed:
 
 def is_approved(store: Store, team: str, task_id: str) -> bool:
     """Whether a plan for the task was approved."""
-    return any(plan.status == "approved" and plan.task == task_id for plan in listing(store, team, []))
+    return any(plan.status == "approved" and plan.task == task_id for plan in all_of(store, team, []))

@@ -171,7 +171,7 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     caller = require(store, team_name, caller, "create-task", draft.title).caller
     check(draft)
     for blocker in draft.blocked_by:
-        load(store, team_name, blocker)
+        get(store, team_name, blocker)
     now = teams.now(store)
     draft = draft.having(created_by=caller.name, created_at=now, updated_at=now)
     task, _ = store.create(team_name, TASK, None, draft)
@@ -189,7 +189,7 @@ def check(draft: Task) -> None:
         text.checked(draft.run, "command")
 
 
-def load(store: Store, team: str, word: str) -> Task:
+def get(store: Store, team: str, word: str) -> Task:
     """The task of that id.
 
     Raises:
@@ -203,7 +203,7 @@ def load(store: Store, team: str, word: str) -> Task:
         raise TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
 
 
-def everything(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
     """All tasks, by number; damaged ones are added to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
 

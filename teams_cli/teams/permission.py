@@ -71,7 +71,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
             f"{operation} changes the team and needs to know who you are",
             "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
         )
-    team = teams.load(store, team_name)
+    team = teams.get(store, team_name)
     if team.state == "closed" and not operations.get(operation).of_closed_team:
         raise WrongState(f"team {team.name} is closed", f"`teams restore-team {team.name}` opens it again.")
     at = standing_of(team, caller)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound
-from teams_cli.processes import has_ended, process_place, process_started
+from teams_cli.processes import has_ended, pid_scope, process_started
 from teams_cli.records.annotations import Count, Name, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store, update, upsert
@@ -114,7 +114,7 @@ def saw(store: Store, team: str, name: str, note: str | None = None, every: floa
 
 def register_process(store: Store, team: str, name: str, pid: int) -> None:
     """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
-    place = {"pid_started": process_started(pid), "pid_boot": process_place(store.host), "host": store.host or None}
+    place = {"pid_started": process_started(pid), "pid_boot": pid_scope(store.host), "host": store.host or None}
 
     def change(agent: Agent) -> Agent:
         return agent.having(pid=pid, last_seen=teams.now(store), **place)

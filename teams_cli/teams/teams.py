@@ -101,7 +101,7 @@ class Team(Record):
 TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state == "closed")
 
 
-def load(store: Store, team: str) -> Team:
+def get(store: Store, team: str) -> Team:
     """The team of that name.
 
     Raises:

@@ -15,7 +15,7 @@ from teams_cli.teams.presence import Agent, is_gone, load
 from teams_cli.teams.teams import Member, Team
 
 
-def listing(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
+def member_rows(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
     rows = []
     for member in team.members:
@@ -60,13 +60,13 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bo
 
 def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining, with what is known of those that were started."""
-    started = {session.agent: session for session in ending.of_team(store, team.name, problems)}
+    started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
     own: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         own.setdefault(task.owner or "", []).append(task.id)
     working = {*own, *(name for name, session in started.items() if not session.ended)}
-    rows = listing(store, team, working, problems)
-    seated = {terminal.agent: terminal for terminal in terminals.of_team(store, team.name, problems)}
+    rows = member_rows(store, team, working, problems)
+    seated = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
     for row in rows:
         if row["name"] in own:
             row["tasks"] = own[row["name"]]

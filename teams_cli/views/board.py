@@ -34,7 +34,7 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
     person may bring it to: from `in_progress` by releasing it, else by updating it. Of the messages the newest 200, of
     the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided.
     """
-    found = [leases.current(store, team, task) for task in tasks.everything(store, team.name, problems)]
+    found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
     shown = of_interest(found)
     status_of = dependencies.among(found)
     person = Caller(HUMAN, config=config)
@@ -46,9 +46,9 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
         "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
         "moves": {task.id: changes.moves(team, person, task) for task in shown},
         "messages": [m.to_json() for m in store.read(team.name, messages.MESSAGE, None, recent, problems)],
-        "questions": [questions.as_shown(q) for q in questions.of_team(store, team.name, problems) if q.open],
+        "questions": [questions.to_document(q) for q in questions.all_of(store, team.name, problems) if q.open],
         "plans": plans_of_interest(store, team, problems),
-        "shutdowns": [s.to_document() for s in shutdowns.listing(store, team, problems) if s.status == "requested"],
+        "shutdowns": [s.to_document() for s in shutdowns.all_of(store, team, problems) if s.status == "requested"],
         "now": (now := teams.now(store)),
         "course": course.course(found, parse_rfc3339(now)),
     }
@@ -79,7 +79,7 @@ def of_interest(found: list[Task], newest: int = _FINISHED) -> list[Task]:
 
 def plans_of_interest(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
     """The plans that are to be decided, and the newest that are decided."""
-    found = plans.listing(store, team.name, problems)
+    found = plans.all_of(store, team.name, problems)
     decided = sorted((plan for plan in found if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
     newest = {plan.id for plan in decided[-_DECIDED:]}
     return [plan.to_document() for plan in found if plan.status == "proposed" or plan.id in newest]

@@ -38,11 +38,11 @@ _ENDS = {"task completed": "completed", "task failed": "failed"}
 def brief(store: Store, team_name: str, caller: Caller) -> Found:
     """Who am I, what is mine, what waits for me, what others finished since I last looked, and the next command."""
     try:
-        team = teams.load(store, team_name)
+        team = teams.get(store, team_name)
     except TeamNotFound:
         return outside(store, team_name, caller)
-    found = [leases.current(store, team, task) for task in tasks.everything(store, team_name, [])]
-    proposed = plans.listing(store, team_name, [])
+    found = [leases.current(store, team, task) for task in tasks.all_of(store, team_name, [])]
+    proposed = plans.all_of(store, team_name, [])
     document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
     document |= _told_once(store, team, caller) | _waiting(store, team, caller, proposed) | _since(store, team, caller)
     document["next"] = steps.following(document)
@@ -206,7 +206,7 @@ def _plans_for(team: Team, caller: Caller, proposed: list[Plan]) -> list[Plan]:
 
 def _questions_to(store: Store, team: str, name: str) -> list[str]:
     """The open questions that wait for the caller's answer."""
-    asked = [question for question in questions.of_team(store, team, []) if question.open]
+    asked = [question for question in questions.all_of(store, team, []) if question.open]
     return [question.id for question in asked if name in question.waiting_for][:_WAITING]
 
 

@@ -69,7 +69,7 @@ class Lookout:
         name = self.caller.name
         found = {"team", f"message/{name}"}
         try:
-            team = teams.load(self.store, self.team)
+            team = teams.get(self.store, self.team)
         except TeamNotFound:
             return frozenset(found)
         leads = self._leads(team)
@@ -85,7 +85,7 @@ class Lookout:
     def look(self) -> Found:
         """What concerns the caller now and was not told before; it is told with this. Empty if there is nothing."""
         try:
-            team = teams.load(self.store, self.team)
+            team = teams.get(self.store, self.team)
         except TeamNotFound:
             self.alarm.ring_in(1.0)
             return {}
@@ -121,7 +121,7 @@ class Lookout:
         if not about.startswith("plan-"):
             return None
         try:
-            return plans.load(self.store, self.team, about).to_document()
+            return plans.get(self.store, self.team, about).to_document()
         except TeamsError:  # the doctor tells of a plan that can't be read; the message is shown as it is
             return None
 
@@ -174,7 +174,7 @@ class Lookout:
         return {f"settled:{about}": concern("settled", self.team, text, what)}
 
     def _questions(self) -> dict[str, Found]:
-        asked = [q for q in questions.of_team(self.store, self.team, []) if q.open and HUMAN in q.waiting_for]
+        asked = [q for q in questions.all_of(self.store, self.team, []) if q.open and HUMAN in q.waiting_for]
         return {
             f"question:{q.id}": concern("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
             for q in asked
@@ -182,7 +182,7 @@ class Lookout:
 
     def _plans(self) -> dict[str, Found]:
         found = {}
-        for plan in plans.listing(self.store, self.team, [], only_open=True):
+        for plan in plans.all_of(self.store, self.team, [], only_open=True):
             if plan.from_ != self.caller.name:
                 about = f" for {plan.task}" if plan.task else ""
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"

@@ -66,7 +66,7 @@ def wait(
 
 def refuse_closed(store: Store, team: str) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
-    if teams.load(store, team).state == "closed":
+    if teams.get(store, team).state == "closed":
         raise WrongState(f"team {team} is closed: nobody goes on", f"`teams restore-team {team}` opens it again.")
 
 
@@ -87,11 +87,11 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
 
     Here and below, waiting raises WrongState when the team is closed before that.
     """
-    task_id = tasks.load(store, team, word).id
+    task_id = tasks.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        of_now = teams.load(store, team)
-        task = leases.current(store, of_now, tasks.load(store, team, task_id))
+        of_now = teams.get(store, team)
+        task = leases.current(store, of_now, tasks.get(store, team, task_id))
         leases.set_alarm(store, of_now, [task], alarm)
         return {"task": task.to_document()} if task.status in FINISHED else None
 
@@ -104,7 +104,7 @@ def all_settled(store: Store, team: str) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         found = settled(store, team)
         if found is None:
-            leases.release_and_set_alarm(store, teams.load(store, team), alarm)
+            leases.release_and_set_alarm(store, teams.get(store, team), alarm)
         return found
 
     return Condition("allTasks", "the end of all tasks", tasks.FREED, _while_open(store, team, look))
@@ -112,7 +112,7 @@ def all_settled(store: Store, team: str) -> Condition:
 
 def settled(store: Store, team: str) -> dict[str, Any] | None:
     """How many tasks have which status, and which can never become ready; None while there is something to do."""
-    found = list(tasks.everything(store, team, []))
+    found = list(tasks.all_of(store, team, []))
     counts = {status: sum(task.status == status for task in found) for status in tasks.STATUSES}
     stuck = stuck_tasks(found)
     if counts["in_progress"] or counts["pending"] > len(stuck):
@@ -122,10 +122,10 @@ def settled(store: Store, team: str) -> dict[str, Any] | None:
 
 def plan_decided(store: Store, team: str, word: str) -> Condition:
     """The plan is approved or rejected."""
-    plan_id = plans.load(store, team, word).id
+    plan_id = plans.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        plan = plans.load(store, team, plan_id)
+        plan = plans.get(store, team, plan_id)
         return {"plan": plan.to_document()} if plan.status != "proposed" else None
 
     return Condition("plan", f"a decision on {plan_id}", [f"plan/{plan_id}"], _while_open(store, team, look))
@@ -145,7 +145,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     """There is a task that the caller can claim."""
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        of_now = teams.load(store, team)
+        of_now = teams.get(store, team)
         leases.release_and_set_alarm(store, of_now, alarm)
         found = list(claims.ready_for(store, of_now, caller))
         return {"ready": [task.id for task in found]} if found else None
@@ -156,14 +156,14 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 def agent_done(store: Store, team: str, name: str) -> Condition:
     """The agent has no task in progress, or is no longer a member; if `teams` started it, its session has ended."""
     if sessions.find(store, team, name) is None:
-        teams.find_recipient(teams.load(store, team), name)
+        teams.find_recipient(teams.get(store, team), name)
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         session = ending.current(store, team, name)
         if session and not session.ended:
             ending.set_alarm(store, team, [session], alarm)
             return None
-        leases.release_and_set_alarm(store, teams.load(store, team), alarm)
+        leases.release_and_set_alarm(store, teams.get(store, team), alarm)
         busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
         return None if busy else {"agent": name}
 

@@ -24,10 +24,10 @@ def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str,
     """The team at a glance: the course of the work, what waits for the person, what failed, its agents, how many tasks
     are where and those that matter most, the newest messages.
     """
-    team = teams.load(store, team_name)
-    found = list(tasks.everything(store, team_name, problems))
-    asked = [question for question in questions.of_team(store, team_name, problems) if question.open]
-    proposed = list(plans.listing(store, team_name, problems, only_open=True))
+    team = teams.get(store, team_name)
+    found = list(tasks.all_of(store, team_name, problems))
+    asked = [question for question in questions.all_of(store, team_name, problems) if question.open]
+    proposed = list(plans.all_of(store, team_name, problems, only_open=True))
     start = max(0, store.last(team_name, messages.MESSAGE) - _MESSAGES)
     return {
         "team": team.name,

@@ -10,7 +10,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 
 
-def shown(store: Store, team: str, key: str, eyes: str) -> dict[str, Any]:
+def to_document(store: Store, team: str, key: str, eyes: str) -> dict[str, Any]:
     """The message as JSON, with its state for each recipient; *eyes* is who looks, empty for one who may see all.
 
     Raises:
@@ -28,7 +28,7 @@ def shown(store: Store, team: str, key: str, eyes: str) -> dict[str, Any]:
 
 def _of(store: Store, team: str, message: Message, name: str) -> dict[str, Any]:
     inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
-    said = inboxes.as_shown(message, inbox)
+    said = inboxes.to_document(message, inbox)
     times: dict[str, Any] = {key: said[key] for key in ("readAt", "handledAt") if key in said}
     return {"name": name, "state": _state(store, team, message, name, times), **times}
 

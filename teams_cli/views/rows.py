@@ -37,16 +37,16 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
 
     The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
     """
-    found = [leases.current(store, team, task) for task in tasks.everything(store, team.name, problems)]
+    found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
     plan = course.Plan(found)
-    asked = [question for question in questions.of_team(store, team.name, problems) if question.open]
+    asked = [question for question in questions.all_of(store, team.name, problems) if question.open]
     proposed = board.plans_of_interest(store, team, problems)
     missed = trouble.missed(found)
-    waiting = [shut for shut in shutdowns.listing(store, team, problems) if shut.status == "requested"]
+    waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
     return {
         "tasks": _tasks(team, config, plan, finished),
         "agents": {row["name"]: _agent(row, asked, missed) for row in board.agent_rows(store, team, problems)},
-        "questions": {question.id: questions.as_shown(question) for question in asked},
+        "questions": {question.id: questions.to_document(question) for question in asked},
         "plans": {each["id"]: each for each in proposed},
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
         "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},

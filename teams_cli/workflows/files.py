@@ -49,7 +49,7 @@ def _user_base() -> str:
     return site.getuserbase()
 
 
-def find(word: str, directory: str) -> str:
+def path_of(word: str, directory: str) -> str:
     """The file that *word* means: a path, or the name of a shipped workflow, else of one in ./workflows.
 
     Raises:
@@ -62,13 +62,13 @@ def find(word: str, directory: str) -> str:
     for place in places:
         if os.path.exists(place):
             return os.path.abspath(place)
-    known = ", ".join(sorted({os.path.basename(path)[:-3] for path in listing(directory)}))
+    known = ", ".join(sorted({os.path.basename(path)[:-3] for path in paths(directory)}))
     raise WorkflowNotFound(
         f"there is no workflow {word!r}", f"Workflows: {known or 'none'}. Or give the path of a file."
     )
 
 
-def listing(directory: str) -> list[str]:
+def paths(directory: str) -> list[str]:
     """The files of the shipped workflows, then of those in ./workflows."""
     found: list[str] = []
     for place in _directories(directory):

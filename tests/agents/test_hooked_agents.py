@@ -131,7 +131,7 @@ def test_a_client_without_hooks_is_given_none() -> None:
     from teams_cli.clients import profiles
 
     for name in ("gemini", "shell"):
-        brought = profiles.brought(profiles.find(name, None), "python", [])
+        brought = profiles.brought(profiles.get(name, None), "python", [])
         assert brought["hooks"] == brought["mcp"] == []
     assert profiles.fill(["a", "{hooks}", "{mcp}", "{agent}"], {"agent": "ann"}) == ["a", "ann"]
 

@@ -95,14 +95,14 @@ def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_pa
     from teams_cli.teams import config
 
     own = config.load(str(cli.root), cli.environ())
-    assert profiles.find("claude", own).permissions == "all"
-    assert profiles.find("claude", own).start == known.get("claude").profile["start"]
-    assert profiles.find("codex", own).description == "mine"
+    assert profiles.get("claude", own).permissions == "all"
+    assert profiles.get("claude", own).start == known.get("claude").profile["start"]
+    assert profiles.get("codex", own).description == "mine"
 
 
 @pytest.mark.parametrize("client", known.installable())
 def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit(client: str) -> None:
-    profile = profiles.find(client, None)
+    profile = profiles.get(client, None)
     for level in ("ask", "edit"):
         if isinstance(profile.modes[level], str):
             continue

@@ -466,7 +466,7 @@ def test_of_finished_tasks_the_newest(cli: Cli, server: Server) -> None:
 
     add_tasks(cli, *(f"t{n}" for n in range(103)))
     for n in range(1, 103):
-        changes = task_changes.Changes(status="cancelled")
+        changes = task_changes.Edit(status="cancelled")
         task_changes.change_task(cli.store(), ALPHA, Caller("human"), str(n), changes)
     board = server.get("/api/board")
     assert [task["id"] for task in board["tasks"]] == [f"task-{n}" for n in range(3, 104)]

@@ -46,7 +46,7 @@ def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> No
     assert "shutdown-1" in asked and "done" in asked
     answer, freed = shutdowns.approve(team, ALPHA, BOB)
     assert (answer.status, freed) == ("approved", ["task-1"])
-    assert teams.load(team, ALPHA).active_names() == ["lea", "mia"]
+    assert teams.get(team, ALPHA).active_names() == ["lea", "mia"]
     assert "bob approved shutdown-1" in read(team, LEA)[0]
     assert claims.claim(team, ALPHA, MIA, "1").owner == "mia"
 
@@ -73,7 +73,7 @@ def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     shutdowns.request(team, ALPHA, LEA, "bob")
     assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
-    assert tasks.load(team, ALPHA, "1").owner == "bob"
+    assert tasks.get(team, ALPHA, "1").owner == "bob"
     assert "busy" in read(team, LEA)[0]
     for do in (lambda: shutdowns.approve(team, ALPHA, BOB, "1"), lambda: shutdowns.reject(team, ALPHA, BOB, "1", "x")):
         with pytest.raises(WrongState):
@@ -98,7 +98,7 @@ def test_only_its_target_answers(team: Store) -> None:
             shutdowns.approve(team, ALPHA, caller, "1")
         with pytest.raises(NotAllowed):
             shutdowns.reject(team, ALPHA, caller, "1", "no")
-    assert teams.load(team, ALPHA).active_names() == ["lea", "bob", "mia"]
+    assert teams.get(team, ALPHA).active_names() == ["lea", "bob", "mia"]
 
 
 def test_the_leader_is_not_shut_down(team: Store) -> None:
@@ -138,7 +138,7 @@ def test_killed_half_way_it_is_done_or_can_be_done_again(tmp_path: Path, where: 
     assert cli.refused("send-message", "lea", "hi", agent="bob") == (13, "not_allowed")
     assert cli.ok("claim-task", "--next", agent="mia")["id"] == "task-1"
     store = cli.store()
-    assert shutdowns.load(store, teams.load(store, ALPHA), "1", "bob").status == "approved"
+    assert shutdowns.get(store, teams.get(store, ALPHA), "1", "bob").status == "approved"
     states = {row["name"]: row["state"] for row in cli.ok("list-agents")["agents"]}
     assert states["bob"] == "stopped"
 

@@ -330,7 +330,7 @@ def test_leader_is_whoever_leads(tmp_path: Path) -> None:
     assert cli.ok("send-message", "leader", "hi", agent="bob")["to"] == "lea"
     cli.ok("hand-over", "bob", agent="lea")
     assert cli.ok("send-message", "leader", "hi", agent="lea")["to"] == "bob"
-    assert teams.load(cli.store(), ALPHA).leader == "bob"
+    assert teams.get(cli.store(), ALPHA).leader == "bob"
 
 
 def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ class TestTeams:
         assert texts(store, "bob", team="beta") == ["to beta"]
 
     def test_place_is_said_for_people(self, store):
-        assert isinstance(store.place, str)
-        assert store.place
+        assert isinstance(store.address, str)
+        assert store.address
 
 
 class TestCreate:

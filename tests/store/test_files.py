@@ -137,7 +137,7 @@ def test_each_call_to_the_system_fails_in_turn(store, directory, error):
         except OutcomeUnknown:
             unknown += 1
         except StorageFailed as refused:
-            assert store.place in refused.message
+            assert store.address in refused.message
             assert (seen(store), store.teams()) == before, fault.happened
         except AlreadyExists:
             assert (seen(store), store.teams()) == before

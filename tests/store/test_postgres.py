@@ -321,7 +321,7 @@ class TestAddresses:
     def test_a_password_is_never_shown(self):
         address = "postgresql://me:s3cret@127.0.0.1:1/db?password=s3cret&schema=x"
         assert "s3cret" not in opening.without_secrets(address)
-        assert "s3cret" not in PostgresStore(address, "/nowhere").place
+        assert "s3cret" not in PostgresStore(address, "/nowhere").address
 
     @pytest.mark.parametrize(
         "address", ["mysql://x:s3cret@y", "postgresql://x:s3cret@y:zz:1/?a", "postgresql://a/b?schema=;"]

@@ -125,9 +125,9 @@ def _settles(cli: Cli) -> None:
     until(all_done, timeout=TIMEOUT)  # the last that a keeper does is to resume others
     until(lambda: marked(cli.root) == {}, f"left: {marked(cli.root)}")
     told = collections.Counter()
-    for caller in {found.caller for found in ending.of_team(cli.store(), ALPHA, [])}:
+    for caller in {found.caller for found in ending.all_of(cli.store(), ALPHA, [])}:
         told.update(sender for sender, _ in outputs_to(cli, caller))
-    for found in ending.of_team(cli.store(), ALPHA, []):
+    for found in ending.all_of(cli.store(), ALPHA, []):
         assert found.outcome in ("completed", "failed", "lost"), found
         assert 1 <= told[found.agent] <= found.generation, (told[found.agent], found)
         assert session(cli, found.agent).state == "done"

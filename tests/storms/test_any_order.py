@@ -24,7 +24,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, leases, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.caller import Caller
@@ -152,17 +152,17 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]), fault=st.booleans())
     def set_status(self, agent: str, task: str, status: str, claim: int | None, fault: bool) -> None:
-        changes = Changes(status=status, result="r", claim=claim)
+        changes = Edit(status=status, result="r", claim=claim)
         self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes), fault)
 
     @rule(agent=AGENTS, task=TASKS, blocker=TASKS)
     def block(self, agent: str, task: str, blocker: str) -> None:
-        changes = Changes(block=[blocker])
+        changes = Edit(block=[blocker])
         self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes))
 
     @rule(agent=AGENTS, task=TASKS, owner=AGENTS)
     def give(self, agent: str, task: str, owner: str) -> None:
-        changes = Changes(owner=owner)
+        changes = Edit(owner=owner)
         self.both(lambda s: task_changes.change_task(s, ALPHA, Caller(agent), task, changes))
 
     @rule(agent=AGENTS)
@@ -218,7 +218,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        self.both(lambda s: leases.release_all(s, teams.load(s, ALPHA)))
+        self.both(lambda s: leases.release_all(s, teams.get(s, ALPHA)))
 
     @invariant()
     def the_records_are_the_same(self) -> None:
@@ -227,7 +227,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     def _state(self, store: Store) -> list[Any]:
         problems: list[TeamsError] = []
-        found = [list(tasks.everything(store, ALPHA, problems)), teams.load(store, ALPHA)]
+        found = [list(tasks.all_of(store, ALPHA, problems)), teams.get(store, ALPHA)]
         found.append(store.read(ALPHA, messages.MESSAGE, None, 0, problems))
         found += [inboxes.unread(store, ALPHA, name) for name in ("lea", "bob")]
         assert problems == []
@@ -236,7 +236,7 @@ class TwoEngines(RuleBasedStateMachine):
     @invariant()
     def tasks_are_owned_as_they_should_be(self) -> None:
         """In progress means owned, and by a claim that was counted; pending means free."""
-        for task in tasks.everything(self.memory, ALPHA, []):
+        for task in tasks.all_of(self.memory, ALPHA, []):
             assert (task.owner is not None and task.claim > 0) or task.status != "in_progress"
             assert task.owner is None or task.status != "pending"
 

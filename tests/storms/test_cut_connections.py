@@ -19,7 +19,7 @@ from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import update
 from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.tasks import claims, tasks
-from teams_cli.tasks.changes import Changes, change_task
+from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams.caller import Caller
 from tests.conftest import new_address, server
@@ -83,7 +83,7 @@ class Worker(threading.Thread):
         self.claimed.append((task.id, task.claim))
         try:
             change_task(
-                self.store, ALPHA, self.caller, task.id, Changes(status="completed", result=word, claim=task.claim)
+                self.store, ALPHA, self.caller, task.id, Edit(status="completed", result=word, claim=task.claim)
             )
         except StaleClaim:
             return
@@ -118,7 +118,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_made_twice(wire: Wire, tmp_
 
 def check(store: Any, workers: list[Worker]) -> int:
     """Compare what was acknowledged with what is there; how much that was."""
-    found = {task.id: task for task in tasks.everything(store, ALPHA, [])}
+    found = {task.id: task for task in tasks.all_of(store, ALPHA, [])}
     made = [key for worker in workers for key in worker.made]
     assert len(set(made)) == len(made) and set(made) <= set(found)
     assert sorted(found) == sorted(f"task-{n}" for n in range(1, len(found) + 1))

@@ -115,7 +115,7 @@ def start(cli: Cli, names: list[str], patience: float) -> list[subprocess.Popen[
 
 def wait_until_completed(cli: Cli, count: int) -> None:
     store = opening.open_store(str(cli.root), cli.environ()["TEAMS_STORE"], patience=30)
-    while sum(task.status == "completed" for task in tasks.everything(store, ALPHA, [])) < count:
+    while sum(task.status == "completed" for task in tasks.all_of(store, ALPHA, [])) < count:
         time.sleep(0.05)
     store.close()
 
@@ -123,7 +123,7 @@ def wait_until_completed(cli: Cli, count: int) -> None:
 def check(cli: Cli, said: list[list[str]]) -> None:
     """What was acknowledged is there, once."""
     store = cli.store()
-    found = {task.id: task for task in tasks.everything(store, ALPHA, [])}
+    found = {task.id: task for task in tasks.all_of(store, ALPHA, [])}
     claimed = [words[1] for words in said if words[0] == "claimed"]
     assert len(claimed) == len(set(claimed)), "a task was claimed twice"
     assert all(len([note for note in task.notes if note.what == "claimed"]) <= 1 for task in found.values())

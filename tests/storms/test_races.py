@@ -248,6 +248,6 @@ def test_everything_at_once(tmp_path: Path) -> None:
     sent = [int(line) for name in senders for line in printed[name]]
     assert sorted(sent) == [m.number for m in store.read(ALPHA, MESSAGE, "bob", 0, [])]
     assert sorted(line for name in claimers for line in printed[name]) == sorted(f"task-{n}" for n in range(1, 151))
-    assert [task.status for task in tasks.everything(store, ALPHA, [])] == ["in_progress"] * 150
+    assert [task.status for task in tasks.all_of(store, ALPHA, [])] == ["in_progress"] * 150
     assert joining.join(store, ALPHA, Caller("m1"))[0].active
     assert messages.send(store, ALPHA, Caller("m1"), "bob", "hi").number == 451

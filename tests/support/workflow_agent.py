@@ -13,7 +13,7 @@ import sys
 
 from teams_cli.runs import hand_offs
 from teams_cli.store import opening
-from teams_cli.tasks.tasks import load
+from teams_cli.tasks.tasks import get
 
 TEAMS = [sys.executable, "-m", "teams_cli"]
 TEAM = os.environ.get("TEAMS_TEAM", "")
@@ -26,7 +26,7 @@ def teams(*words: str) -> subprocess.CompletedProcess[str]:
 def do(task: dict[str, object]) -> None:
     """Do the task as its command says, with the results of those before it at hand."""
     store = opening.from_environment(os.environ)
-    before = [load(store, TEAM, key) for key in task["blockedBy"]]  # type: ignore[attr-defined]
+    before = [get(store, TEAM, key) for key in task["blockedBy"]]  # type: ignore[attr-defined]
     given = hand_offs.give(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)
     work = hand_offs.directory(store.root, TEAM, "work")
     item = {"item": str(task["item"])} if "item" in task else {}

@@ -19,7 +19,7 @@ from teams_cli.errors import (
 )
 from teams_cli.membership import founding, joining
 from teams_cli.tasks import changes, claims, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
@@ -50,19 +50,19 @@ def test_a_claimed_task_keeps_its_owner(team: Store) -> None:
     with pytest.raises(TaskClaimed) as refusal:
         claims.claim(team, ALPHA, MIA, "task-1")
     assert "bob" in refusal.value.message and refusal.value.status == 11
-    assert tasks.load(team, ALPHA, "1") == task
+    assert tasks.get(team, ALPHA, "1") == task
 
 
 def test_claiming_ones_own_again_changes_nothing(team: Store) -> None:
     add(team)
     task = claims.claim(team, ALPHA, BOB, "1")
-    assert claims.claim(team, ALPHA, BOB, "#1") == task == tasks.load(team, ALPHA, "1")
+    assert claims.claim(team, ALPHA, BOB, "#1") == task == tasks.get(team, ALPHA, "1")
 
 
 def test_finished_tasks_are_not_claimed(team: Store) -> None:
     add(team)
     claims.claim(team, ALPHA, BOB, "1")
-    changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+    changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
     for caller in (BOB, MIA):
         with pytest.raises(WrongState):
             claims.claim(team, ALPHA, caller, "1")
@@ -93,7 +93,7 @@ def test_next_passes_over_what_is_blocked_or_asks_for_more(team: Store) -> None:
     assert claims.claim_next(team, ALPHA, BOB).title == "free"
     with pytest.raises(NothingReady):
         claims.claim_next(team, ALPHA, BOB)
-    changes.change_task(team, ALPHA, BOB, "2", Changes(status="completed"))
+    changes.change_task(team, ALPHA, BOB, "2", Edit(status="completed"))
     assert claims.claim_next(team, ALPHA, BOB).title == "waits"
     assert claims.claim_next(team, ALPHA, MIA).title == "needs rust"
 
@@ -102,13 +102,13 @@ def test_next_follows_changes(team: Store) -> None:
     """A priority that was changed counts, and so do tasks that were released or opened again."""
     for title in ("a", "b", "c"):
         add(team, title)
-    changes.change_task(team, ALPHA, LEA, "3", Changes(priority="high"))
+    changes.change_task(team, ALPHA, LEA, "3", Edit(priority="high"))
     assert claims.claim_next(team, ALPHA, BOB).title == "c"
     claims.release(team, ALPHA, BOB, "3")
     assert claims.claim_next(team, ALPHA, MIA).title == "c"
-    changes.change_task(team, ALPHA, MIA, "3", Changes(status="failed"))
+    changes.change_task(team, ALPHA, MIA, "3", Edit(status="failed"))
     assert claims.claim_next(team, ALPHA, MIA).title == "a"
-    changes.change_task(team, ALPHA, MIA, "3", Changes(status="pending"))
+    changes.change_task(team, ALPHA, MIA, "3", Edit(status="pending"))
     assert claims.claim_next(team, ALPHA, BOB).title == "c"
 
 
@@ -143,7 +143,7 @@ def test_releasing(team: Store) -> None:
     with pytest.raises(WrongState):
         claims.release(team, ALPHA, BOB, "1")
     with pytest.raises(StaleClaim):
-        changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+        changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
     assert claims.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id).owner is None
 
 
@@ -162,7 +162,7 @@ def test_fifty_notes_are_kept(team: Store) -> None:
     for _ in range(30):
         claims.claim(team, ALPHA, BOB, "1")
         claims.release(team, ALPHA, BOB, "1")
-    task = tasks.load(team, ALPHA, "1")
+    task = tasks.get(team, ALPHA, "1")
     assert (task.claim, len(task.notes), task.notes[-1].claim) == (30, 50, 30)
 
 

@@ -17,7 +17,7 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, leases, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller
@@ -45,7 +45,7 @@ def team(store: Store) -> Store:
 
 def seen(store: Store, task: str = "1") -> Task:
     """The task as `show-task` shows it."""
-    return leases.current(store, teams.load(store, ALPHA), tasks.load(store, ALPHA, task))
+    return leases.current(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, task))
 
 
 def told(store: Store, caller: Caller = LEA) -> list[str]:
@@ -110,18 +110,18 @@ def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
     seen(team)
     for step in (lambda: None, lambda: claims.claim(team, ALPHA, MIA, "1"), lambda: _complete(team, MIA)):
         step()
-        before = tasks.load(team, ALPHA, "1")
-        for changes in (Changes(status="completed", result="late"), Changes(status="failed"), Changes(result="late")):
+        before = tasks.get(team, ALPHA, "1")
+        for changes in (Edit(status="completed", result="late"), Edit(status="failed"), Edit(result="late")):
             with pytest.raises(StaleClaim) as refusal:
                 task_changes.change_task(team, ALPHA, BOB, "1", changes)
             assert refusal.value.status == 11 and refusal.value.hint
         with pytest.raises(StaleClaim):
             claims.heartbeat(team, ALPHA, BOB, "1")
-        assert tasks.load(team, ALPHA, "1") == before
+        assert tasks.get(team, ALPHA, "1") == before
 
 
 def _complete(store: Store, caller: Caller) -> Task:
-    return task_changes.change_task(store, ALPHA, caller, "1", Changes(status="completed", result="mine"))
+    return task_changes.change_task(store, ALPHA, caller, "1", Edit(status="completed", result="mine"))
 
 
 def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClock) -> None:
@@ -129,15 +129,15 @@ def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClo
     clock.advance(301)
     assert claims.claim(team, ALPHA, BOB, "1").claim == 2
     with pytest.raises(StaleClaim):
-        task_changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed", claim=1))
-    done = task_changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed", claim=2))
+        task_changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed", claim=1))
+    done = task_changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed", claim=2))
     assert done.status == "completed"
 
 
 def test_a_wrong_number_refuses_every_change(team: Store) -> None:
     for changes in ({"title": "x"}, {"result": "x"}, {"status": "completed"}, {"owner": "mia"}, {"block": ["2"]}):
         with pytest.raises(StaleClaim):
-            task_changes.change_task(team, ALPHA, BOB, "1", Changes(claim=2, **changes))  # type: ignore[arg-type]
+            task_changes.change_task(team, ALPHA, BOB, "1", Edit(claim=2, **changes))  # type: ignore[arg-type]
 
 
 def test_who_comes_first_after_the_lease_has_it(team: Store, clock: FakeClock) -> None:
@@ -229,7 +229,7 @@ def test_states_of_agents(team: Store, clock: FakeClock) -> None:
 
     def states() -> dict[str, str]:
         working = {task.owner or "" for task in tasks.labelled(team, ALPHA, tasks.IN_PROGRESS)}
-        return {row["name"]: row["state"] for row in agents.listing(team, teams.load(team, ALPHA), working, [])}
+        return {row["name"]: row["state"] for row in agents.member_rows(team, teams.get(team, ALPHA), working, [])}
 
     assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
     clock.advance(301)

@@ -11,7 +11,7 @@ from teams_cli.membership import founding, joining, leaving
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 
@@ -41,7 +41,7 @@ def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:
     """Of that very task, and approved; failing needs none."""
 
     def complete() -> Task:
-        return changes.change_task(team, ALPHA, BOB, "1", Changes(status="completed"))
+        return changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
 
     plans.propose(team, ALPHA, BOB, "for all my work")
     plans.propose(team, ALPHA, BOB, "first", "1")
@@ -58,7 +58,7 @@ def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:
 
 
 def test_a_task_without_a_plan_may_fail(team: Store) -> None:
-    assert changes.change_task(team, ALPHA, BOB, "1", Changes(status="failed")).status == "failed"
+    assert changes.change_task(team, ALPHA, BOB, "1", Edit(status="failed")).status == "failed"
 
 
 def test_a_decided_plan_stays_decided(team: Store) -> None:
@@ -69,7 +69,7 @@ def test_a_decided_plan_stays_decided(team: Store) -> None:
             decide()
         assert "approved by lea" in refusal.value.message
     assert plans.approve(team, ALPHA, LEA, "1", "go").status == "approved"  # who decided may not have heard of it
-    assert plans.load(team, ALPHA, "1").decided_at == decided.decided_at
+    assert plans.get(team, ALPHA, "1").decided_at == decided.decided_at
 
 
 def test_nobody_decides_on_their_own(team: Store) -> None:
@@ -86,7 +86,7 @@ def test_one_revises_ones_own(team: Store) -> None:
     plans.propose(team, ALPHA, BOB, "p")
     with pytest.raises(NotAllowed):
         plans.propose(team, ALPHA, MIA, "q", revises="1")
-    assert [plan.plan for plan in plans.listing(team, ALPHA, [])] == ["p"]
+    assert [plan.plan for plan in plans.all_of(team, ALPHA, [])] == ["p"]
 
 
 def test_everybody_concerned_is_told_once(team: Store) -> None:
@@ -103,4 +103,4 @@ def test_open_plans(team: Store) -> None:
     for body in ("a", "b", "c"):
         plans.propose(team, ALPHA, BOB, body)
     plans.approve(team, ALPHA, LEA, "2")
-    assert [plan.id for plan in plans.listing(team, ALPHA, [], only_open=True)] == ["plan-1", "plan-3"]
+    assert [plan.id for plan in plans.all_of(team, ALPHA, [], only_open=True)] == ["plan-1", "plan-3"]

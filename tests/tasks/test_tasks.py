@@ -11,7 +11,7 @@ from teams_cli.errors import DependencyCycle, NotAllowed, StaleClaim, TaskNotFou
 from teams_cli.membership import founding, joining
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, make_team
@@ -37,7 +37,7 @@ def add(store: Store, *titles: str, **fields: Any) -> list[str]:
 
 
 def change(store: Store, caller: Caller, task: str = "1", **changes: Any) -> Task:
-    return task_changes.change_task(store, ALPHA, caller, task, Changes(**changes))
+    return task_changes.change_task(store, ALPHA, caller, task, Edit(**changes))
 
 
 def in_status(store: Store, status: str) -> None:
@@ -73,7 +73,7 @@ MOVES = {
 def test_moves(team: Store, before: str, after: str) -> None:
     """Every move that the contract names is made by whoever may; every other is refused and changes nothing."""
     in_status(team, before)
-    task = tasks.load(team, ALPHA, "1")
+    task = tasks.get(team, ALPHA, "1")
     caller = MAX if after == "cancelled" else BOB if task.owner else MAX
     status = MOVES[before][after]
     if status == 0:
@@ -82,7 +82,7 @@ def test_moves(team: Store, before: str, after: str) -> None:
     with pytest.raises(TeamsError) as refusal:
         change(team, caller, status=after)
     assert refusal.value.status in ((11, 13) if before == "cancelled" else (11,)), refusal.value
-    assert tasks.load(team, ALPHA, "1") == task
+    assert tasks.get(team, ALPHA, "1") == task
 
 
 def test_completing_again_is_safe_and_with_another_result_refused(team: Store) -> None:
@@ -92,7 +92,7 @@ def test_completing_again_is_safe_and_with_another_result_refused(team: Store) -
     assert change(team, BOB, status="completed") == done
     with pytest.raises(WrongState):
         change(team, BOB, status="completed", result="43")
-    assert tasks.load(team, ALPHA, "1") == done
+    assert tasks.get(team, ALPHA, "1") == done
 
 
 def test_reopening_frees_the_task_and_keeps_what_happened(team: Store) -> None:
@@ -120,7 +120,7 @@ def test_a_failed_task_is_told_to_the_leader(team: Store) -> None:
 def test_several_changes_are_one(team: Store) -> None:
     """If one part is refused, no part is done."""
     in_status(team, "in_progress")
-    before = tasks.load(team, ALPHA, "1")
+    before = tasks.get(team, ALPHA, "1")
     for caller, changes in (
         (LEA, {"title": "x", "status": "completed"}),
         (MAX, {"priority": "high", "result": "x"}),
@@ -130,7 +130,7 @@ def test_several_changes_are_one(team: Store) -> None:
     ):
         with pytest.raises(TeamsError):
             change(team, caller, **changes)
-        assert tasks.load(team, ALPHA, "1") == before
+        assert tasks.get(team, ALPHA, "1") == before
     done = change(team, BOB, title="x", priority="low", status="completed", result="y")
     assert (done.title, done.priority, done.status, done.result) == ("x", "low", "completed", "y")
 
@@ -178,7 +178,7 @@ def test_circles_are_refused_however_long(team: Store) -> None:
         with pytest.raises(DependencyCycle) as refusal:
             change(team, LEA, "1", block=[str(blocker)])
         assert "task-1" in refusal.value.message
-    assert tasks.load(team, ALPHA, "1").blocked_by == []
+    assert tasks.get(team, ALPHA, "1").blocked_by == []
     with pytest.raises(TaskNotFound):
         change(team, LEA, "1", block=["99"])
 
@@ -186,7 +186,7 @@ def test_circles_are_refused_however_long(team: Store) -> None:
 def test_the_same_blocker_twice_is_one(team: Store) -> None:
     add(team, "a", "b")
     change(team, LEA, "2", block=["1", "#1", "task-1"])
-    before = tasks.load(team, ALPHA, "2")
+    before = tasks.get(team, ALPHA, "2")
     assert before.blocked_by == ["task-1"]
     assert change(team, LEA, "2", block=["1"]) == before
 

@@ -18,7 +18,7 @@ from teams_cli.messages.inboxes import Selection
 from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, plans, tasks
-from teams_cli.tasks.changes import Changes
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.caller import Caller
@@ -44,7 +44,7 @@ def workplace() -> MemoryStore:
     for n, owner in ((1, "cal"), (2, "bob"), (3, "mia"), (5, "cal"), (6, "bob")):
         claims.claim(store, ALPHA, Caller(owner), str(n))
     for n, owner in ((5, "cal"), (6, "bob")):
-        task_changes.change_task(store, ALPHA, Caller(owner), str(n), Changes(status="completed"))
+        task_changes.change_task(store, ALPHA, Caller(owner), str(n), Edit(status="completed"))
     plans.propose(store, ALPHA, Caller("cal"), "a plan")
     shutdowns.request(store, ALPHA, Caller("lea"), "bob")
     shutdowns.request(store, ALPHA, Caller("human"), "mia")
@@ -59,7 +59,7 @@ def message_to(name: str) -> str:
 
 def update(**changes: Any) -> Callable[[MemoryStore, Caller], object]:
     task = changes.pop("task")
-    return lambda s, c: task_changes.change_task(s, ALPHA, c, task, Changes(**changes))
+    return lambda s, c: task_changes.change_task(s, ALPHA, c, task, Edit(**changes))
 
 
 ALL, NONE = "leader member task-manager human", ""

@@ -84,7 +84,7 @@ def test_the_creator_leads_and_is_a_member(store: Store) -> None:
     made, tokens = founding.spawn_team(store, ALPHA, Caller("lea", display="Lea L."), "what for")
     assert (made.leader, made.active_names(), made.description, tokens) == ("lea", ["lea"], "what for", {})
     assert made.members[0].role == "team-leader" and made.members[0].agent_name == "Lea L."
-    assert teams.load(store, ALPHA) == made
+    assert teams.get(store, ALPHA) == made
 
 
 def test_the_human_leads_without_joining(store: Store) -> None:
@@ -109,12 +109,12 @@ def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
 
 
 def test_joining_again_changes_nothing(team: Store) -> None:
-    before = teams.load(team, ALPHA)
+    before = teams.get(team, ALPHA)
     for role in (None, "member", "team-member"):
         assert joining.join(team, ALPHA, BOB, role)[0] == before.find("bob")
     with pytest.raises(AlreadyExists):
         joining.join(team, ALPHA, BOB, "task-manager")
-    assert teams.load(team, ALPHA) == before
+    assert teams.get(team, ALPHA) == before
 
 
 def test_who_left_may_come_back_in_another_role(team: Store) -> None:
@@ -127,8 +127,8 @@ def test_who_left_may_come_back_in_another_role(team: Store) -> None:
     with pytest.raises(NotAllowed):
         messages.send(team, ALPHA, BOB, "lea", "hi")
     assert joining.join(team, ALPHA, BOB, "task-manager")[0].role == "task-manager"
-    assert [m.agent_id for m in teams.load(team, ALPHA).members] == ["lea", "bob"]
-    assert tasks.load(team, ALPHA, "1").owner is None
+    assert [m.agent_id for m in teams.get(team, ALPHA).members] == ["lea", "bob"]
+    assert tasks.get(team, ALPHA, "1").owner is None
 
 
 def test_leaving_gives_a_reason_and_leaves_the_messages(team: Store) -> None:
@@ -136,7 +136,7 @@ def test_leaving_gives_a_reason_and_leaves_the_messages(team: Store) -> None:
     claims.claim(team, ALPHA, BOB, "1")
     messages.send(team, ALPHA, BOB, "lea", "bye")
     leaving.leave(team, ALPHA, BOB)
-    note = tasks.load(team, ALPHA, "1").notes[-1]
+    note = tasks.get(team, ALPHA, "1").notes[-1]
     assert (note.what, note.by, note.reason) == ("released", "bob", "its owner left the team")
     assert team.last(ALPHA, messages.MESSAGE) == 1
 
@@ -147,7 +147,7 @@ def test_the_leader_does_not_leave(team: Store) -> None:
     assert "hand-over" in refusal.value.hint and "close-team" in refusal.value.hint
     leaving.hand_over(team, ALPHA, LEA, "bob")
     leaving.leave(team, ALPHA, LEA)
-    assert teams.load(team, ALPHA).active_names() == ["bob"]
+    assert teams.get(team, ALPHA).active_names() == ["bob"]
 
 
 def test_handing_over_swaps_the_roles(team: Store) -> None:
@@ -192,7 +192,7 @@ def test_a_team_at_work_is_not_closed(team: Store) -> None:
         closing.close(team, ALPHA, LEA)
     assert "task-1 (bob)" in refusal.value.message and "--force" in refusal.value.hint
     assert closing.close(team, ALPHA, LEA, force=True).state == "closed"
-    assert tasks.load(team, ALPHA, "1").owner == "bob"
+    assert tasks.get(team, ALPHA, "1").owner == "bob"
 
 
 def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:

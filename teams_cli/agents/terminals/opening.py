@@ -66,7 +66,7 @@ def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ:
     client = known.get(wish.client)
     if client.seat is None:
         raise known.unknown(client.name)
-    profile = profiles.find(client.name, config)
+    profile = profiles.get(client.name, config)
     program = profile.start[0]
     if which(program, path=environ.get("PATH")) is None:
         raise NotFound(f"there is no {program} on PATH", "Install it first.")
@@ -103,7 +103,7 @@ def _brought(
     return client.once(sys.executable, f"{bindings.directory(store.root)}/settings", environ)
 
 
-def _has_ours(place: places.Place) -> bool:
+def _has_ours(place: places.SettingsFile) -> bool:
     try:
         data = disk.read_file(place.path)
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def headless_session(store: Store, team: str, agent: str, client: str) -> Sessio
     """
     session = sessions.find(store, team, agent)
     if session is None:
-        teams.find_recipient(teams.load(store, team), agent)
+        teams.find_recipient(teams.get(store, team), agent)
         raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
     if session.harness != client:
         raise WrongState(

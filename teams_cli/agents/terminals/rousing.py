@@ -24,7 +24,7 @@ def look(store: Store, team: Team, tell: Tell) -> bool:
     under a uid, and wakes it.
     """
     anybody = False
-    for terminal in terminals.of_team(store, team.name, []):
+    for terminal in terminals.all_of(store, team.name, []):
         if terminal.host in ("", store.host):
             anybody |= _look_at(store, team, terminal, tell)
     return anybody

@@ -84,7 +84,7 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
     found = terminals.of_session(store, team, arrival.client, arrival.session_id) if arrival.session_id else None
     if found is None or not (found.state == "gone" or found.has_ended or found.pid == arrival.pid):
         return None
-    member = teams.load(store, team).find(found.agent)
+    member = teams.get(store, team).find(found.agent)
     return Caller(found.agent) if member and not member.stopped_by else None
 
 
@@ -103,7 +103,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
         "directory": arrival.directory,
         "pid": arrival.pid,
         "pid_started": processes.process_started(arrival.pid) or None,
-        "pid_boot": processes.process_place(store.host),
+        "pid_boot": processes.pid_scope(store.host),
         "tty": arrival.tty or None,
         "way": arrival.way or None,
     }
@@ -171,6 +171,6 @@ def _keep_secrets(store: Store, team: str, agent: str, secrets: Mapping[str, Any
 def may_sit(store: Store, team: str) -> bool:
     """Whether there is such a team, and it is open."""
     try:
-        return teams.load(store, team).state != "closed"
+        return teams.get(store, team).state != "closed"
     except TeamsError:
         return False

@@ -80,14 +80,14 @@ def find(store: Store, team: str, agent: str) -> Terminal | None:
         return None
 
 
-def of_team(store: Store, team: str, problems: list[TeamsError]) -> list[Terminal]:
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Terminal]:
     """All terminals of the team, also those that are gone."""
     return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
 
 
 def of_session(store: Store, team: str, client: str, session_id: str) -> Terminal | None:
     """The terminal in which that session of the client was last; None if it is new here."""
-    found = (t for t in of_team(store, team, []) if (t.client, t.session_id) == (client, session_id))
+    found = (t for t in all_of(store, team, []) if (t.client, t.session_id) == (client, session_id))
     return next(found, None)
 
 

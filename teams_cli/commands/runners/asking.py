@@ -33,8 +33,8 @@ def ask(
         collector.start(store, asked, dict(call.environ))
     if no_wait:
         shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
-        return {**asking.as_result(store, asked), "status": shown}
-    return asking.as_result(store, _answered(call, asked))
+        return {**asking.result_of(store, asked), "status": shown}
+    return asking.result_of(store, _answered(call, asked))
 
 
 def _asks_agents(call: Call) -> bool:
@@ -45,11 +45,11 @@ def _answered(call: Call, asked: Question) -> Question:
     """Wait for the answers, or the end of the time."""
 
     def settled() -> bool:
-        now = questions.load(call.store, call.team, asked.id)
+        now = questions.get(call.store, call.team, asked.id)
         return not human_queue.defer(call.store, call.team, now).open
 
     if asked.open:
         left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
         pace.sleep_until(call.store, call.team, settled, left)
         questions.close(call.store, call.team, asked)
-    return questions.load(call.store, call.team, asked.id)
+    return questions.get(call.store, call.team, asked.id)

@@ -18,5 +18,5 @@ def examine(call: Call, fix: bool, client: str | None, turn: bool, wake: bool) -
     else:
         found = teams.examine(call.store, call.config, fix)
     bad = any(finding["level"] == "problem" for finding in found)
-    document = {"root": call.store.root, "store": call.store.place, "healthy": not bad, "findings": found}
+    document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)

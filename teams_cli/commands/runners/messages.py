@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def show(call: Call, message: str) -> Any:
     """Show how far a message got."""
     team = require(call.store, call.team, call.caller, "read-messages").team
-    return reach.shown(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
+    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
 
 
 def _eyes(call: Call, team: Team) -> str:

@@ -64,10 +64,12 @@ def _started(
 ) -> Ended:
     if not word:
         raise WrongUsage("say which workflow", "See `teams list-workflows`.")
-    path = files.find(word, around.directory)
+    path = files.path_of(word, around.directory)
     workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
-    order = conduct.Order(workflow, path, _variables(var), agents, team if source == "flag" else "", report, *client)
+    order = conduct.RunRequest(
+        workflow, path, _variables(var), agents, team if source == "flag" else "", report, *client
+    )
     caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
     return conduct.start(call.store, caller, order, around, shown)
 
@@ -92,7 +94,9 @@ def _interrupted_team(call: Call, word: str | None) -> str:
     name = os.path.basename(word or "").removesuffix(".md")
     found = runs.unfinished(call.store, name)
     if not found and word and os.path.isfile(os.path.join(call.said_directory, word)):
-        found = runs.unfinished(call.store, files.read(files.find(word, call.said_directory), call.config.agent).name)
+        found = runs.unfinished(
+            call.store, files.read(files.path_of(word, call.said_directory), call.config.agent).name
+        )
     if not found:
         raise NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
     if len(found) > 1:
@@ -127,13 +131,13 @@ def _answer(ended: Ended) -> Any:
     return document if run.status == "completed" else Outcome(document, 1)
 
 
-def listing(call: Call) -> Any:
-    rows = [files.describe(path, call.problems) for path in files.listing(call.directory)]
+def list_workflows(call: Call) -> Any:
+    rows = [files.describe(path, call.problems) for path in files.paths(call.directory)]
     return [row for row in rows if row]
 
 
 def check(call: Call, workflow: str) -> Any:
-    path = files.find(workflow, call.directory)
+    path = files.path_of(workflow, call.directory)
     found = files.read(path, call.config.agent)
     return {
         "name": found.name,

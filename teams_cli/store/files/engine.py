@@ -54,18 +54,18 @@ class FileStore(Store):
     def __init__(
         self, root: str, clock: Clock | None = None, lock_timeout: float = 10.0, lock: type[Lock] = LOCK
     ) -> None:
-        self.place = self.root = os.path.abspath(root)
+        self.address = self.root = os.path.abspath(root)
         self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": FILES}
         self.clock = clock or SystemClock()
         self.lock_timeout = lock_timeout
         self.lock = lock
-        self._temp = f"{self.place}/tmp"
+        self._temp = f"{self.address}/tmp"
         self._writable = False
-        root_directory.check_owner(self.place)
+        root_directory.check_owner(self.address)
 
     def teams(self) -> list[str]:
-        names = disk.names_in(f"{self.place}/teams")
-        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.place}/teams/{n}/team.json"))
+        names = disk.names_in(f"{self.address}/teams")
+        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.address}/teams/{n}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
         directory = self._directory(team, kind)
@@ -73,7 +73,7 @@ class FileStore(Store):
         self._prepare()
         if kind.name == "team":
             return self._create_team(team, kind, record)
-        disk.make_directories(directory, self.place)
+        disk.make_directories(directory, self.address)
         if key is None:
             return self._create_numbered(team, kind, record)
         temp = disk.write_temp(self._temp, data := encode(record))
@@ -90,8 +90,8 @@ class FileStore(Store):
 
     def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
         """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
-        parent, directory = f"{self.place}/teams", self._directory(team, kind)
-        disk.make_directories(parent, self.place)
+        parent, directory = f"{self.address}/teams", self._directory(team, kind)
+        disk.make_directories(parent, self.address)
         temp = disk.write_temp(self._temp, data := encode(record))
         try:
             with self._lock(parent):
@@ -99,8 +99,8 @@ class FileStore(Store):
                     if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
                         disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
                         raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
-                disk.make_directories(directory, self.place)
-                disk.make_directories(f"{self.place}/tasks/{team}", self.place)
+                disk.make_directories(directory, self.address)
+                disk.make_directories(f"{self.address}/tasks/{team}", self.address)
                 disk.commit(temp, f"{directory}/team.json")
         except BaseException:
             disk.discard(temp)
@@ -109,8 +109,8 @@ class FileStore(Store):
 
     def remains(self, team: str) -> str:
         """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
-        own = [f"{self.place}/teams/{team}/{name}" for name in disk.names_in(f"{self.place}/teams/{team}")]
-        tasks = f"{self.place}/tasks/{team}"
+        own = [f"{self.address}/teams/{team}/{name}" for name in disk.names_in(f"{self.address}/teams/{team}")]
+        tasks = f"{self.address}/tasks/{team}"
         own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
         return min(own, default="")
 
@@ -174,7 +174,7 @@ class FileStore(Store):
         return names
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        names = (name.partition("~") for name in disk.names_in(f"{self.place}/teams/{_checked(team)}/owed"))
+        names = (name.partition("~") for name in disk.names_in(f"{self.address}/teams/{_checked(team)}/owed"))
         return sorted((kind, key) for kind, _, key in names)
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
@@ -199,14 +199,14 @@ class FileStore(Store):
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
         """The lock for replacing a record: for one that closes the team, all locks of the team."""
         if kind.closes and kind.closes(record):
-            return Closing(self.place, team, self._lock)
+            return Closing(self.address, team, self._lock)
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
         if kind.while_closed:
             return
-        path = f"{self.place}/teams/{team}/team.json"
+        path = f"{self.address}/teams/{team}/team.json"
         try:
             data = disk.read_file(path)
         except FileNotFoundError:
@@ -238,7 +238,7 @@ class FileStore(Store):
             path = self._path(team, kind, key)
             disk.confirm(os.path.dirname(path), path)
             if kind.closes and says_closed(disk.read_file(path), path):
-                with Closing(self.place, team, self._lock):  # who closed it may have been killed before it waited
+                with Closing(self.address, team, self._lock):  # who closed it may have been killed before it waited
                     pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
@@ -258,7 +258,7 @@ class FileStore(Store):
         from teams_cli.store.files.search import MessageSearch, in_records
 
         if kind.name == "message":
-            return MessageSearch(self._log(team), f"{self.place}/index/{team}").find(kind, words, problems)
+            return MessageSearch(self._log(team), f"{self.address}/index/{team}").find(kind, words, problems)
         directory = self._directory(team, kind)
         return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
 
@@ -272,7 +272,7 @@ class FileStore(Store):
         if number <= numbers.highest(disk.names_in(directory)):
             return
         self._prepare()
-        disk.make_directories(directory, self.place)
+        disk.make_directories(directory, self.address)
         with self._lock(directory):
             numbers.keep(directory, number)
             numbers.tidy(directory, disk.names_in(directory))
@@ -303,7 +303,7 @@ class FileStore(Store):
             return
         path = self._path(team, kind, key)
         record, directory = decode(data, kind, key, path), os.path.dirname(path)
-        disk.make_directories(directory, self.place)
+        disk.make_directories(directory, self.address)
         with self._lock(directory):
             marks.make(self._marks(team, kind, key, record))
             disk.commit(disk.write_temp(self._temp, data), path)
@@ -313,30 +313,30 @@ class FileStore(Store):
 
         path = self._path(team, kind, team)
         self._prepare()
-        with Closing(self.place, team, self._lock):
+        with Closing(self.address, team, self._lock):
             self._refuse_stale(path, f"{kind.name} {team}", revision)
             if not says_closed(revision, path):
                 raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
-            trash = dropping.take_away(self.place, team)
+            trash = dropping.take_away(self.address, team)
         dropping.empty(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.files.journal import note
 
-        note(f"{self.place}/teams/{_checked(team)}/history.jsonl", entry)
+        note(f"{self.address}/teams/{_checked(team)}/history.jsonl", entry)
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.files.journal import entries
 
-        return entries(f"{self.place}/teams/{_checked(team)}/history.jsonl", after)
+        return entries(f"{self.address}/teams/{_checked(team)}/history.jsonl", after)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.files.watches import watch_directories
 
-        return watch_directories(f"{self.place}/teams/{_checked(team)}", f"{self.place}/tasks/{team}", topics)
+        return watch_directories(f"{self.address}/teams/{_checked(team)}", f"{self.address}/tasks/{team}", topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        raise InvalidValue(f"{self.place} knows no logins", "Keep the team in a database: teams copy-team, --store.")
+        raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
         from teams_cli.store.files.examination import examine
@@ -369,7 +369,7 @@ class FileStore(Store):
         return sorted(disk.names_in(f"{self._directory(team, kind)}/index"))
 
     def _owed_path(self, team: str, kind: str, key: str) -> str:
-        return f"{self.place}/teams/{team}/owed/{kind}~{key}"
+        return f"{self.address}/teams/{team}/owed/{kind}~{key}"
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -383,7 +383,7 @@ class FileStore(Store):
     def _prepare(self) -> None:
         """Before the first change: a root of our own on a disk that keeps its promises."""
         if not self._writable:
-            root_directory.prepare(self.place)
+            root_directory.prepare(self.address)
             self._writable = True
             if os.urandom(1) == b"\0":  # now and then, so that it costs little
                 from teams_cli.store.files.examination import tidy
@@ -394,14 +394,14 @@ class FileStore(Store):
         return self.lock(directory, self.lock_timeout)
 
     def _log(self, team: str) -> MessageLog:
-        return MessageLog(f"{self.place}/teams/{_checked(team)}/messages", self.place, self._lock)
+        return MessageLog(f"{self.address}/teams/{_checked(team)}/messages", self.address, self._lock)
 
     def _directory(self, team: str, kind: Kind[R]) -> str:
         if kind.name == "task":
-            return f"{self.place}/tasks/{_checked(team)}"
+            return f"{self.address}/tasks/{_checked(team)}"
         if kind.name == "team":
-            return f"{self.place}/teams/{_checked(team)}"
-        return f"{self.place}/teams/{_checked(team)}/{_PLURALS.get(kind.name) or kind.name + 's'}"
+            return f"{self.address}/teams/{_checked(team)}"
+        return f"{self.address}/teams/{_checked(team)}/{_PLURALS.get(kind.name) or kind.name + 's'}"
 
     def _path(self, team: str, kind: Kind[R], key: str) -> str:
         directory = self._directory(team, kind)

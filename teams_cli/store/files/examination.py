@@ -43,20 +43,20 @@ def finding(where: str, what: str, remedy: str = "", fixed: bool = False, warnin
 
 
 def _root(store: FileStore) -> Iterator[Finding]:
-    network = root_directory.network_file_system(store.place)
+    network = root_directory.network_file_system(store.address)
     if network:
-        yield finding(store.place, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
+        yield finding(store.address, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
     if watches.is_exhausted():
         remedy = "Raise them: sysctl fs.inotify.max_user_instances=1024"
         yield finding("fs.inotify", "no watch is left, so who waits sees changes late", remedy, warning=True)
-    if os.path.isdir(store.place) and os.stat(store.place).st_mode & 0o077:
-        yield finding(store.place, "others may read it", f"Run: chmod 700 {store.place}", warning=True)
+    if os.path.isdir(store.address) and os.stat(store.address).st_mode & 0o077:
+        yield finding(store.address, "others may read it", f"Run: chmod 700 {store.address}", warning=True)
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
     """Files that a crashed process was writing; younger ones may be being written now."""
-    for name in disk.names_in(f"{store.place}/tmp"):
-        path = f"{store.place}/tmp/{name}"
+    for name in disk.names_in(f"{store.address}/tmp"):
+        path = f"{store.address}/tmp/{name}"
         try:
             old = time.time() - os.lstat(path).st_mtime > _LEFTOVER_AGE
         except FileNotFoundError:
@@ -77,7 +77,7 @@ def _remove(path: str) -> None:
 def _remains(store: FileStore) -> Iterator[Finding]:
     """Teams that lost their `team.json`, and with it are in no list."""
     known = set(store.teams())
-    found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.place}/{part}") if is_name(name)}
+    found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.address}/{part}") if is_name(name)}
     for name in sorted(found - known):
         if remains := store.remains(name):
             what = f"its team.json is missing, while there is {remains}"
@@ -111,8 +111,8 @@ def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[TeamsErro
 
 
 def _quarantine(store: FileStore, path: str) -> None:
-    aside = f"{store.place}/quarantine/{os.path.relpath(path, store.place).replace('/', '.')}.{int(time.time())}"
-    disk.make_directories(os.path.dirname(aside), store.place)
+    aside = f"{store.address}/quarantine/{os.path.relpath(path, store.address).replace('/', '.')}.{int(time.time())}"
+    disk.make_directories(os.path.dirname(aside), store.address)
     disk.commit(path, aside)
     disk.confirm(os.path.dirname(path), path)
 
@@ -162,7 +162,7 @@ def tidy(store: FileStore) -> None:
 
 
 def _locks(store: FileStore, team: str) -> Iterator[Finding]:
-    for directory, _, files in os.walk(f"{store.place}/teams/{team}"):
+    for directory, _, files in os.walk(f"{store.address}/teams/{team}"):
         if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
             what = f"is held by process {holder}{' which is stopped' if _is_stopped(holder) else ''}"
             yield finding(f"{directory}/.lock", what, f"If it hangs, end process {holder}.", warning=True)

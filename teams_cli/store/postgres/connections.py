@@ -184,8 +184,8 @@ class Server:
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
         """Make a change, exactly once however often the connection breaks.
 
-        *job* is given a connection, the mark to commit with the change, and what to call with its answer just before
-        the statement that may commit it.
+        *job* is given a connection, the id to commit with the change, and what to call with its answer just before the
+        statement that may commit it.
 
         Raises:
             Busy: The server could not be reached; nothing was changed.
@@ -194,7 +194,7 @@ class Server:
         give_up = time.monotonic() + self.patience
         doubts: list[tuple[str, T]] = []
         while True:
-            mark = f"change-{os.urandom(12).hex()}"
+            change_id = f"change-{os.urandom(12).hex()}"
             sent: list[T] = []
             try:
                 connection = self._own() or self._lend(give_up)
@@ -202,9 +202,9 @@ class Server:
                     if doubts and _was_made(connection, doubts[0][0]):
                         return doubts[0][1]
                     doubts.clear()
-                    return job(connection, mark, sent.append)
+                    return job(connection, change_id, sent.append)
                 except Lost as problem:
-                    doubts += [(mark, answer) for answer in sent[-1:]]
+                    doubts += [(change_id, answer) for answer in sent[-1:]]
                     self._pause(give_up, str(problem))
                 except Again as problem:
                     self._pause(give_up, str(problem))
@@ -290,14 +290,14 @@ class Server:
         return Connection(link, self.schema, self.lock_timeout)
 
 
-def _was_made(connection: Connection, mark: str) -> bool:
-    """Whether the change with that mark is committed; if not, it can't be from now on.
+def _was_made(connection: Connection, change_id: str) -> bool:
+    """Whether the change of that id is committed; if not, it can't be from now on.
 
     If it is being committed at this moment, its row is waited for. What is found may be the row that an earlier look
     put there, of whose answer nothing was heard: that names no team.
     """
     try:
-        found = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [mark, mark])
+        found = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
     except Missing:
         return False
     return found != [("",)]

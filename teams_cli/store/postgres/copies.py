@@ -53,7 +53,7 @@ def put(store: PostgresStore, team: str, kind: Kind[R], key: str, data: bytes) -
         record = store.decode(team, kind, f"{kind.prefix}-{number}", body)
         uid = rest.partition(".")[2]
         if not uid:
-            raise DamagedRecord(f"{store.place}: {key!r}: no message is called that", "Look where it comes from.")
+            raise DamagedRecord(f"{store.address}: {key!r}: no message is called that", "Look where it comes from.")
         to = record.recipients or [record.to]  # type: ignore[attr-defined]
         store.change(
             team, kind.also_closed, _PUT_MESSAGE, [team, kind.name, number, team, number, uid, to, body], _COUNTED

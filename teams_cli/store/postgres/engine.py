@@ -83,7 +83,7 @@ class PostgresStore(Store):
         self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
         root_directory.check_owner(self.root)
         self.server = Server(address, patience, lock_timeout)
-        self.place = self.server.name
+        self.address = self.server.name
         self.clock = clock or ServerClock(self.server)
         self._made = False
 
@@ -115,9 +115,9 @@ class PostgresStore(Store):
         """
         statement = _MADE.format(before=before, sql=sql, told=_TOLD)
 
-        def job(connection: Connection, mark: str, sending: Callable[[str], None]) -> str | None:
-            sending(mark)
-            everything = [*values, mark, team, self.channel(team), told(topics)]
+        def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
+            sending(change_id)
+            everything = [*values, change_id, team, self.channel(team), told(topics)]
             made = connection.change(statement, everything, kind.while_closed)
             return str(made[0][0]) if made else None
 
@@ -132,7 +132,7 @@ class PostgresStore(Store):
         """Create a record or append a message under the next number of its kind."""
         sql = _MADE.format(before="", sql=_CREATE_NEXT if message is None else _APPEND, told=_TOLD)
 
-        def job(connection: Connection, mark: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
+        def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
             bump = f"{_COUNT}, pg_current_xact_id()::xid::text"
             number, revision = connection.begin(bump, [_checked(team), kind.name], kind.while_closed)[0]
             numbered = kind.numbering(record, number)
@@ -143,7 +143,7 @@ class PostgresStore(Store):
                 values = [team, number, message[1], list(message[0]), body]
                 topics = frozenset({"message", *(f"message/{name}" for name in message[0])})
             sending((numbered, revision))
-            connection.commit(sql, [*values, mark, team, self.channel(team), told(topics)])
+            connection.commit(sql, [*values, change_id, team, self.channel(team), told(topics)])
             return numbered, revision
 
         try:
@@ -321,7 +321,7 @@ class PostgresStore(Store):
         return self.server.look(sql, values)
 
     def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
-        return documents.decode(body.encode(), kind, key, f"{self.place}: {team}/{kind.name}/{key}")
+        return documents.decode(body.encode(), kind, key, f"{self.address}: {team}/{kind.name}/{key}")
 
 
 class ServerClock:

@@ -26,14 +26,14 @@ def examine(store: PostgresStore, kinds: Sequence[Kind[Any]]) -> Iterator[Findin
     """What is wrong with the server's settings and with the records; nothing of it is for us to mend."""
     for name, (level, what, remedy) in _SETTINGS.items():
         if store.server.look(f"SHOW {name}") == [("off",)]:
-            yield _finding(level, store.place, f"{name} is off: {what}", remedy)
+            yield _finding(level, store.address, f"{name} is off: {what}", remedy)
     free, most = store.server.look(
         "SELECT current_setting('max_connections')::int - count(*), current_setting('max_connections')::int "
         "FROM pg_stat_activity WHERE backend_type = 'client backend'"
     )[0]
     if free < _SPARE:
         what = f"{free} of {most} connections are free, and an agent takes two"
-        yield _finding("warning", store.place, what, "Raise max_connections, or put a pooler before the server.")
+        yield _finding("warning", store.address, what, "Raise max_connections, or put a pooler before the server.")
     for team in store.teams():
         for kind in kinds:
             yield from _damaged(store, team, kind)

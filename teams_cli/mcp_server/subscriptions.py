@@ -33,7 +33,7 @@ _FLOCK = 0.005
 """Seconds: changes come in flocks, so one look is taken for all of them."""
 
 
-class Changes:
+class Subscriptions:
     """What clients were told last of each resource that they subscribed to and of the tools, to tell what is new.
 
     Clients of the newer protocol listen on a stream of their own; those of the older one are sent notifications.

@@ -8,7 +8,7 @@ import sys
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import Change
-from teams_cli.clients.places import Place
+from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -77,7 +77,7 @@ def _serve(call: Call, port: int, private: bool) -> Any:
     return Service("http_api.server", "serve", {"port": port, "private": private})
 
 
-def _places(call: Call, client: str, project: bool, user: bool) -> list[Place]:
+def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
     if project and user:
         raise WrongUsage("--project and --user exclude each other", "Choose one.")
     if project:
@@ -167,7 +167,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connection:serving",
+        words="connect:serving",
         example="serve",
         want="have a board in the browser",
         also="board dashboard web ui gui server",
@@ -179,7 +179,7 @@ COMMANDS = table(
         doc=_HOOK,
         changes=False,
         at_shell=True,
-        words="connection:hooked",
+        words="connect:hooked",
         example="hook claude",
     ),
     Command(
@@ -191,7 +191,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connection:change",
+        words="connect:change",
         example="install claude",
         also="setup connect",
     ),
@@ -203,7 +203,7 @@ COMMANDS = table(
         in_team=False,
         changes=False,
         at_shell=True,
-        words="connection:change",
+        words="connect:change",
         example="uninstall claude",
         also="disconnect",
     ),

@@ -25,13 +25,13 @@ def _whoami(call: Call) -> Any:
         "team": team_name or None,
         "member": False,
         "root": call.store.root,
-        "store": call.store.place,
+        "store": call.store.address,
         "sources": {what: source for what, (_, source) in call.sources.items()},
     }
     if not team_name or call.caller is None:
         return document
     try:
-        team = teams.load(call.store, team_name)
+        team = teams.get(call.store, team_name)
     except NotFound:
         return document
     member = team.member(call.caller.name)
@@ -55,13 +55,13 @@ def _brief(call: Call) -> Any:
 
 COMMANDS = table(
     "Teams",
-    Command("whoami", _whoami, doc=_WHOAMI, reads=True, words="overview:who", outside=True, example="whoami"),
+    Command("whoami", _whoami, doc=_WHOAMI, reads=True, words="brief:who", outside=True, example="whoami"),
     Command(
         "brief",
         _brief,
         doc=brief.brief,
         changes=False,
-        words="overview:brief",
+        words="brief:brief",
         daily=True,
         quiet=True,
         example="brief",
