@@ -13,6 +13,8 @@ _AT_EXIT = ("atexit", "threading")
 
 def main() -> "NoReturn":
     """Run the command in `sys.argv` and exit with its status."""
+    if sys.platform == "win32":
+        sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
         from teams_cli.hooks import entry
 

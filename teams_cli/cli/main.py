@@ -67,6 +67,11 @@ def _run(words: list[str]) -> int:
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
+    if words == ["--man"]:
+        from teams_cli.cli import manual
+
+        streams.written(partial(print, manual.page(), end=""))
+        return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     from teams_cli.cli.parse import parse

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from teams_cli import __version__, commands
-from teams_cli.cli import mistakes
+from teams_cli.cli import manual, mistakes
 from teams_cli.cli.guide import refusals
 from teams_cli.commands.declaration import Command, Parameter, named
 from teams_cli.errors import TeamsError, WrongUsage
@@ -70,9 +70,15 @@ def build(offered: list[Command], execute: Any) -> typer.Typer:
     return app
 
 
-def _main(version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False) -> None:
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
+) -> None:
     if version:
         print(f"teams {__version__}")
+    if man:
+        print(manual.page(), end="")
+    if version or man:
         raise typer.Exit
 
 

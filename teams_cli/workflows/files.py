@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
-import sysconfig
 from typing import Any
 
 import yaml
@@ -33,20 +31,8 @@ class TooManyValues(yaml.YAMLError):
 
 
 def shipped_directory() -> str:
-    """Where the workflows that come with the program are: beside its source, or where installing put them."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    source = os.path.dirname(package)
-    share = os.path.join("share", "teams-cli", "workflows")
-    places = [os.path.join(base, share) for base in (source, sysconfig.get_path("data"), sys.prefix, _user_base())]
-    if os.path.isfile(os.path.join(source, "pyproject.toml")):
-        places.insert(0, os.path.join(source, "workflows"))
-    return next((place for place in places if os.path.isdir(place)), places[0])
-
-
-def _user_base() -> str:
-    import site
-
-    return site.getuserbase()
+    """Where the workflows that come with the program are."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")
 
 
 def path_of(word: str, directory: str) -> str:

@@ -52,6 +52,20 @@ def test_the_help_of_a_command(cli: Cli) -> None:
     assert "exit status 11" in help.stdout
 
 
+def test_the_manual_page_has_every_command(cli: Cli) -> None:
+    """With its parameters; made of lines that begin with no macro but those of man."""
+    page = cli("--man")
+    assert page.status == 0 and page.stderr == ""
+    lines = page.stdout.splitlines()
+    heads = {line.split('"')[1].replace("\\-", "-").split()[1] for line in lines if line.startswith(".SS ")}
+    assert heads == {command.name for command in EVERY}
+    flags = {flag for command in EVERY for parameter in command.own for flag in parameter.flags if flag[0] == "-"}
+    assert all(flag.replace("-", "\\-") in page.stdout for flag in flags)
+    macros = {line.split()[0] for line in lines if line.startswith((".", "'"))}
+    assert macros == {".TH", ".SH", ".SS", ".PP", ".TP", ".IP", ".B"}
+    assert all(f"\\fB{status}\\fR" in page.stdout for status in (0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 130))
+
+
 def test_no_word_of_another_is_a_command() -> None:
     """And none is promised twice."""
     words = [word for command in EVERY for word in command.also]

@@ -455,7 +455,6 @@ def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Pa
     """A copy of the package without the source beside it, as `pip install --target` makes it."""
     source = Path(__file__).parents[2]
     shutil.copytree(source / "teams_cli", tmp_path / "teams_cli", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(source / "workflows", tmp_path / "share" / "teams-cli" / "workflows")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-P", "-m", "teams_cli", "list-workflows", "--json"]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)

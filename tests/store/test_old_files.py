@@ -1,0 +1,77 @@
+"""Files that version 0.1.0 wrote, in `tests/fixtures/0.1`: they are read as they are, and worked on, for ever."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli
+
+OLD = Path(__file__).parents[1] / "fixtures" / "0.1"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    shutil.copytree(OLD, tmp_path / "root")
+    (tmp_path / "root").chmod(0o700)
+    return Cli(tmp_path / "root", "bob", "atlas")
+
+
+def test_nothing_in_them_is_damaged(cli: Cli) -> None:
+    found = cli("doctor", "--json")
+    assert found.status in (0, 1) and "damaged" not in found.stdout + found.stderr, found
+
+
+def test_they_tell_what_they_told(cli: Cli) -> None:
+    assert len(cli("history", "--json").json) == 37
+    tasks = {row["id"]: row for row in cli("get-tasks", "--json").json}
+    assert [tasks[f"task-{n}"]["status"] for n in (1, 3, 4, 5, 6)] == [
+        "completed", "pending", "pending", "cancelled", "failed",
+    ]  # fmt: skip
+    assert tasks["task-2"]["blockedBy"] == ["task-1"] and tasks["task-4"]["planRequired"] is True
+    assert cli("show-task", "1", "--json").json["result"] == "src/parser.py, 214 lines"
+    team = cli("show-team", "atlas", "--json").json
+    assert {member["agentId"]: member["role"] for member in team["members"]} == {
+        "lead": "team-leader", "bob": "team-member", "eve": "team-member", "max": "task-manager",
+        "rex": "reviewer", "builder": "team-member",
+    }  # fmt: skip
+    assert [row["name"] for row in cli("discover-teams", "--json").json] == ["atlas", "run-small", "vault"]
+    stale = [row["value"] for row in cli("settings", "--json").json["settings"] if row["key"] == "staleAfterSeconds"]
+    assert stale == [900]
+
+
+def test_messages_plans_questions_and_outputs_are_there(cli: Cli) -> None:
+    read = cli("read-messages", "--all", "--peek", "--json").json
+    assert [(m["id"], m["from"]) for m in read] == [("msg-3", "eve"), ("msg-4", "lead")]
+    assert [p["status"] for p in cli("get-plans", "--json").json] == ["rejected", "proposed"]
+    assert [q["status"] for q in cli("get-questions", "--json").json] == ["complete", "timeout"]
+    assert "the build is green" in cli("recall", "builder", "--output").stdout
+    assert cli("brief", "--json", agent="human").status == 0
+
+
+def test_work_goes_on_in_them(cli: Cli) -> None:
+    for word in ("3", "task-3"):
+        assert cli("release-task", word, agent="human").status in (0, 11)
+    assert cli("approve-plan", "2", agent="lead").status == 0
+    assert cli("claim-task", "4", agent="eve").status == 0
+    assert cli("answer", "2", "MIT", agent="human").status == 11  # it was asked long ago
+    assert cli("reply", "3", "Seen").status == 0
+    assert cli("update-task", "6", "--status", "pending", "--reason", "linker is there", agent="human").status == 0
+    assert cli("restore-team", "past", agent="ann").status == 0
+    assert cli("doctor").status in (0, 1)
+    again = cli("show-task", "4", "--json").json
+    assert (again["status"], again["owner"], again["title"]) == ("in_progress", "eve", "Move the data")
+
+
+def test_what_a_newer_version_added_stays(cli: Cli) -> None:
+    """A field that this version does not know is written back, in a file of the first version as well."""
+    path = cli.root / "tasks" / "atlas" / "task-3.json"
+    path.write_text(path.read_text().replace('"title"', '"ofTheFuture": {"a": [1]}, "title"'))
+    assert cli("update-task", "3", "--priority", "high", agent="lead").status == 0
+    assert '"ofTheFuture"' in path.read_text()
+
+
+def test_its_tokens_are_asked_for(cli: Cli) -> None:
+    assert cli("create-task", "x", team="vault", agent="ann").status == 13
