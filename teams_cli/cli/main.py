@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
     if words == ["--man"]:
         from teams_cli.cli import manual
 
-        streams.written(partial(print, manual.page(), end=""))
+        streams.written(lambda: print(manual.page(), end=""))
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
