@@ -5,7 +5,8 @@ from __future__ import annotations
 from teams_cli import processes
 from teams_cli.agents import ending
 from teams_cli.errors import Conflict
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import LEADERS, operation

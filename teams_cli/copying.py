@@ -8,8 +8,9 @@ from teams_cli import closing, kinds
 from teams_cli.agents import ending, started_here
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound, StorageFailed, WrongState
 from teams_cli.records.annotations import Any
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
+from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require

@@ -12,7 +12,8 @@ from teams_cli.agents.sessions import SESSION, Session, find
 from teams_cli.errors import TeamsError
 from teams_cli.messages import inboxes, messages
 from teams_cli.records.annotations import Iterable, Outcome
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning
 from teams_cli.teams import history, presence, teams
 

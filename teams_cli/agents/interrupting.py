@@ -12,7 +12,8 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import pace
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, settings, teams
 from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require

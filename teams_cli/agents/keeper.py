@@ -21,7 +21,8 @@ from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import config, settings, teams, tokens
 from teams_cli.teams import presence as agents
 from teams_cli.teams.config import Config

@@ -8,7 +8,8 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Count, Name, Text
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, upsert
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import upsert
 
 _MESSAGE = 60_000
 """Bytes of an output that fit into a message with what is said around them."""

@@ -18,7 +18,8 @@ from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 
 
 class Resume(Record):

@@ -12,8 +12,9 @@ from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue
 from teams_cli.membership import joining, leaving
-from teams_cli.records.annotations import Mapping, Permissions
-from teams_cli.store.contract import Store, update, upsert
+from teams_cli.records.annotations import Any, Mapping, Permissions
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, WORKERS, operation
@@ -79,9 +80,19 @@ class StartRequest:
         """The description; unless given, the beginning of the prompt."""
         return self.description or " ".join(self.prompt.split())[:_DESCRIPTION]
 
+    def fields(self, directory: str) -> dict[str, Any]:
+        """What a session keeps of it, for an agent that works in *directory*."""
+        return {
+            "prompt": self.prompt,
+            "description": self.about,
+            "model": self.model,
+            "directory": directory,
+            "variables": dict(self.variables) if self.variables else None,
+        }
+
 
 @operation("run-agent", may=LEADERS)
-def run_agent(store: Store, team_name: str, caller: Caller | None, order: StartRequest) -> Session:
+def run_agent(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start an agent as leader or human; it goes on by itself.
 
     Raises:
@@ -91,11 +102,11 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, order: StartR
     """
     at = require(store, team_name, caller, "run-agent")
     team, caller = at.team, at.caller
-    return _start(store, team, caller, order, _new_run(team_name), depth=1)
+    return _start(store, team, caller, request, _new_run(team_name), depth=1)
 
 
 @operation("spawn", may=WORKERS, instead="Use `teams run-agent`.")
-def spawn(store: Store, team_name: str, caller: Caller | None, order: StartRequest) -> Session:
+def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
 
     It can be written to from now on. You can't finish before it does.
@@ -115,30 +126,26 @@ def spawn(store: Store, team_name: str, caller: Caller | None, order: StartReque
             f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
             "Do it yourself, or raise the setting max_depth.",
         )
-    if own and order.harness is None:
-        order.harness = own.harness
-        order.model = order.model or own.model
-    return _start(store, team, caller, order, own.run if own else _new_run(team_name), depth)
+    if own and request.harness is None:
+        request.harness = own.harness
+        request.model = request.model or own.model
+    return _start(store, team, caller, request, own.run if own else _new_run(team_name), depth)
 
 
 def _new_run(team: str) -> str:
     return f"{team}-{os.urandom(6).hex()}"
 
 
-def _start(store: Store, team: Team, caller: Caller, order: StartRequest, run: str, depth: int) -> Session:
+def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
     """Register the agent, so that it can be written to; then start its keeper."""
-    order.check()
-    profile = profiles.get(order.harness or str(settings.value(team, "harness")), caller.config)
-    if order.model:
-        profiles.refuse_model(profile)
-    if order.answer:
-        permissions.refuse_more(order.environ, permissions.LEVELS[-1], permissions.ANSWERING)
-    level = permissions.choose(profile, order.permissions, team, order.environ)
+    request.check()
+    profile = profiles.get(request.harness or str(settings.value(team, "harness")), caller.config)
+    level = _level(team, request, profile)
     team = clear_away(store, team)
-    if order.agent and team.find(order.agent) and not _never_ran(store, team, order.agent):
-        raise AlreadyExists(f"there is an agent {order.agent} already", "Choose another name, or leave it out.")
-    top = _repository(store, team, order) if order.worktree else ""
-    member, token = _join(store, team, caller, order)
+    if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
+        raise AlreadyExists(f"there is an agent {request.agent} already", "Choose another name, or leave it out.")
+    top = _repository(store, team, request) if request.worktree else ""
+    member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
         tree, branch = _worktree(store, team, member.agent_id, top) if top else (None, None)
@@ -149,18 +156,14 @@ def _start(store: Store, team: Team, caller: Caller, order: StartRequest, run: s
             run=run,
             depth=depth,
             harness=profile.name,
-            model=order.model,
             permissions=level,
-            prompt=order.prompt,
-            description=order.about,
-            directory=tree or order.directory,
-            variables=dict(order.variables) if order.variables else None,
             worktree=tree,
             branch=branch,
             session_id=_new_uuid(),
             session_known=output.is_preset(profile) or None,
             created_at=now,
             started_at=now,
+            **request.fields(tree or request.directory),
         )
         started_here.note(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
@@ -169,8 +172,17 @@ def _start(store: Store, team: Team, caller: Caller, order: StartRequest, run: s
             leaving.leave(store, team.name, Caller(member.agent_id, token=token))
         raise
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
-    start_keeper(store, team.name, session, caller.config, order.environ)
+    start_keeper(store, team.name, session, caller.config, request.environ)
     return session
+
+
+def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Permissions | None:
+    """What the agent will be permitted to do; refuses what its client can't be asked for."""
+    if request.model:
+        profiles.refuse_model(profile)
+    if request.answer:
+        permissions.refuse_more(request.environ, permissions.LEVELS[-1], permissions.ANSWERING)
+    return permissions.choose(profile, request.permissions, team, request.environ)
 
 
 def _never_ran(store: Store, team: Team, agent: str) -> bool:
@@ -192,23 +204,25 @@ def _created(store: Store, team: str, draft: Session) -> Session:
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
 
 
-def _join(store: Store, team: Team, caller: Caller, order: StartRequest) -> tuple[Member, str]:
+def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
     """Make the agent a member, as the leader's or its sibling's work, not its own."""
-    asked = None if order.agent is None else Caller(order.agent, config=caller.config)
-    role = roles.role_for(order.type, team, caller.config) if order.type else None
-    specialty = None if role else order.type
-    member, token = joining.join(store, team.name, asked, role, specialty, answer=order.answer, started_by=caller.name)
+    asked = None if request.agent is None else Caller(request.agent, config=caller.config)
+    role = roles.role_for(request.type, team, caller.config) if request.type else None
+    specialty = None if role else request.type
+    member, token = joining.join(
+        store, team.name, asked, role, specialty, answer=request.answer, started_by=caller.name
+    )
     if member.started_by != caller.name:
         raise AlreadyExists(f"there is an agent {member.agent_id} already", "Choose another name, or leave it out.")
     return member, token
 
 
-def _repository(store: Store, team: Team, order: StartRequest) -> str:
+def _repository(store: Store, team: Team, request: StartRequest) -> str:
     """The checkout to make a worktree of, looked at before anything is changed."""
     from teams_cli.agents import worktrees
 
-    top = worktrees.repository(order.directory)
-    worktrees.refuse_stale(store.root, team.name, order.agent or joining.next_name(team), top)
+    top = worktrees.repository(request.directory)
+    worktrees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
     return top
 
 

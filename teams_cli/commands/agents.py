@@ -48,13 +48,13 @@ Raises:
 """
 
 
-def _order(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> StartRequest:
+def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> StartRequest:
     return StartRequest(prompt, agent=agent_id, directory=cwd, environ=call.environ, **wish)
 
 
 def _run(call: Call, detach: bool, **wish: Any) -> Any:
-    order = _order(call, **wish)
-    started = starting.run_agent(call.store, call.team, call.caller, order)
+    request = _request(call, **wish)
+    started = starting.run_agent(call.store, call.team, call.caller, request)
     if detach:
         return _started(started)
     told: dict[str, str] = {}
@@ -85,8 +85,8 @@ def settle_output(call: Call, session: Session) -> None:
 
 
 def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
-    order = _order(call, **wish)
-    started = starting.spawn(call.store, call.team, call.caller, order)
+    request = _request(call, **wish)
+    started = starting.spawn(call.store, call.team, call.caller, request)
     if not wait:
         return _started(started)
     done = waking.wait_for(call.store, call.team, started.agent)

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Callable, Iterable, Mapping
+from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
 from teams_cli.store import pace
 from teams_cli.teams import operations
 from teams_cli.teams.operations import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
     from teams_cli.commands.call import Call
 
     Run = Callable[..., Any]
+
+    class Traits(TypedDict, total=False):
+        """What a declaration may say of its command beside the words; each is told where the command has it."""
+
+        want: str
+        words: str
+        answers: Any
+        gist: Sequence[str]
+        more: str
+        in_team: bool
+        changes: bool
+        reads: bool
+        at_shell: bool
+        long: bool
+        repeatable: bool
+        adding: bool
+        daily: bool
+        outside: bool
+        quiet: bool
+        moves: bool
 
 
 class Parameter:
@@ -118,22 +140,44 @@ class Command:
     """One command: all that any face has to know of it.
 
     *run* takes a `Call` and the own parameters, and returns the document to answer with; one that needs much is named,
-    `package.module:function`, and imported when it runs. *words* names the function below `cli.show` that tells the
-    document to a person; *answers* is the record, or the list of records, that the document is; of
-    each in a list the *gist* is told where room is dear.
-
-    Its help shows the *example*, and the guide does under what one may *want*. Those who type a word of *also*, which
-    is no command, are told of this one, or how it is to be written.
-
-    One that *reads* changes nothing and answers at once; one that neither *changes* nor *reads* is no sign of life of
-    its caller. One that is *at_shell* is about the terminal, the files or the processes of who types it, so no program
-    may request it. A *long* one may wait, and so is not to hold up others; one that is *repeatable* does no more when
-    it is done twice; one that is *adding* leaves all that there was as it was.
-
-    Agents are told each day of those that are *daily*, before they are in a team also of *outside* ones; a *quiet* one
-    tells of unread mail itself; one that *moves* may change what its caller is allowed to do. The function
-    that *more* names, as *run* does, adds to its help at the shell.
+    `package.module:function`, and imported when it runs. Its help shows the *example*. Those who type a word of *also*,
+    which is no command, are told of this one, or how it is to be written.
     """
+
+    group = ""
+    """The part of the help that it stands in."""
+    want = ""
+    """What somebody wants who is told of it by the guide."""
+    words = ""
+    """The function below `cli.show` that tells the document to a person."""
+    answers: Any = None
+    """The record, or the list of records, that the document is."""
+    gist: Sequence[str] = ()
+    """What of each in a list is told where room is dear."""
+    more = ""
+    """The function, named as *run* may be, that adds to its help at the shell."""
+    in_team = True
+    """It is about one team, and done by a member of it."""
+    changes = True
+    """It changes something. One that neither changes nor reads is no sign of life of its caller."""
+    reads = False
+    """It changes nothing, and answers at once."""
+    at_shell = False
+    """It is about the terminal, the files or the processes of who types it, so no program may request it."""
+    long = False
+    """It may wait, and so is not to hold up others."""
+    repeatable = False
+    """It does no more when it is done twice."""
+    adding = False
+    """It leaves all that there was as it was."""
+    daily = False
+    """Agents are told of it each day."""
+    outside = False
+    """Agents are told of it also before they are in a team."""
+    quiet = False
+    """It tells of unread mail itself."""
+    moves = False
+    """It may change what its caller is allowed to do."""
 
     def __init__(
         self,
@@ -142,47 +186,17 @@ class Command:
         *parameters: Parameter,
         doc: Callable[..., Any] | str,
         example: str,
-        want: str = "",
         also: str | Mapping[str, str] = "",
-        words: str = "",
-        answers: Any = None,
-        gist: Iterable[str] = (),
-        in_team: bool = True,
-        changes: bool = True,
-        reads: bool = False,
-        at_shell: bool = False,
-        long: bool = False,
-        repeatable: bool = False,
-        adding: bool = False,
-        daily: bool = False,
-        outside: bool = False,
-        quiet: bool = False,
-        moves: bool = False,
-        more: str = "",
+        **traits: Unpack[Traits],
     ) -> None:
         self.name = name
-        self.group = ""
         self.own = parameters
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.example = example
-        self.want = want
         said = also if not isinstance(also, str) else dict.fromkeys(also.split(), "")
         self.also = {word: how or self.usage for word, how in said.items()}
-        self.words = words
-        self.answers = answers
-        self.gist = tuple(gist)
-        self.in_team = in_team
-        self.changes = changes and not reads
-        self.reads = reads
-        self.at_shell = at_shell
-        self.long = long
-        self.repeatable = repeatable
-        self.adding = adding
-        self.daily = daily
-        self.outside = outside
-        self.quiet = quiet
-        self.moves = moves
-        self.more = more
+        vars(self).update(traits)
+        self.changes = self.changes and not self.reads
         self._run = run
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from teams_cli import names, text
 from teams_cli.errors import AlreadyExists, WrongState
 from teams_cli.membership.shutdowns import refuse_return
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import claims
 from teams_cli.teams import history, permission, roles, teams
 from teams_cli.teams.caller import Caller

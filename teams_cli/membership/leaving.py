@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teams_cli.errors import Conflict, InvalidValue, TeamsError, WrongState
 from teams_cli.membership import shutdowns
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, claims, leases, tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.caller import Caller

@@ -10,7 +10,8 @@ from teams_cli.messages import messages
 from teams_cli.messages.inboxes import INBOX, Inbox, advance, is_handled, load, open_messages, settled
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import number_of
-from teams_cli.store.contract import Store, upsert
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require

@@ -6,7 +6,8 @@ from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed,
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any, Callable, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, upsert
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require

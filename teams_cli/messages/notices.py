@@ -6,7 +6,8 @@ from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

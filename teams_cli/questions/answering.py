@@ -8,7 +8,8 @@ from teams_cli.messages import handling
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Answer, Question
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require

@@ -55,22 +55,27 @@ def ask(
         raise NotAllowed("questions are off in this team", "The leader turns them on: teams set broadcast agents")
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
-    seconds = seconds_of(team, timeout)
+    draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)
+    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
+    history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
+    return made
+
+
+def _draft(
+    store: Store, team: Team, asker: str, question: str, to: list[str], seconds: float, depth: Depth | None
+) -> Question:
     now = store.now()
-    draft = Question(
-        team_name=team_name,
-        from_=caller.name,
+    return Question(
+        team_name=team.name,
+        from_=asker,
         question=question,
-        mode="human" if asked == [HUMAN] else "agents",
-        to=asked,
+        mode="human" if to == [HUMAN] else "agents",
+        to=to,
         depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
         created_at=rfc3339(now),
         timeout=seconds,
         expires_at=rfc3339(later(now, seconds)),
     )
-    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
-    history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
-    return made
 
 
 def _refuse_too_many(store: Store, team: Team, asker: str) -> None:

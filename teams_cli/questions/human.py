@@ -5,7 +5,8 @@ from __future__ import annotations
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Question
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 
 

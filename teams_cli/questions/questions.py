@@ -18,7 +18,8 @@ from teams_cli.records.annotations import (
     Word,
 )
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 
 

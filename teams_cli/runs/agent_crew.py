@@ -74,9 +74,9 @@ class AgentCrew:
         self.names = [assigned.name for assigned in ours]
         for assigned in ours:
             if sessions.find(store, team, assigned.name) is None:
-                starting.run_agent(store, team, self.leader, self._order(run, assigned))
+                starting.run_agent(store, team, self.leader, self._request(run, assigned))
 
-    def _order(self, run: Run, assigned: Assigned) -> StartRequest:
+    def _request(self, run: Run, assigned: Assigned) -> StartRequest:
         kind = assigned.type or assigned.role
         prompt = _INSTRUCTIONS.format(
             name=assigned.name,

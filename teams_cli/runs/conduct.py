@@ -53,7 +53,7 @@ class RunRequest:
         self.permissions = permissions
 
 
-def start(store: Store, caller: Caller, order: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:
+def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surroundings, progress: Progress) -> Ended:
     """Run a workflow: spawn a team, create the tasks, start the workers, wait for them, synthesize, and report.
 
     Raises:
@@ -63,43 +63,43 @@ def start(store: Store, caller: Caller, order: RunRequest, surroundings: Surroun
         TaskFailed: The command that finds what to do failed; nothing was changed.
     """
     users = dict(caller.config.agent) if caller.config else {}
-    values = orders.variables(order.workflow, order.given, surroundings)
-    assigned = orders.staff(order.workflow, order.agents, caller.name, users)
+    values = orders.variables(request.workflow, request.given, surroundings)
+    assigned = orders.staff(request.workflow, request.agents, caller.name, users)
     draft = Run(
-        workflow=order.workflow.name,
-        file=order.file,
-        definition=order.workflow.to_json(),
+        workflow=request.workflow.name,
+        file=request.file,
+        definition=request.workflow.to_json(),
         variables=values,
         agents=assigned,
         leader=caller.name,
-        harness=order.harness,
-        model=order.model,
-        permissions=order.permissions,
+        harness=request.harness,
+        model=request.model,
+        permissions=request.permissions,
         mark=secrets.token_hex(8),
-        report=order.report,
+        report=request.report,
         started_at="",
     )
     clients.refuse_missing(draft, caller.config, surroundings)
     if not draft.thinks:
-        orders.refuse_impossible(order.workflow, values, surroundings, progress.say)
-    chosen = orders.settings(order.workflow)
-    items = orders.items(order.workflow, values, surroundings, progress.say)
-    team = _spawn(store, caller, order)
+        orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
+    chosen = orders.settings(request.workflow)
+    items = orders.items(request.workflow, values, surroundings, progress.say)
+    team = _spawn(store, caller, request)
     for key, value in chosen.items():
         settings.change(store, team, caller, key, value)
-    report = order.report or os.path.join(store.root, "runs", team, "report.md")
+    report = request.report or os.path.join(store.root, "runs", team, "report.md")
     draft = draft.having(items=items, report=report, started_at=teams.now(store))
     run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
     return Leader(store, team, run, caller, surroundings, progress).lead()
 
 
-def _spawn(store: Store, caller: Caller, order: RunRequest) -> str:
+def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
     """A new team: of the name that was asked for, else the workflow's with the first number that is free."""
-    description = " ".join(order.workflow.description.split())
-    if order.team:
-        founding.spawn_team(store, order.team, caller, description)
-        return order.team
-    stem, number = order.workflow.name[:56], 1
+    description = " ".join(request.workflow.description.split())
+    if request.team:
+        founding.spawn_team(store, request.team, caller, description)
+        return request.team
+    stem, number = request.workflow.name[:56], 1
     while True:
         name = f"{stem}-{number}"
         number += 1

@@ -9,7 +9,8 @@ from teams_cli.clock import boot_id
 from teams_cli.errors import NotFound, WrongState
 from teams_cli.records.annotations import Count, Name, Object, Permissions, Text, Time, Word
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
 from teams_cli.teams import presence as agents
 

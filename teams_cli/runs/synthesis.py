@@ -110,7 +110,7 @@ class Synthesis:
         return Answer(text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}")
 
     def _turn(self, prompt: str) -> Answer:
-        order = StartRequest(
+        request = StartRequest(
             prompt,
             agent=self._free_name(),
             description=f"{self.run.workflow}: the leader's summary",
@@ -121,7 +121,7 @@ class Synthesis:
             environ=self.surroundings.environ,
             variables={**self.run.variables, "PYTHON": self.surroundings.python},
         )
-        name = starting.run_agent(self.store, self.team, self.caller, order).agent
+        name = starting.run_agent(self.store, self.team, self.caller, request).agent
         try:
             in_time = pace.sleep_until(self.store, self.team, lambda: self._ended(name), _LONGEST)
         finally:

@@ -1,4 +1,4 @@
-"""What every engine promises, and the retry loop that all changes go through.
+"""What every engine promises.
 
 Terms. A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*. A *revision* is
 opaque: it can be compared for equality and nothing else. *Numbered* kinds get their keys from the store: `task-1`,
@@ -26,10 +26,7 @@ What an engine promises:
 
 from __future__ import annotations
 
-import os
-import time
-
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision, StorageFailed, WrongState
+from teams_cli.errors import StorageFailed, WrongState
 from teams_cli.names import is_number
 from teams_cli.records.records import Record
 
@@ -359,56 +356,6 @@ def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
     return topics is None or "*" in heard or not heard.isdisjoint(topics)
 
 
-def update(
-    store: Store, team: str, kind: Kind[R], key: str, change: Callable[[R], R], patience: float = 10.0
-) -> tuple[R, R]:
-    """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
-
-    *change* may be called several times. When it returns the record itself, nothing is written, but what was read is
-    made durable, so that "already so" can be answered for.
-
-    Raises:
-        Busy: Other writers were first for *patience* seconds.
-    """
-    give_up = time.monotonic() + patience
-    while True:
-        record, revision = store.get(team, kind, key)
-        changed = change(record)
-        if changed is record:
-            store.confirm(team, kind, key)
-            return record, record
-        try:
-            store.replace(team, kind, key, changed, revision)
-            return record, changed
-        except StaleRevision:
-            if time.monotonic() > give_up:
-                raise Busy(f"{key} of team {team} kept changing for {patience:g} seconds", "Try again.") from None
-            time.sleep(jitter(0.002))
-
-
-def upsert(
-    store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float = 10.0
-) -> tuple[R, R]:
-    """As `update`, but where there is no record yet, one is made of *fresh*."""
-    try:
-        return update(store, team, kind, key, change, patience)
-    except NotFound:
-        pass
-    changed = change(fresh)
-    if changed is fresh:
-        return fresh, fresh
-    try:
-        store.create(team, kind, key, changed)
-        return fresh, changed
-    except AlreadyExists:  # another process was first
-        return update(store, team, kind, key, change, patience)
-
-
 def team_closed(team: str) -> WrongState:
     """The refusal of a change in a closed team."""
     return WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")
-
-
-def jitter(seconds: float) -> float:
-    """A time between nothing and *seconds*, so that those who collided do not collide again."""
-    return seconds * os.urandom(1)[0] / 255

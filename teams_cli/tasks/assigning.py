@@ -10,7 +10,8 @@ from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Callable
 from teams_cli.records.owed import Owed, owing
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import KEPT, PRIORITIES, TASK, Task
 from teams_cli.teams import history, presence, roles, teams

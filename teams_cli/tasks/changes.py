@@ -15,7 +15,8 @@ from teams_cli.errors import (
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.owed import Owed, owing
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, claims, dependencies, editing, leases, plans, tasks
 from teams_cli.tasks.claims import refuse_stranger, state_of
 from teams_cli.tasks.tasks import FINISHED, TASK, Task

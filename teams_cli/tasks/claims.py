@@ -16,7 +16,8 @@ from teams_cli.errors import (
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Callable, Iterator
-from teams_cli.store.contract import Store, jitter, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Note, Task, waiting
 from teams_cli.teams import history, presence, roles, teams

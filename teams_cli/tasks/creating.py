@@ -7,7 +7,8 @@ from contextlib import suppress
 from teams_cli.errors import DependencyCycle, InvalidValue, TeamsError
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, claims, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams

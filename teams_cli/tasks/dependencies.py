@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teams_cli.errors import DependencyCycle, NotFound, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
 
 

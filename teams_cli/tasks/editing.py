@@ -8,7 +8,8 @@ from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.claims import state_of
 from teams_cli.tasks.tasks import TASK, Task

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from teams_cli.clock import seconds_since
-from teams_cli.store.contract import Store, update, upsert
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import presence, teams

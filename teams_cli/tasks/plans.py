@@ -10,7 +10,8 @@ from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, TaskId, Text, Time
 from teams_cli.records.owed import Owed, owing
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import LEADERS, WORKERS, operation

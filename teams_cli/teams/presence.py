@@ -8,7 +8,8 @@ from teams_cli.errors import NotFound
 from teams_cli.processes import has_ended, pid_scope, process_started
 from teams_cli.records.annotations import Count, Name, Text, Time, Word
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update, upsert
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require

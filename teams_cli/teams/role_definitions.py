@@ -5,7 +5,8 @@ from __future__ import annotations
 from teams_cli import names, text
 from teams_cli.errors import AlreadyExists, InvalidValue
 from teams_cli.records.annotations import RoleDefinition
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, operations, roles
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require

@@ -9,7 +9,8 @@ from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.names import check_name
 from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require

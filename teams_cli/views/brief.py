@@ -10,7 +10,8 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
-from teams_cli.store.contract import Store, upsert
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
 from teams_cli.tasks import dependencies, leases, plans, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task

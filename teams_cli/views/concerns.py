@@ -13,8 +13,9 @@ from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Callable
-from teams_cli.store.contract import Store, upsert
+from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.retrying import upsert
 from teams_cli.tasks import claims, leases, plans, tasks
 from teams_cli.teams import presence, roles, teams
 from teams_cli.teams.permission import require, standing_of

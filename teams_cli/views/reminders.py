@@ -6,7 +6,8 @@ from teams_cli.errors import TeamsError
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
-from teams_cli.store.contract import Store, upsert
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
 from teams_cli.teams import presence
 
 _NAMED = 3

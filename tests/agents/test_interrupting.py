@@ -8,7 +8,7 @@ import os
 import pytest
 
 from teams_cli.agents.sessions import SESSION
-from teams_cli.store.contract import update
+from teams_cli.store.retrying import update
 from tests.support.agents import (
     BUSY,
     agent_row,

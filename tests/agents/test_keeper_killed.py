@@ -14,7 +14,7 @@ import pytest
 from teams_cli.agents import sessions, waking
 from teams_cli.agents.sessions import SESSION
 from teams_cli.membership import joining
-from teams_cli.store.contract import update
+from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import TEAM

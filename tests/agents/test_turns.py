@@ -10,7 +10,7 @@ import pytest
 
 from teams_cli.agents import sessions, started_here
 from teams_cli.agents.sessions import SESSION
-from teams_cli.store.contract import update
+from teams_cli.store.retrying import update
 from tests.support.agents import (
     detach,
     end_all,
@@ -32,42 +32,44 @@ pytestmark = [
 ]
 
 
+FOREIGN = {
+    "TEAMS_AGENT_NAME": "Bob the first",
+    "TEAMS_AGENT_TYPE": "leader",
+    "TEAMS_TOKEN": "bobs",
+    "TEAMS_RUN_ID": "bobs-run",
+    "TEAMS_RESUME": "1",
+    "TEAMS_MESSAGES_FILE": "/bobs",
+    "OPENCODE_AGENT_ID": "bob",
+    "OPENCODE_AGENT_TYPE": "leader",
+    "OPENCODE_SESSION": "bobs",
+    "CLAUDECODE": "1",
+    "CLAUDE_CODE_SESSION_ID": "bobs",
+    "CODEX_THREAD_ID": "bobs",
+    "CODEX_SANDBOX": "bobs",
+    "GEMINI_CLI": "1",
+    "GIT_DIR": "/bobs/.git",
+}
+KEPT = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
+
+
 def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> None:
     """Neither from whoever starts it nor from whoever wakes it; keys and the rest of the environment are."""
-    foreign = {
-        "TEAMS_AGENT_NAME": "Bob the first",
-        "TEAMS_AGENT_TYPE": "leader",
-        "TEAMS_TOKEN": "bobs",
-        "TEAMS_RUN_ID": "bobs-run",
-        "TEAMS_RESUME": "1",
-        "TEAMS_MESSAGES_FILE": "/bobs",
-        "OPENCODE_AGENT_ID": "bob",
-        "OPENCODE_AGENT_TYPE": "leader",
-        "OPENCODE_SESSION": "bobs",
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_SESSION_ID": "bobs",
-        "CODEX_THREAD_ID": "bobs",
-        "CODEX_SANDBOX": "bobs",
-        "GEMINI_CLI": "1",
-        "GIT_DIR": "/bobs/.git",
-    }
-    kept = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
     for name in ("shell", "own"):
         config = {"own": {"start": ["sh", "-c", "{prompt}"], "resume": ["sh", "-c", "{prompt}"], "input": "messages"}}
         (cli.root / "config.json").write_text(json.dumps({"harness": config}))
         prompt = f"env -0 >$D/{name}-$TEAMS_RESUME"
-        answer = cli("spawn", prompt, "--wait", "--harness", name, "--agent-id", name, agent="bob", **foreign, **kept)
+        answer = cli("spawn", prompt, "--wait", "--harness", name, "--agent-id", name, agent="bob", **FOREIGN, **KEPT)
         assert answer.status == 0
-        assert cli("send-message", name, "hi", agent="mia", **foreign, **kept).status == 0
+        assert cli("send-message", name, "hi", agent="mia", **FOREIGN, **KEPT).status == 0
         ended(cli, name, 2)
         for turn in ("", "1"):
             said = (place(cli) / f"{name}-{turn}").read_bytes().split(b"\0")
             found = dict(entry.decode().split("=", 1) for entry in said if entry)
-            assert {key: found.get(key) for key in kept} == kept
+            assert {key: found.get(key) for key in KEPT} == KEPT
             assert not {value for value in found.values() if "bob" in value.lower()} - {"bob"}
             ours = {key: value for key, value in found.items() if key.startswith(("TEAMS_", "OPENCODE_"))}
-            mark = ours.pop("TEAMS_RUN_ID")
-            assert mark.startswith(f"{ALPHA}-") and f".{name}." in mark
+            tag = ours.pop("TEAMS_RUN_ID")
+            assert tag.startswith(f"{ALPHA}-") and f".{name}." in tag
             again = {"TEAMS_RESUME": "1", "TEAMS_MESSAGES_FILE": ours.get("TEAMS_MESSAGES_FILE")} if turn else {}
             assert ours == {
                 **cli.store().variables,

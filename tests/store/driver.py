@@ -13,10 +13,10 @@ import os
 import sys
 
 from teams_cli.errors import AlreadyExists, OutcomeUnknown, TeamsError
-from teams_cli.store.contract import update
 from teams_cli.store.files import journal
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
+from teams_cli.store.retrying import update
 from tests.store.kinds import MESSAGE, TASK, Task, make_team, seen, send
 
 assert journal  # loaded before the marked part begins

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, InvalidValue, NotFound, StaleRevision, WrongState
-from teams_cli.store.contract import concerns, update, upsert
+from teams_cli.store.contract import concerns
+from teams_cli.store.retrying import update, upsert
 from tests.store.kinds import (
     INBOX,
     MESSAGE,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import AlreadyExists
-from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
 from tests.store.crashsim import Disk, Killed, Recorder, put, taken
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, make_team, seen, send

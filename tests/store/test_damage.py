@@ -12,8 +12,8 @@ import pytest
 
 from teams_cli.errors import DamagedRecord, InvalidValue, NotAllowed, NotFound, StorageFailed, TeamsError
 from teams_cli.names import check_name
-from teams_cli.store.contract import update
 from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
 from tests.store.histories import cheap_fsync
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Message, Task, broadcast, make_team, send, texts
 from tests.store.trees import snapshot

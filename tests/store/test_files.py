@@ -15,9 +15,9 @@ from contextlib import contextmanager
 import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
-from teams_cli.store.contract import update
 from teams_cli.store.files.watches import InotifyWatch, polling_watch
 from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.retrying import update
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import (
     INBOX,

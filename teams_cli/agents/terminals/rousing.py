@@ -10,7 +10,8 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.records.annotations import Callable, Sequence
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, settings
 from teams_cli.teams.teams import Team
 

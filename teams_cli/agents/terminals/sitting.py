@@ -14,8 +14,9 @@ from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
 from teams_cli.errors import TeamsError
 from teams_cli.membership import joining
 from teams_cli.records.annotations import Any, Mapping
-from teams_cli.store.contract import Store, upsert
+from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
+from teams_cli.store.retrying import upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.caller import Caller
 

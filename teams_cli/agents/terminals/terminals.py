@@ -14,7 +14,8 @@ from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Any, Count, Name, TerminalState, Text, Time, Word
 from teams_cli.records.records import Record, field
-from teams_cli.store.contract import Kind, Store, update
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import history, presence, teams
 
 _HEARD_EVERY = 10.0

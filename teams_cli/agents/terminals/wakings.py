@@ -6,7 +6,8 @@ from teams_cli.agents.terminals.terminals import TERMINAL, Terminal, Waking
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.clock import seconds_since
 from teams_cli.records.annotations import Sequence
-from teams_cli.store.contract import Store, update
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
 from teams_cli.teams import settings, teams
 from teams_cli.teams.teams import Team
 

@@ -67,11 +67,11 @@ def _started(
     path = files.path_of(word, around.directory)
     workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
-    order = conduct.RunRequest(
+    request = conduct.RunRequest(
         workflow, path, _variables(var), agents, team if source == "flag" else "", report, *client
     )
     caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
-    return conduct.start(call.store, caller, order, around, shown)
+    return conduct.start(call.store, caller, request, around, shown)
 
 
 def _resumed(

@@ -27,6 +27,7 @@ from teams_cli.store.contract import Kind, Store, team_closed
 from teams_cli.store.documents import decode, encode, says_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory
 from teams_cli.store.files.closing import Closing
+from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
 
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 FILES = "files"
 """The address of the store that is in files under the root."""
 
-_PLURALS = {"inbox": "inboxes"}
-
 
 class FileStore(Store):
     """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn, which *lock* gives."""
@@ -59,29 +58,29 @@ class FileStore(Store):
         self.clock = clock or SystemClock()
         self.lock_timeout = lock_timeout
         self.lock = lock
-        self._temp = f"{self.address}/tmp"
+        self.layout = Layout(self.address)
         self._writable = False
         root_directory.check_owner(self.address)
 
     def teams(self) -> list[str]:
-        names = disk.names_in(f"{self.address}/teams")
-        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.address}/teams/{n}/team.json"))
+        names = disk.names_in(self.layout.teams)
+        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.layout.teams}/{n}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
-        directory = self._directory(team, kind)
-        path = self._path(team, kind, key) if key is not None else ""
+        directory = self.layout.directory(team, kind)
+        path = self.layout.path(team, kind, key) if key is not None else ""
         self._prepare()
         if kind.name == "team":
             return self._create_team(team, kind, record)
         disk.make_directories(directory, self.address)
         if key is None:
             return self._create_numbered(team, kind, record)
-        temp = disk.write_temp(self._temp, data := encode(record))
+        temp = disk.write_temp(self.layout.temp, data := encode(record))
         try:
             with self._lock(directory):
                 _refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
                 self._refuse_closed(team, kind)
-                marks.make(self._marks(team, kind, key, record))
+                marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
         except BaseException:
             disk.discard(temp)
@@ -90,9 +89,9 @@ class FileStore(Store):
 
     def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
         """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
-        parent, directory = f"{self.address}/teams", self._directory(team, kind)
+        parent, directory = self.layout.teams, self.layout.directory(team, kind)
         disk.make_directories(parent, self.address)
-        temp = disk.write_temp(self._temp, data := encode(record))
+        temp = disk.write_temp(self.layout.temp, data := encode(record))
         try:
             with self._lock(parent):
                 for name in disk.names_in(parent):
@@ -100,7 +99,7 @@ class FileStore(Store):
                         disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
                         raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
                 disk.make_directories(directory, self.address)
-                disk.make_directories(f"{self.address}/tasks/{team}", self.address)
+                disk.make_directories(self.layout.tasks(team), self.address)
                 disk.commit(temp, f"{directory}/team.json")
         except BaseException:
             disk.discard(temp)
@@ -109,22 +108,23 @@ class FileStore(Store):
 
     def remains(self, team: str) -> str:
         """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
-        own = [f"{self.address}/teams/{team}/{name}" for name in disk.names_in(f"{self.address}/teams/{team}")]
-        tasks = f"{self.address}/tasks/{team}"
+        directory = self.layout.team(team)
+        own = [f"{directory}/{name}" for name in disk.names_in(directory)]
+        tasks = self.layout.tasks(team)
         own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
         return min(own, default="")
 
     def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
-        directory = self._directory(team, kind)
+        directory = self.layout.directory(team, kind)
         with self._lock(directory):
             self._refuse_closed(team, kind)
             before, newest = _given(directory, kind)
             number = max(before, newest) + 1
             record = kind.numbering(record, number)
             key = getattr(record, kind.key)
-            temp = disk.write_temp(self._temp, data := encode(record))
+            temp = disk.write_temp(self.layout.temp, data := encode(record))
             try:
-                marks.make(self._marks(team, kind, key, record))
+                marks.make(self.layout.marks(team, kind, key, record))
                 disk.put(temp, f"{directory}/{key}.json")
             except BaseException:
                 disk.discard(temp)
@@ -136,7 +136,7 @@ class FileStore(Store):
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
         if kind.name == "message":
             return self._log(team).get(kind, key)
-        path = self._path(team, kind, key)
+        path = self.layout.path(team, kind, key)
         try:
             data = disk.read_file(path)
         except FileNotFoundError:
@@ -144,7 +144,7 @@ class FileStore(Store):
         return decode(data, kind, key, path), data
 
     def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
-        directory = self._directory(team, kind)
+        directory = self.layout.directory(team, kind)
         for key in self._keys(directory, kind, problems):
             path = f"{directory}/{key}.json"
             try:
@@ -168,29 +168,29 @@ class FileStore(Store):
         return sorted(keys, key=lambda key: int(key.rpartition("-")[2])) if kind.numbered else sorted(keys)
 
     def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-        names = disk.names_in(f"{self._directory(team, kind)}/index/{label}")
+        names = disk.names_in(f"{self.layout.directory(team, kind)}/index/{label}")
         names.sort()
         names.sort(key=len)  # without leading zeros this is the order of the numbers, and no name has to be looked into
         return names
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        names = (name.partition("~") for name in disk.names_in(f"{self.address}/teams/{_checked(team)}/owed"))
+        names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
         return sorted((kind, key) for kind, _, key in names)
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
-        path = self._path(team, kind, key)
+        path = self.layout.path(team, kind, key)
         self._refuse_stale(path, f"{kind.name} {key}", revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
-        temp = disk.write_temp(self._temp, data := encode(record))
+        temp = disk.write_temp(self.layout.temp, data := encode(record))
         try:
             with self._lock_for(team, kind, record, directory):
                 self._refuse_stale(path, f"{kind.name} {key}", revision)
                 self._refuse_closed(team, kind)
-                marks.make(self._marks(team, kind, key, record))
+                marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
-                before = self._marks(team, kind, key, decode(revision, kind, key, path))
-                marks.clear(before, kept=self._marks(team, kind, key, record))
+                before = self.layout.marks(team, kind, key, decode(revision, kind, key, path))
+                marks.clear(before, kept=self.layout.marks(team, kind, key, record))
         except BaseException:
             disk.discard(temp)
             raise
@@ -206,7 +206,7 @@ class FileStore(Store):
         """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
         if kind.while_closed:
             return
-        path = f"{self.address}/teams/{team}/team.json"
+        path = f"{self.layout.team(team)}/team.json"
         try:
             data = disk.read_file(path)
         except FileNotFoundError:
@@ -222,20 +222,11 @@ class FileStore(Store):
         if current != revision:
             raise StaleRevision(f"{what} was changed meanwhile", "Look at it again.")
 
-    def _marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
-        """The empty files by which the record is found: by its label, and as one that owes a notice."""
-        found = []
-        if kind.label and (label := kind.label(record)):
-            found.append(self.mark_path(team, kind, label, key))
-        if getattr(record, "owed", None):
-            found.append(self._owed_path(team, kind.name, key))
-        return found
-
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
             self._log(team).confirm(kind, key)
         else:
-            path = self._path(team, kind, key)
+            path = self.layout.path(team, kind, key)
             disk.confirm(os.path.dirname(path), path)
             if kind.closes and says_closed(disk.read_file(path), path):
                 with Closing(self.address, team, self._lock):  # who closed it may have been killed before it waited
@@ -259,13 +250,13 @@ class FileStore(Store):
 
         if kind.name == "message":
             return MessageSearch(self._log(team), f"{self.address}/index/{team}").find(kind, words, problems)
-        directory = self._directory(team, kind)
+        directory = self.layout.directory(team, kind)
         return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
 
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
             return self._log(team).last()
-        return max(_given(self._directory(team, kind), kind))
+        return max(_given(self.layout.directory(team, kind), kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         directory = self._numbers_of(team, kind)
@@ -280,16 +271,16 @@ class FileStore(Store):
 
     def _numbers_of(self, team: str, kind: Kind[R]) -> str:
         """The directory that says which numbers of that kind were given."""
-        return self._log(team).directory if kind.name == "message" else self._directory(team, kind)
+        return self._log(team).directory if kind.name == "message" else self.layout.directory(team, kind)
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name == "message":
             yield from self._log(team).pack(kind)
             return
         problems: list[TeamsError] = []
-        directory = self._directory(team, kind)
+        directory = self.layout.directory(team, kind)
         for key in [team] if kind.name == "team" else self._keys(directory, kind, problems):
-            path = self._path(team, kind, key)
+            path = self.layout.path(team, kind, key)
             data = disk.read_file(path)
             decode(data, kind, key, path)
             yield key, data
@@ -301,17 +292,17 @@ class FileStore(Store):
         if kind.name == "message":
             self._log(team).put(kind, key, data)
             return
-        path = self._path(team, kind, key)
+        path = self.layout.path(team, kind, key)
         record, directory = decode(data, kind, key, path), os.path.dirname(path)
         disk.make_directories(directory, self.address)
         with self._lock(directory):
-            marks.make(self._marks(team, kind, key, record))
-            disk.commit(disk.write_temp(self._temp, data), path)
+            marks.make(self.layout.marks(team, kind, key, record))
+            disk.commit(disk.write_temp(self.layout.temp, data), path)
 
     def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
         from teams_cli.store.files import dropping
 
-        path = self._path(team, kind, team)
+        path = self.layout.path(team, kind, team)
         self._prepare()
         with Closing(self.address, team, self._lock):
             self._refuse_stale(path, f"{kind.name} {team}", revision)
@@ -323,17 +314,17 @@ class FileStore(Store):
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.files.journal import note
 
-        note(f"{self.address}/teams/{_checked(team)}/history.jsonl", entry)
+        note(self.layout.history(team), entry)
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.files.journal import entries
 
-        return entries(f"{self.address}/teams/{_checked(team)}/history.jsonl", after)
+        return entries(self.layout.history(team), after)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.files.watches import watch_directories
 
-        return watch_directories(f"{self.address}/teams/{_checked(team)}", f"{self.address}/tasks/{team}", topics)
+        return watch_directories(self.layout.team(team), self.layout.tasks(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
@@ -343,33 +334,20 @@ class FileStore(Store):
 
         return examine(self, kinds, fix)
 
-    def mark_path(self, team: str, kind: Kind[R], label: str, key: str) -> str:
-        """Where the mark is by which a record of that label is found."""
-        return f"{self._directory(team, kind)}/index/{label}/{key}"
-
     def mark(self, team: str, kind: Kind[R], key: str, record: R) -> None:
         """Make the record findable by its label."""
-        marks.make(self._marks(team, kind, key, record))
+        marks.make(self.layout.marks(team, kind, key, record))
 
     def unmark(self, team: str, kind: Kind[R], key: str) -> None:
         try:
-            with self.lock(self._directory(team, kind), 0.0):
+            with self.lock(self.layout.directory(team, kind), 0.0):
                 try:
-                    kept = self._marks(team, kind, key, self.get(team, kind, key)[0])
+                    kept = self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
                 except NotFound:
                     kept = []
-                labels = self.labels(team, kind) if kind.label else []
-                made = [self.mark_path(team, kind, label, key) for label in labels]
-                marks.clear([*made, self._owed_path(team, kind.name, key)], kept)
+                marks.clear(self.layout.all_marks(team, kind, key), kept)
         except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
-
-    def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """The labels of which there were ever marks."""
-        return sorted(disk.names_in(f"{self._directory(team, kind)}/index"))
-
-    def _owed_path(self, team: str, kind: str, key: str) -> str:
-        return f"{self.address}/teams/{team}/owed/{kind}~{key}"
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -394,29 +372,7 @@ class FileStore(Store):
         return self.lock(directory, self.lock_timeout)
 
     def _log(self, team: str) -> MessageLog:
-        return MessageLog(f"{self.address}/teams/{_checked(team)}/messages", self.address, self._lock)
-
-    def _directory(self, team: str, kind: Kind[R]) -> str:
-        if kind.name == "task":
-            return f"{self.address}/tasks/{_checked(team)}"
-        if kind.name == "team":
-            return f"{self.address}/teams/{_checked(team)}"
-        return f"{self.address}/teams/{_checked(team)}/{_PLURALS.get(kind.name) or kind.name + 's'}"
-
-    def _path(self, team: str, kind: Kind[R], key: str) -> str:
-        directory = self._directory(team, kind)
-        if kind.name == "team":
-            if os.path.islink(directory):
-                raise DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
-            return f"{directory}/team.json"
-        return f"{directory}/{_checked(key)}.json"
-
-
-def _checked(name: str) -> str:
-    """The name, which becomes a part of a path."""
-    if not is_name(name):
-        raise NotFound(f"there is nothing called {name!r}")
-    return name
+        return MessageLog(self.layout.messages(team), self.address, self._lock)
 
 
 def _given(directory: str, kind: Kind[R]) -> tuple[int, int]:

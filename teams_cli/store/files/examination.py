@@ -127,14 +127,14 @@ def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterat
         label = kind.label(record)
         key = getattr(record, kind.key)
         wanted.add((label, key))
-        if label and not os.path.lexists(store.mark_path(team, kind, label, key)):
+        if label and not os.path.lexists(store.layout.label_mark(team, kind, label, key)):
             if fix:
                 store.mark(team, kind, key, record)
             yield finding(
                 f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
             )
 
-    for label in store.labels(team, kind):
+    for label in store.layout.labels(team, kind):
         stale = [key for key in store.labelled(team, kind, label) if (label, key) not in wanted]
         stale = [key for key in stale if _is_stale(store, team, kind, label, key)]
         if stale:

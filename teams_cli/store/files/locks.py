@@ -8,8 +8,8 @@ import stat
 import time
 
 from teams_cli.errors import Busy, StorageFailed
-from teams_cli.store.contract import jitter
 from teams_cli.store.files.disk import failed, release
+from teams_cli.store.retrying import jitter
 
 try:
     import fcntl

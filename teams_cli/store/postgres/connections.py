@@ -17,7 +17,8 @@ from psycopg2 import errorcodes, extensions
 from teams_cli.errors import Busy, InvalidValue, NotAllowed, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable
-from teams_cli.store.contract import jitter, team_closed
+from teams_cli.store.contract import team_closed
+from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,99 @@
+"""Where each record has its file, and the marks by which it is found; how the tree looks is told in `engine`."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.errors import DamagedRecord, NotFound
+from teams_cli.names import is_name
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    R = TypeVar("R", bound=Record)
+
+_PLURALS = {"inbox": "inboxes"}
+
+
+class Layout:
+    """The paths below a root. What is asked for as a name that can't be one is refused: it becomes a part of a path."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.teams = f"{root}/teams"
+        self.temp = f"{root}/tmp"
+
+    def team(self, team: str) -> str:
+        """The directory of all that a team has but its tasks."""
+        return f"{self.teams}/{_checked(team)}"
+
+    def tasks(self, team: str) -> str:
+        """The directory of a team's tasks."""
+        return f"{self.root}/tasks/{_checked(team)}"
+
+    def directory(self, team: str, kind: Kind[R]) -> str:
+        """The directory of all records of a kind."""
+        if kind.name == "task":
+            return self.tasks(team)
+        return self.team(team) + ("" if kind.name == "team" else f"/{_PLURALS.get(kind.name) or kind.name + 's'}")
+
+    def path(self, team: str, kind: Kind[R], key: str) -> str:
+        """The file of a record.
+
+        Raises:
+            DamagedRecord: The team's directory is a link, so that its lock would be that of another.
+        """
+        directory = self.directory(team, kind)
+        if kind.name == "team":
+            if os.path.islink(directory):
+                raise DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
+            return f"{directory}/team.json"
+        return f"{directory}/{_checked(key)}.json"
+
+    def messages(self, team: str) -> str:
+        """The directory of the log."""
+        return f"{self.team(team)}/messages"
+
+    def history(self, team: str) -> str:
+        """The file of the history."""
+        return f"{self.team(team)}/history.jsonl"
+
+    def owed(self, team: str) -> str:
+        """The directory of the marks of records that owe a notice."""
+        return f"{self.team(team)}/owed"
+
+    def labels(self, team: str, kind: Kind[R]) -> list[str]:
+        """The labels of which there were ever marks."""
+        return sorted(disk.names_in(f"{self.directory(team, kind)}/index"))
+
+    def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
+        """The mark by which a record of that label is found."""
+        return f"{self.directory(team, kind)}/index/{label}/{key}"
+
+    def owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
+        """The mark by which a record is found that owes a notice."""
+        return f"{self.owed(team)}/{kind.name}~{key}"
+
+    def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
+        """All marks that the record has as it is now."""
+        found = []
+        if kind.label and (label := kind.label(record)):
+            found.append(self.label_mark(team, kind, label, key))
+        if getattr(record, "owed", None):
+            found.append(self.owed_mark(team, kind, key))
+        return found
+
+    def all_marks(self, team: str, kind: Kind[R], key: str) -> list[str]:
+        """All marks that a record of that key may have."""
+        labels = self.labels(team, kind) if kind.label else []
+        return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]
+
+
+def _checked(name: str) -> str:
+    if not is_name(name):
+        raise NotFound(f"there is nothing called {name!r}")
+    return name
