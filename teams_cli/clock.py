@@ -61,6 +61,11 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def of_day(text: str) -> str:
+    """The time of day in the time *text*, which is one of the files: to the second, UTC."""
+    return text[11:19]
+
+
 def parse_rfc3339(text: str) -> datetime:
     """The aware time that *text* says.
 

@@ -209,17 +209,17 @@ class Call:
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
-            if not reading:
-                presence.saw(self.store, self.said_team, self.caller.name)
             for task in life.renew(self.store, team, self.caller.name, reading):
                 self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+            if not reading:
+                presence.saw(self.store, self.said_team, self.caller.name)
             return life.every(team)
         except TeamsError:
             return _NEVER
 
     def keep_alive(self, team: str) -> float:
-        """As `note_seen`, while the caller waits inside the tool."""
-        return self.note_seen(reading=True) if team == self.said_team else _NEVER
+        """As `note_seen`, while the caller waits inside the tool: it is there, with a task or without."""
+        return self.note_seen() if team == self.said_team else _NEVER
 
     def reminder(self) -> str:
         """What waits for the caller that it was not told of yet, in a line; empty if there is nothing."""

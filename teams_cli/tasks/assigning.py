@@ -50,7 +50,9 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     if name == by:
         return kept
     body = f"{task.id} ({task.title}){_standing(store, team, task)}"
-    return owing(kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by))
+    return owing(
+        kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by, about=task.id)
+    )
 
 
 def kept_from_the_start(store: Store, team: Team, draft: Task, name: str, by: str) -> Task:
@@ -151,10 +153,10 @@ def tell_ready(store: Store, team: Team, done: Task) -> None:
     """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
     with suppress(TeamsError):
         for told in ready_notices(store, team, done):
-            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by)
+            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
 
 
 def _ready(task: Task, done: Task) -> Owed:
     body = f"{task.id} ({task.title}), kept for you, is ready: teams claim-task --next"
     uid = f"ready-{task.id}-{done.id}-{done.claim}"
-    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM)
+    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM, about=task.id)

@@ -290,6 +290,8 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
     if task.status == "in_progress" and task.owner and task.owner != before.owner:
         body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
         notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))
+        if before.owner not in (None, who.name) and team.member(before.owner or ""):
+            notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         body = f"{task.id} ({task.title}) failed by {who.name}: teams show-task {task.id}"
         notices.append(Owed(to=team.leader, message=body, uid=f"failed-{task.id}-{task.claim}", by=who.name))

@@ -16,6 +16,7 @@ from teams_cli.errors import (
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Callable, Iterator
+from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
@@ -163,7 +164,8 @@ def _claim(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fa
             return task
         free = leases.expired(store, team, task, lost[0], caller.name) if lost[0] else task
         _refuse_unready(store, team, free, caller)
-        return _taken(store, team, free, caller.name)
+        taken = _taken(store, team, free, caller.name)
+        return taken if lost[0] else _telling_the_one_before(team, taken)
 
     if change(seen) is not seen:
         presence.forget_ended_process(store, team.name, caller.name)
@@ -174,6 +176,17 @@ def _claim(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fa
         history.note(store, team.name, caller.name, "task claimed", task=task.id, claim=task.claim)
     deliver(store, team.name, TASK, task)
     return task
+
+
+def _telling_the_one_before(team: Team, task: Task) -> Task:
+    """The task, with a notice to who lost it against its will, and was told that it is free."""
+    lost = before(task)
+    if lost is None or lost.by == lost.owner or not team.member(lost.owner or ""):
+        return task
+    body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now."
+    return owing(
+        task, Owed(to=lost.owner or "", message=body, uid=f"taken-{task.id}-{task.claim}", by=task.owner or "")
+    )
 
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
@@ -234,7 +247,7 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
         WrongState: It is not in progress.
     """
     at = require(store, team_name, caller, "release-task", word)
-    name = at.name
+    team, name = at.team, at.name
     text.within(reason or "", "reason", text.MAX_MESSAGE)
     may_any = at.leads or at.manages
 
@@ -243,13 +256,15 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
             raise WrongState(f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released.")
         if task.owner != name and not may_any:
             raise NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
-        return task.noted(
-            teams.now(store), name, "released", reason, owner=None if task.owner == name else task.owner
-        ).freed()
+        owner = None if task.owner == name else task.owner
+        freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
+        why = f"{name} released it{f' ({reason})' if reason else ''}"
+        return owing(freed, leases.loss(task, why, by=name)) if owner and team.member(owner) else freed
 
     task_id = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, task_id, change)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
+    deliver(store, team_name, TASK, task)
     return task
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.clock import later, rfc3339
+from teams_cli.clock import later, of_day, rfc3339
 from teams_cli.errors import NotAllowed, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
@@ -47,8 +47,8 @@ def over(store: Store, team: Team, task: Task) -> str:
         return f"the machine was started anew since {task.owner} claimed it"
     agent = presence.load(store, team.name, task.owner)
     if seconds > task.lease_until:
-        heard = f", and it was last heard of {agent.last_seen}" if agent.last_seen else ""
-        return f"the lease of {task.owner} ended {task.lease_expires_at}{heard}"
+        heard = f", and it was last heard of {of_day(agent.last_seen)}" if agent.last_seen else ""
+        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')}{heard} UTC"
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
     return ""
@@ -85,10 +85,15 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     body = f"{task.id} ({task.title}) is free again: {reason}{now_with}."
     told = [Owed(to=team.leader, message=body, uid=f"expired-{task.id}-{task.claim}")]
     if task.owner and team.member(task.owner) and task.owner != taker:
-        what = now_with or f"; it is free: teams claim-task {task.id}"
-        body = f"{task.id} ({task.title}) is no longer yours: {reason}{what}."
-        told.append(Owed(to=task.owner, message=body, uid=f"lost-{task.id}-{task.claim}"))
+        told.append(loss(task, reason, now_with))
     return owing(task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner).freed(), *told)
+
+
+def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:
+    """What the owner of the task is to be told when it has it no longer: why, and who has it now."""
+    what = now_with or f"; it is free: teams claim-task {task.id}"
+    body = f"{task.id} ({task.title}) is no longer yours: {reason}{what}."
+    return Owed(to=task.owner or "", message=body, uid=f"lost-{task.id}-{task.claim}", by=by)
 
 
 def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:

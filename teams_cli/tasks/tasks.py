@@ -92,7 +92,10 @@ class Task(Record):
     def numbered(self, **numbers: Any) -> Task:
         """The task under its number, with which what it owes begins."""
         made = self.having(**numbers)
-        owed = [told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}") for told in made.owed or ()]
+        owed = [
+            told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}", about=made.id)
+            for told in made.owed or ()
+        ]
         return made.having(owed=owed or None)
 
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:

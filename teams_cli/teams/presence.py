@@ -48,6 +48,9 @@ class Agent(Record):
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
     """What it was told of what is so at the time: that a task is ready, that all are settled."""
+    offered: Word | None = None
+    offered_at: Time | None = None
+    """Which ready task it was told of last, and when: for a while the others leave it to that agent."""
     told_to: Count | None = None
     """Up to which message it was told that it has mail."""
 

@@ -153,8 +153,8 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 def _told(team: Team, by: str) -> list[Owed]:
     """The rules of the team for every other member, who need not look for them."""
     body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
-    event = os.urandom(6).hex()
-    return [Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by) for n in team.active_names() if n != by]
+    event, others = os.urandom(6).hex(), [name for name in team.active_names() if name != by]
+    return [Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by, about=RULES) for n in others]
 
 
 def value(team: Team, key: str) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamNotFound, TeamsError
 from teams_cli.membership import shutdowns
@@ -28,11 +30,14 @@ if TYPE_CHECKING:
 
 _MINE = 4
 _WAITING = 4
-_NEWS = 4
 _TITLE = 48
 _LINE = 120
 _PLAN = 200
 _RULES = 500
+_NEWS = 450
+"""Characters of the news that are shown, and so are read: they never give way to anything else."""
+_SOON = 0.25
+"""The part of a lease at the end of which its owner is warned."""
 _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
@@ -45,7 +50,9 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
     found = [leases.current(store, team, task) for task in tasks.all_of(store, team_name, [])]
     proposed = plans.all_of(store, team_name, [])
     document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
-    document |= _told_once(store, team, caller) | _waiting(store, team, caller, proposed) | _since(store, team, caller)
+    told = _told_once(store, team, caller)
+    whole = bool(told.get("rules")) and len(told["rules"]) <= _RULES
+    document |= told | _waiting(store, team, caller, proposed, whole) | _since(store, team, caller)
     document["next"] = steps.following(document)
     return document
 
@@ -109,14 +116,25 @@ def _mine(store: Store, team: Team, caller: Caller, found: list[Task], proposed:
     ready = [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, status_of)]
     by_id = {task.id: task for task in found}
     return {
-        "myTasks": [_row(store, task, by_id, proposed) for task in mine[:_MINE]],
+        "myTasks": [_row(store, team, task, by_id, proposed) for task in mine[:_MINE]],
         "myTaskCount": len(mine),
         "ready": len(ready),
         "readyForMe": sum(_fits(task, team, caller) for task in ready),
     }
 
 
-def _row(store: Store, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
+def tasks_of(store: Store, team: Team, caller: Caller) -> Found:
+    """The caller's tasks as in a brief."""
+    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == caller.name]
+    by_id = {task.id: task for task in held[:_MINE]}
+    for key in {key for task in held[:_MINE] for key in task.blocked_by}:
+        with suppress(TeamsError):
+            by_id[key] = tasks.get(store, team.name, key)
+    proposed = plans.all_of(store, team.name, []) if held else []
+    return {"myTasks": [_row(store, team, task, by_id, proposed) for task in held[:_MINE]]}
+
+
+def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
     results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
     status, plan = _plan_of(task, proposed)
@@ -124,7 +142,8 @@ def _row(store: Store, task: Task, by_id: dict[str, Task], proposed: list[Plan])
         "id": task.id,
         "title": _short(task.title, _TITLE),
         "leaseExpiresAt": task.lease_expires_at,
-        "leaseSeconds": _seconds_left(store, task),
+        "leaseSeconds": (left := _seconds_left(store, task)),
+        "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [{"id": key, "owner": owner, "result": _short(said or "", _LINE)} for key, owner, said in results],
         "plan": status,
@@ -154,7 +173,7 @@ def _fits(task: Task, team: Team, caller: Caller) -> bool:
     return not kept and roles.skills_of(member, team, caller.config).issuperset(task.require)
 
 
-def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan]) -> Found:
+def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool) -> Found:
     """What waits for the caller to do something about it."""
     name = caller.name
     asked = next(shutdowns.open_requests(store, team, name), None)
@@ -162,9 +181,10 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan]) -> 
     mail = inboxes.open_messages(store, team.name, inbox, [])
     waiting = _plans_for(team, caller, proposed)
     shown = [_proposal(plan) for plan in waiting[:1]]
-    news = [message for message in mail if _is_news(message) and inbox.is_unread(message.number)][:_NEWS]
-    told = [message for message in news if not _tells_of(message, shown)]
-    seen = {message.number for message in news}
+    notices = [message for message in mail if _is_news(message) and inbox.is_unread(message.number)]
+    beside = [m for m in notices if _tells_of(m, shown) or (rules_shown and m.about == settings.RULES)]
+    told = _fitting([message for message in notices if message not in beside])
+    seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread(store, team.name, name) if number not in seen]
     if seen and team.state != "closed":
         inboxes.mark_read(store, team.name, name, seen)
@@ -181,9 +201,18 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan]) -> 
     }
 
 
+def _fitting(notices: list[Message]) -> list[Message]:
+    """The oldest of the notices that can be shown whole; the others stay unread."""
+    shown: list[Message] = []
+    for message in notices:
+        if sum(len(each.message) + 1 for each in [*shown, message]) <= _NEWS:
+            shown.append(message)
+    return shown
+
+
 def _is_news(message: Message) -> bool:
-    """Whether reading it here is all there is to do: a short notice of the system, and not of a task that ended."""
-    return message.from_ == SYSTEM and message.type in ("notice", "plan") and len(message.message) <= _PLAN
+    """Whether reading it here is all there is to do: a notice of the system, and not of a task that ended."""
+    return message.from_ == SYSTEM and message.type in ("notice", "plan")
 
 
 def _tells_of(message: Message, proposals: list[Found]) -> bool:

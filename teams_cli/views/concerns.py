@@ -1,8 +1,7 @@
 """Concerns: all that one agent waits for, and which of it the agent has been told.
 
 What happens comes as a message: a plan, a shutdown, a lost claim, an edit, the end of a task that one leads. What
-merely is so (a task is ready, all are settled, a question waits for the person) is told once, and again when it was
-otherwise meanwhile.
+merely is so (see `facts`) is told once, and again when it was otherwise meanwhile.
 """
 
 from __future__ import annotations
@@ -10,17 +9,18 @@ from __future__ import annotations
 from teams_cli.agents import ending
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, messages
-from teams_cli.names import HUMAN
-from teams_cli.questions import questions
+from teams_cli.messages.messages import Message
+from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import claims, leases, plans, tasks
-from teams_cli.teams import presence, roles, teams
-from teams_cli.teams.permission import require, standing_of
+from teams_cli.tasks import leases, plans, tasks
+from teams_cli.teams import presence, teams
+from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import conditions, steps
+from teams_cli.views import brief, conditions, reminders, steps
+from teams_cli.views.facts import Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
-_TITLE = 60
 
 
 def wait(
@@ -73,18 +72,21 @@ class Lookout:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
             return frozenset(found)
-        leads = self._leads(team)
-        if leads or self.caller.is_human:
+        facts = Facts(self.store, team, self.caller, self.alarm)
+        if facts.leads or self.caller.is_human:
             found |= {"plan", *({"question"} if self.caller.is_human else ())}
         mine = [task.id for task in tasks.labelled(self.store, self.team, tasks.IN_PROGRESS) if task.owner == name]
         if mine:
             found.update(f"task/{key}" for key in mine)
-        elif self._works(team) or leads:
+        elif facts.works or facts.leads:
             found |= tasks.FREED
         return frozenset(found)
 
     def look(self) -> Found:
-        """What concerns the caller now and was not told before; it is told with this. Empty if there is nothing."""
+        """What concerns the caller now and was not told before; it is told with this. Empty if there is nothing.
+
+        `next` is the command that follows on the whole of it.
+        """
         try:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
@@ -92,33 +94,40 @@ class Lookout:
             return {}
         if not (self.caller.is_human or team.member(self.caller.name)):
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
-            return {"happened": [concern("team", team.name, text, steps.join(team.name, self.caller.name))]}
+            return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
         require(self.store, self.team, self.caller, "read-messages")
         conditions.refuse_closed(self.store, self.team)
         started = ending.children(self.store, self.team, self.caller.name)
         ending.set_alarm(self.store, self.team, started, self.alarm)
         leases.release_and_set_alarm(self.store, team, self.alarm)
-        happened = self._untold(team)
-        mail = self._mail({each["id"] for each in happened if each["what"] == "plan"})
-        return {"happened": happened, "messages": mail} if happened or mail else {}
+        agent = presence.load(self.store, self.team, self.caller.name)
+        happened = self._untold(team, agent)
+        mail = self._mail({each["id"] for each in happened}, agent)
+        if not (happened or mail):
+            return {}
+        return _with_next(happened, mail, self._otherwise(team))
 
-    def _mail(self, plans_told: set[str]) -> list[Found]:
-        """The unread messages in full; they are read with this. That a plan was proposed is told with the plan."""
+    def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
+        """The unread messages in full; they are read with this. What is told with a fact, or was told whole at the end
+        of another answer, is not told again.
+        """
         name = self.caller.name
         numbers = inboxes.unread(self.store, self.team, name, quiet=True)[:_MOST]
         if not numbers:
             return []
-        found = [message.to_document() for message in self.store.fetch(self.team, messages.MESSAGE, numbers, [])]
-        shown = [
-            {**message, "next": steps.after_message(message, self._plan_of(message))}
-            for message in found
-            if not (message["type"] == "plan" and plans_told.intersection(_words(message["message"])))
+        found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
+        news = [
+            each
+            for each in found
+            if not (_is_notice(each, told) or reminders.was_told(agent, each))
+            and not reminders.is_done(self.store, self.team, name, each)
         ]
+        shown = [(each.to_document(), self._plan_of(each)) for each in news]
         inboxes.mark_read(self.store, self.team, name, set(numbers))
-        return shown
+        return [{**document, "next": steps.after_message(document, plan)} for document, plan in shown]
 
-    def _plan_of(self, message: Found) -> Found | None:
-        about = str(message.get("about") or "")
+    def _plan_of(self, message: Message) -> Found | None:
+        about = message.about or ""
         if not about.startswith("plan-"):
             return None
         try:
@@ -126,81 +135,34 @@ class Lookout:
         except TeamsError:  # the doctor tells of a plan that can't be read; the message is shown as it is
             return None
 
-    def _untold(self, team: Team) -> list[Found]:
+    def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
-        known = set(presence.load(self.store, self.team, self.caller.name).told)
-        true = self._states(team)
-        if known.symmetric_difference(true):
-            _note_told(self.store, self.team, self.caller.name, sorted(true))
-        untold = {about: shown for about, shown in true.items() if about not in known}
+        facts = Facts(self.store, team, self.caller, self.alarm)
+        known = facts.still_told(agent)
+        true = facts.true(known)
+        untold = {about: shown for about, shown in true.items() if about not in known and shown}
+        told = {f"ready:{shown['id']}:" for shown in untold.values() if shown["what"] == "ready"}
+        offered = next((about for about in true if about.rpartition(":")[0] + ":" in told), None)
+        if set(agent.told).symmetric_difference(true):
+            self._note_told(sorted(true), offered)
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
-    def _states(self, team: Team) -> dict[str, Found]:
-        """What is so, by what it is told under; several may be told as one."""
-        found: dict[str, Found] = {}
-        if self._works(team):
-            found |= self._ready(team)
-        if self._leads(team):
-            found |= self._settled() | self._plans()
-        if self.caller.is_human:
-            found |= self._questions() | self._plans()
-        return found
+    def _note_told(self, told: list[str], offered: str | None) -> None:
+        """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
+        more = {"offered": offered, "offered_at": teams.now(self.store)} if offered else {}
+        fresh = presence.Agent(agent=self.caller.name)
+        upsert(self.store, self.team, presence.AGENT, fresh.agent, fresh, lambda agent: agent.having(told=told, **more))
 
-    def _leads(self, team: Team) -> bool:
-        at = standing_of(team, self.caller)
-        return at is not None and at.leads
-
-    def _works(self, team: Team) -> bool:
-        member = team.member(self.caller.name)
-        return member is not None and roles.verdict(member.role, "claim-task", team, self.caller.config) != "deny"
-
-    def _ready(self, team: Team) -> dict[str, Found]:
-        ready = list(claims.ready_for(self.store, team, self.caller))
-        if not ready:
-            return {}
-        text = f"{ready[0].id} is ready: {ready[0].title[:_TITLE]}"
-        if len(ready) > 1:
-            text += f" (and {len(ready) - 1} more)"
-        shown = concern("ready", ready[0].id, text, steps.CLAIM)
-        return {f"ready:{task.id}:{task.claim}": shown for task in ready}
-
-    def _settled(self) -> dict[str, Found]:
-        found = conditions.settled(self.store, self.team)
-        if found is None or not any(found["taskCounts"].values()):
-            return {}
-        counts = {status: count for status, count in found["taskCounts"].items() if count}
-        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
-        what = "teams get-tasks --blocked" if found["stuck"] else "teams close-team"
-        about = "-".join(str(count) for count in found["taskCounts"].values())
-        return {f"settled:{about}": concern("settled", self.team, text, what)}
-
-    def _questions(self) -> dict[str, Found]:
-        asked = [q for q in questions.all_of(self.store, self.team, []) if q.open and HUMAN in q.waiting_for]
-        return {
-            f"question:{q.id}": concern("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
-            for q in asked
-        }
-
-    def _plans(self) -> dict[str, Found]:
-        found = {}
-        for plan in plans.all_of(self.store, self.team, [], only_open=True):
-            if plan.from_ != self.caller.name:
-                about = f" for {plan.task}" if plan.task else ""
-                text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
-                found[f"plan:{plan.id}"] = concern("plan", plan.id, text, steps.decide(plan.id))
-        return found
+    def _otherwise(self, team: Team) -> str:
+        """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
+        return steps.work(brief.tasks_of(self.store, team, self.caller)) or steps.WAIT
 
 
-def _words(text: str) -> set[str]:
-    return {word.strip(":,.;") for word in text.split()}
+def _is_notice(message: Message, told: set[str]) -> bool:
+    """Whether all that the message says is a fact that is told beside it."""
+    return message.from_ == SYSTEM and message.about in told
 
 
-def concern(what: str, about: str, text: str, step: str) -> Found:
-    """One thing that concerns the caller: its kind, what it is about, in words, and the command that follows."""
-    return {"what": what, "id": about, "text": text, "next": step}
-
-
-def _note_told(store: Store, team: str, name: str, told: list[str]) -> None:
-    """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
-    fresh = presence.Agent(agent=name)
-    upsert(store, team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told))
+def _with_next(happened: list[Found], mail: list[Found], otherwise: str) -> Found:
+    named = [each["next"] for each in [*mail, *happened] if each["next"]]
+    return {"happened": happened, "messages": mail, "next": named[0] if named else otherwise}

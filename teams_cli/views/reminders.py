@@ -8,6 +8,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
+from teams_cli.tasks import tasks
 from teams_cli.teams import presence
 
 _NAMED = 3
@@ -25,13 +26,30 @@ def reminder(store: Store, team: str, agent: str) -> str:
     if not unread or unread[-1] <= told_to:
         return ""
     found = store.fetch(team, MESSAGE, unread, [])
-    _note(store, team, agent, unread[-1])
     mail = [message for message in found if message.from_ != SYSTEM]
-    news = [message for message in found if message.from_ == SYSTEM and message.number > told_to]
+    fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
+    news = [message for message in fresh if not is_done(store, team, agent, message)]
+    _note(store, team, agent, unread[-1], {message.id for message in news[-_NAMED:] if _is_short(message)})
     parts = [*([_named(mail)] if mail else []), *(_short(message) for message in news[-_NAMED:])]
     if len(news) > _NAMED:
         parts.append(f"{len(news) - _NAMED} more: teams read-messages")
     return "; ".join(parts)
+
+
+def was_told(agent: presence.Agent, message: Message) -> bool:
+    """Whether the whole message stood at the end of another answer to the agent."""
+    return message.id in agent.told
+
+
+def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
+    """Whether the message tells of a task that is kept for the agent, which took it since."""
+    if message.from_ != SYSTEM or message.type != "notice" or not (message.about or "").startswith("task-"):
+        return False
+    try:
+        task = tasks.get(store, team, message.about or "")
+    except TeamsError:
+        return False
+    return task.status != "pending" and task.was_claimed_by(agent)
 
 
 def _named(mail: list[Message]) -> str:
@@ -40,16 +58,27 @@ def _named(mail: list[Message]) -> str:
     return f"{len(mail)} unread ({'… ' if len(mail) > _NAMED else ''}{newest})"
 
 
+def _line(message: Message) -> str:
+    return " ".join(message.message.split())
+
+
+def _is_short(message: Message) -> bool:
+    return len(_line(message)) <= _LONGEST
+
+
 def _short(message: Message) -> str:
-    line = " ".join(message.message.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({message.id})"
+    return _line(message) if _is_short(message) else f"{_line(message)[:_LONGEST]}… ({message.id})"
 
 
-def _note(store: Store, team: str, agent: str, number: int) -> None:
-    """Note up to which message the agent was told. On a disk that can't be written it is told again."""
+def _note(store: Store, team: str, agent: str, number: int, whole: set[str]) -> None:
+    """Note up to which message the agent was told, and which it was told whole, so that a wait does not end for them.
+    On a disk that can't be written it is told again.
+    """
 
     def change(known: presence.Agent) -> presence.Agent:
-        return known if (known.told_to or 0) >= number else known.having(told_to=number)
+        if (known.told_to or 0) >= number:
+            return known
+        return known.having(told_to=number, told=[*known.told, *sorted(whole.difference(known.told))])
 
     try:
         upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), change)

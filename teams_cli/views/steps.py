@@ -127,7 +127,8 @@ def _decide(brief: Found) -> str | None:
     return decide(shown[0]["id"]) if shown[0]["whole"] else f"teams show-plan {shown[0]['id']}"
 
 
-def _work(brief: Found) -> str | None:
+def work(brief: Found) -> str | None:
+    """What to do about one's first task: finish it, unless something comes before."""
     for task in brief["myTasks"][:1]:
         if task["waitsFor"]:
             return f"teams wait --task {task['waitsFor'][0]}"
@@ -167,7 +168,7 @@ _STEPS: tuple[Callable[[Found], str | None], ...] = (
     _read,
     _answer,
     _decide,
-    _work,
+    work,
     _claim,
     _reply,
     _lead,

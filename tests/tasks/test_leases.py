@@ -72,8 +72,9 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, MIA, "1")
     (text,) = told(team)
     assert "task-1" in text and "bob" in text
-    (text,) = told(team, BOB)
-    assert text.startswith("task-1 (one) is no longer yours: the lease of bob ended ")
+    lost, taken = told(team, BOB)
+    assert lost.startswith("task-1 (one) is no longer yours: the lease of bob ended ")
+    assert taken == "task-1 (one), which was yours: mia has it now."
     clock.advance(301)
     seen(team)
     assert "mia" in told(team)[-1]

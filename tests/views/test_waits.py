@@ -193,3 +193,112 @@ def test_the_next_task_is_waited_for(cli: Cli) -> None:
     cli.ok("read-messages", agent="mia")
     assert cli("claim-task", "--next", "--wait", "0", agent="mia").status == 14
     assert cli("claim-task", "1", "--wait", "1", agent="mia").status == 2
+
+
+def test_each_of_several_ready_tasks_is_offered_to_another(cli: Cli) -> None:
+    """Who has one in mind is left it for a moment; nobody who waits sleeps longer than that."""
+    add_tasks(cli, "one", "two")
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one (and 1 more)"]
+    assert texts(ended(begin(cli, "mia"))) == ["task-2 is ready: two"]
+    cli.ok("claim-task", "2", agent="mia")
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]  # bob does not take it
+
+
+def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    ended(begin(cli, "bob"))
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    assert texts(ended(begin(cli, "bob"))) == ["task-2 is ready: two"]
+    nothing(cli, "bob")
+
+
+def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
+    cli.ok("request-shutdown", "bob", agent="lea")
+    add_tasks(cli, "one")
+    found = ended(begin(cli, "bob"))
+    assert (found["happened"], found["messages"][0]["about"]) == ([], "shutdown-1")
+    assert found["next"] == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
+    cli.ok("reject-shutdown", "1", "--reason", "not yet", agent="bob")
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
+
+
+def test_a_leader_hears_of_a_member_that_is_lost_without_a_task(cli: Cli) -> None:
+    """Once; waiting is a sign of life, and of who lost a task by its silence that is told, and no more."""
+    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    waiting = begin(cli, "bob")
+    assert texts(ended(begin(cli, "lea"))) == ["mia, who has no task, was not heard of for 2 s"]
+    assert cli("wait", "--timeout", "2.5", agent="lea").status == 14
+    add_tasks(cli, "one")
+    assert texts(ended(waiting)) == ["task-1 is ready: one"]
+    cli.ok("claim-task", "1", agent="bob")
+    found = ended(begin(cli, "lea"))
+    assert (texts(found), "free again" in found["messages"][0]["message"]) == ([], True)
+    assert cli("wait", "--timeout", "2.5", agent="lea").status == 14
+
+
+def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    cli.ok("reject-plan", "1", "why?", agent="lea")
+    assert ended(begin(cli, "bob"))["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    cli.ok("propose-plan", "thus", "--revises", "1", agent="bob")
+    cli.ok("approve-plan", "2", agent="lea")
+    complete = "teams update-task task-1 --status completed --result RESULT"
+    assert ended(begin(cli, "bob"))["next"] == complete
+    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
+    found = ended(begin(cli, "bob"))
+    assert (found["messages"][0]["next"], found["next"]) == (None, complete)
+    cli.ok("send-message", "lea", "done", "--fyi", agent="bob")
+    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait\n")
+
+
+def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
+    assert "lea edited task-1 (one): added: and faster" in cli("announce", "at it", agent="bob").stderr
+    nothing(cli, "bob")
+    cli.ok("create-task", "two", "--for", "bob", agent="lea")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    cli.ok("claim-task", "--next", agent="bob")
+    assert "kept for you" not in cli("announce", "at it", agent="bob").stderr  # it has it by now
+    nothing(cli, "bob")
+
+
+def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    found = ended(waiting)
+    assert (texts(found), found["messages"]) == (["task-1, kept for you, is ready: one"], [])
+    nothing(cli, "bob")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("release-task", "1", "--reason", "wrong one"), "human released it (wrong one); it is free: teams claim-task"),
+        (("update-task", "1", "--owner", "mia"), "human gave it away; mia has it now"),
+    ],
+)
+def test_who_loses_a_task_to_another_s_decision_is_told(cli: Cli, words: tuple[str, ...], why: str) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "bob")
+    cli.ok(*words, agent="human")
+    said = ended(waiting)["messages"][0]["message"]
+    assert said.startswith(f"task-1 (one) is no longer yours: {why}")
+
+
+def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]
+    cli.ok("claim-task", "1", agent="mia")
+    lines = cli("brief", agent="bob").stdout.splitlines()
+    assert lines[1].startswith("task-1 (one) is no longer yours: the lease of bob ended ")
+    assert lines[2] == "task-1 (one), which was yours: mia has it now."
+    assert "no longer yours" not in cli("brief", agent="bob").stdout

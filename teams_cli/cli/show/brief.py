@@ -36,7 +36,8 @@ def brief(found: dict[str, Any]) -> Parts:
 
 
 _MOST = 1500
-_NEEDED, _USEFUL, _EXTRA = range(3)
+_SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
+"""What gives way last: it counts as read, or is shown once."""
 if TYPE_CHECKING:
     Lines = list[tuple[str, int]]
 
@@ -54,18 +55,19 @@ def _mine(found: dict[str, Any]) -> Lines:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
         lines.append((f"the team was closed{by} at {found['closed']['at']}", _NEEDED))
     lines += [(found["about"], _NEEDED)] if found.get("about") else []
-    lines += [(f"| {line}", _NEEDED) for line in found.get("rules", "").splitlines()]
+    lines += [(f"| {line}", _SEEN) for line in found.get("rules", "").splitlines()]
     for task in found["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
     if found["myTaskCount"] > len(found["myTasks"]):
         lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
-    return lines + [(line, _USEFUL) for line in found["news"]]
+    return lines + [(line, _SEEN) for line in found["news"]]
 
 
 def _state(task: dict[str, Any]) -> str:
     """What has to be known of one's task: how long the claim lasts, what it waits for, how it stands with its plan."""
-    said = [f"lease ends in {task['leaseSeconds']} s"] if task["leaseSeconds"] is not None else []
+    soon = ", soon: any command of yours renews it" if task.get("leaseEndsSoon") else ""
+    said = [f"lease ends in {task['leaseSeconds']} s{soon}"] if task["leaseSeconds"] is not None else []
     if task["waitsFor"]:
         said.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:

@@ -75,7 +75,7 @@ def _taken_over(before: dict[str, Any] | None) -> Parts:
         return []
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
-    why = f" ({before['reason']})" if "reason" in before else ""
+    why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
     return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
 
 

@@ -41,6 +41,8 @@ def _happened(found: dict[str, Any]) -> Parts:
         lines += [_message(message), *present(_step(message["next"]))]
     for each in found["happened"]:
         lines += [each["text"], *present(_step(each["next"]))]
+    if not any(each["next"] for each in [*found.get("messages", ()), *found["happened"]]):
+        lines += present(_step(found.get("next")))
     return lines
 
 

@@ -1,0 +1,175 @@
+"""Facts: what is so in the team and concerns one agent: a task is ready, all are settled, a member is lost, a plan or a
+question waits. Each has a word by which it is known whether the agent was told.
+"""
+
+from __future__ import annotations
+
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.membership import shutdowns
+from teams_cli.names import HUMAN
+from teams_cli.questions import questions
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.store.pace import Alarm
+from teams_cli.tasks import claims, leases, plans, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, roles
+from teams_cli.teams.permission import standing_of
+from teams_cli.teams.presence import Agent
+from teams_cli.teams.teams import Member, Team
+from teams_cli.views import conditions, steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+    Found = dict[str, Any]
+    Known = dict[str, Found | None]
+
+_TITLE = 60
+_TO_TAKE_IT = 5.0
+"""Seconds in which a ready task is left to the agent that was told of it first."""
+_PAST = 0.005
+
+
+def fact(what: str, about: str, text: str, step: str) -> Found:
+    """One thing that concerns an agent: its kind, what it is about, in words, and the command that follows."""
+    return {"what": what, "id": about, "text": text, "next": step}
+
+
+class Facts:
+    """What is so now and concerns the caller. The alarm is set for what time alone may make so."""
+
+    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm) -> None:
+        self.store = store
+        self.team = team
+        self.caller = caller
+        self.alarm = alarm
+        at = standing_of(team, caller)
+        self.leads = at is not None and at.leads
+        member = team.member(caller.name)
+        self.works = member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
+
+    def true(self, known: set[str]) -> Known:
+        """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
+        found: Known = {}
+        if self.works:
+            found |= self._ready(known)
+        if self.leads:
+            found |= self._settled() | self._plans() | self._lost(known)
+        if self.caller.is_human:
+            found |= self._questions() | self._plans()
+        return found
+
+    def still_told(self, agent: Agent) -> set[str]:
+        """What the agent knows of what it was told. Once it took one of the tasks that were ready, the others are news
+        when it looks for work again.
+        """
+        ready = {about for about in agent.told if about.startswith("ready:")}
+        taken = any(self._took(about) for about in ready)
+        return set(agent.told) - (ready if taken else set())
+
+    def _took(self, about: str) -> bool:
+        _, key, claim = about.split(":")
+        try:
+            task = tasks.get(self.store, self.team.name, key)
+        except TeamsError:
+            return False
+        if task.claim == int(claim):
+            return False
+        mine = [note for note in task.notes if note.what == "claimed" and note.by == self.caller.name]
+        return any((note.claim or 0) > int(claim) for note in mine)
+
+    def _ready(self, known: set[str]) -> Known:
+        ready = list(claims.ready_for(self.store, self.team, self.caller))
+        if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
+            return {}
+        mine = [task for task in ready if _about(task) in known]
+        free = self._not_offered(ready) if len(mine) < len(ready) else ready
+        if not free:
+            return {_about(task): None for task in mine}
+        kept = ", kept for you," if free[0].assignee == self.caller.name else ""
+        text = f"{free[0].id}{kept} is ready: {free[0].title[:_TITLE]}"
+        if len(free) > 1:
+            text += f" (and {len(free) - 1} more)"
+        shown = fact("ready", free[0].id, text, steps.CLAIM)
+        return {_about(task): shown for task in [*free, *mine]}
+
+    def _not_offered(self, ready: list[Task]) -> list[Task]:
+        """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
+        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
+        others = (agent for agent, _ in self.store.scan(self.team.name, presence.AGENT, []))
+        left: dict[str, float] = {}
+        for agent in others:
+            if agent.offered and agent.offered_at and self.team.member(agent.agent):
+                seconds = _TO_TAKE_IT - seconds_since(agent.offered_at, self.store.now())
+                if 0 < seconds <= _TO_TAKE_IT and agent.agent != self.caller.name and agent.agent not in busy:
+                    left[agent.offered] = max(seconds, left.get(agent.offered, 0.0))
+        for task in ready:
+            if _about(task) in left:
+                self.alarm.ring_in(left[_about(task)] + _PAST)
+        return [task for task in ready if task.assignee or _about(task) not in left]
+
+    def _settled(self) -> Known:
+        found = conditions.settled(self.store, self.team.name)
+        if found is None or not any(found["taskCounts"].values()):
+            return {}
+        counts = {status: count for status, count in found["taskCounts"].items() if count}
+        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        what = "teams get-tasks --blocked" if found["stuck"] else "teams close-team"
+        about = "-".join(str(count) for count in found["taskCounts"].values())
+        return {f"settled:{about}": fact("settled", self.team.name, text, what)}
+
+    def _lost(self, known: set[str]) -> Known:
+        """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.
+
+        Of an agent that `teams` started its keeper knows more.
+        """
+        found: Known = {}
+        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
+        for member in self.team.members:
+            if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
+                agent = presence.load(self.store, self.team.name, member.agent_id)
+                since = max(filter(None, (agent.last_seen, member.joined_at)), default="")
+                if since and self._is_silent(agent, since):
+                    about = f"lost:{member.agent_id}:{since}"
+                    found[about] = None if about in known else self._loss(member, since)
+        return found
+
+    def _is_silent(self, agent: Agent, since: str) -> bool:
+        left = leases.length(self.team) - seconds_since(since, self.store.now())
+        if left < 0 or presence.is_gone(agent):
+            return True
+        self.alarm.ring_in(left + _PAST)
+        self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
+        return False
+
+    def _loss(self, member: Member, since: str) -> Found | None:
+        name = member.agent_id
+        for task in tasks.all_of(self.store, self.team.name, []):
+            if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
+                return None
+        text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
+        return fact("lost", name, text, steps.WAIT)
+
+    def _questions(self) -> Known:
+        asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]
+        return {
+            f"question:{q.id}": fact("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
+            for q in asked
+        }
+
+    def _plans(self) -> Known:
+        found: Known = {}
+        for plan in plans.all_of(self.store, self.team.name, [], only_open=True):
+            if plan.from_ != self.caller.name:
+                about = f" for {plan.task}" if plan.task else ""
+                text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
+                found[f"plan:{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
+        return found
+
+
+def _about(task: Task) -> str:
+    """What it is told under that the task is ready, until somebody took it."""
+    return f"ready:{task.id}:{task.claim}"
