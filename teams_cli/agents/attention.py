@@ -25,7 +25,7 @@ def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
     It is made for the end of the context of the next model call. Messages come again at every call until they are
     handled; being shown marks them as read. `hint` is there until you have announced yourself.
     """
-    shown = inboxes.read(store, team_name, caller, Selection(), [])
+    shown = inboxes.read(store, team_name, caller, Selection(), [], turn=0)
     there = others(store, team_name, caller.name)
     output: dict[str, Any] = {}
     if not caller.is_human and presence.load(store, team_name, caller.name).status is None:

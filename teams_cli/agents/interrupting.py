@@ -86,6 +86,7 @@ def deliver(
     now: bool | None = None,
     uid: str | None = None,
     fyi: bool = False,
+    ack_by: str | None = None,
 ) -> tuple[Message, bool]:
     """Send a message, and interrupt what its recipient is doing if that is to be done *now*; None: as the team's
     setting `delivery` says. The message and whether a turn was ended for it.
@@ -102,7 +103,7 @@ def deliver(
         now = settings.value(team, "delivery") == "interject"
     if now:
         now = _may_interject(store, team_name, caller, to, by_setting)
-    message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False)
+    message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     session = ending.current(store, team_name, message.to)
     if session is None or (session.ended and session.outcome == "stopped"):
         return message, False

@@ -196,7 +196,8 @@ class Keeper:
 
     def _note_turn(self, batch: list[Message]) -> None:
         """The client runs: what it was given is read."""
-        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch})
+        turn = self.session.turns + 1
+        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
         last = max((message.number for message in batch), default=0)
 
         def change(session: Session) -> Session:

@@ -207,6 +207,8 @@ def delivered(batch: list[Message]) -> str:
 
 
 def _to_answer(message: Message) -> str:
+    if message.ack_by:
+        return f"\n(its sender waits for: teams ack {message.id}, or teams reply {message.id} TEXT)"
     return "" if message.only_informs else f"\n(answer with: teams reply {message.id} TEXT)"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.agents import sessions
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import NobodyThere, WrongState, WrongUsage
-from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages import handling, inboxes, messages, receipts
 from teams_cli.messages.inboxes import Reading, Selection
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, number_of
@@ -44,17 +44,28 @@ Raises:
 """
 
 
-_SHOW = """Show a message and how far it got with each recipient: queued, woken, read, handled.
+_SHOW = """Show a message and how far it got with each recipient.
 
-Only what was read has arrived; a client in a terminal that was woken for it may not have read it yet. Its sender, its
-recipients, the leader and the human see it.
+It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
+read, when the agent asked for its mail; handled; or will not be read. Its sender, its recipients, the leader and the
+human see it.
 
 Raises:
     MessageNotFound: There is none of that id, or it is not yours to see.
 """
 
 
-def _send(call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, uid: str | None) -> Any:
+_SENT = """List the messages that you sent, oldest first, each with how far it got with each recipient.
+
+It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
+read, when the agent asked for its mail; handled; or will not be read, because the agent left, was stopped, or the team
+is closed. One sent with --ack-required is overdue when it is not handled within the team's `ack_timeout`.
+"""
+
+
+def _send(
+    call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
+) -> Any:
     named = [name for word in to for name in word.split(",") if name]
     if len(to) > 1:
         _refuse_unquoted(call, to, text)
@@ -62,9 +73,23 @@ def _send(call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: b
         named += _owners(call, to_owners_of)
     if not named:
         raise WrongUsage("say to whom", "teams send-message AGENT TEXT, or --to-owners-of TASKS")
-    if call.caller and len(named) == 1 and settings.value(call.load_team(), "delivery") == "interject":
-        return _with_readers(call, _interjected(call, named[0], text, uid, fyi))
-    return _with_readers(call, messages.send(call.store, call.team, call.caller, named, text, uid, fyi))
+    if fyi and ack_required:
+        raise WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
+    ack_by = receipts.due(call.store, call.load_team()) if ack_required else None
+    sent = _sent(call, named, text, uid, fyi, ack_by)
+    receipts.expect(call.store, call.team, sent)
+    return _with_readers(call, sent)
+
+
+def _sent(call: Call, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:
+    """The message as sent; to one, at once its next turn where the team's setting says so."""
+    if call.caller and len(to) == 1 and settings.value(call.load_team(), "delivery") == "interject":
+        from teams_cli.agents import interrupting
+
+        return interrupting.deliver(
+            call.store, call.team, call.caller, to[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
+        )[0]
+    return messages.send(call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by)
 
 
 def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
@@ -96,14 +121,6 @@ def _owners(call: Call, words: str) -> list[str]:
     if not others:
         raise NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
     return others
-
-
-def _interjected(call: Call, to: str, text: str, uid: str | None, fyi: bool) -> Message:
-    """The message as sent, at once the next turn of its recipient."""
-    from teams_cli.agents import interrupting
-
-    assert call.caller is not None
-    return interrupting.deliver(call.store, call.team, call.caller, to, text, call.environ, uid=uid, fyi=fyi)[0]
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
@@ -182,6 +199,7 @@ COMMANDS = table(
         _TEXT,
         option("--to-owners-of", "Also the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
         switch("--fyi", "It needs no answer."),
+        switch("--ack-required", "Tell me if it is not handled within `ack_timeout`.", seldom=True),
         _UID,
         doc=messages.send,
         words="messages:sent",
@@ -245,6 +263,19 @@ COMMANDS = table(
         reads=True,
         example="show-message 7",
         also="message-status delivered receipt",
+    ),
+    Command(
+        "sent",
+        "commands.runners.messages:sent",
+        option("--to", "Only those to this member.", metavar="AGENT"),
+        switch("--open", "Only those that somebody has still to handle."),
+        option("--limit", "Show at most N, the newest.", type=int, metavar="N", default=20),
+        doc=_SENT,
+        words="messages:sent_before",
+        answers=list[Message],
+        reads=True,
+        example="sent --open",
+        also="outbox sent-messages receipts delivery overdue",
     ),
     Command(
         "reply",

@@ -94,7 +94,7 @@ def _say(
     finally:
         streams.finish()
     seen.blocks += stop
-    inboxes.mark_read(store, standpoint.team, caller.name, reply.shown)
+    inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
     return stop
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from teams_cli import __version__
 from teams_cli.agents import interrupting
 from teams_cli.http_api import limits, schemas
+from teams_cli.http_api.wording import description, in_requests
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.runs import reports
 from teams_cli.serving import requests
@@ -37,7 +38,18 @@ _REFUSALS = {
     "500": "A record on disk is damaged, or a bug.",
     "503": "Busy: a retry is safe.",
 }
-_RETRY = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds to wait before the retry."}}
+_AGENTS, _BOARD = "Agents", "Board"
+_TAGS = {
+    "Teams": "Making teams, joining and leaving them, and who one is.",
+    "Tasks": "Creating tasks, taking them, and bringing them to their end.",
+    "Messages": "Writing to others, and reading one's mail.",
+    "Questions": "Asking the other agents and the person.",
+    _AGENTS: "Starting, interrupting and stopping agents.",
+    "Plans and shutdown": "Proposing and deciding plans; asking agents to end.",
+    "Inspect": "Looking at what happened, and at settings.",
+    _BOARD: "What a page needs that shows a team and keeps up with it.",
+}
+_RETRY = {"Retry-After": {"schema": {"type": "string"}, "description": "With 503: seconds to wait before the retry."}}
 
 
 @cache
@@ -49,11 +61,12 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "teams", "version": __version__, "description": _ABOUT},
+        "tags": [{"name": name, "description": what} for name, what in _TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": schemas.components(),
             "parameters": {"team": _TEAM, "as": _AS},
-            "responses": {f"Refused{status}": _refusal(status, what) for status, what in _REFUSALS.items()},
+            "responses": {"Refused": _refusal(schemas.ref("Error"))},
             "securitySchemes": {
                 "server": {"type": "http", "scheme": "bearer"},
                 "caller": {"type": "apiKey", "in": "header", "name": "X-Teams-Token"},
@@ -62,9 +75,11 @@ def document() -> dict[str, Any]:
     }
 
 
-def _refusal(status: str, what: str) -> dict[str, Any]:
-    found = {"description": what, "content": _json({"$ref": "#/components/schemas/Error"})}
-    return found | ({"headers": _RETRY} if status == "503" else {})
+def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
+    """Every other answer of an operation, with what each status means."""
+    rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
+    told = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
+    return {"description": told, "headers": _RETRY, "content": _json(schema)}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
@@ -84,40 +99,46 @@ _WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/param
 
 def _command(command: Command) -> dict[str, Any]:
     schema = requests.schema(command.name, requests.camel_case)
-    found = _operation(command.name, command.doc, schemas.answer(command), changes=not command.reads)
+    found = _operation(command.group, command.name, command.doc, schemas.answer(command), changes=not command.reads)
     if command.reads:
         needed = schema.get("required", ())
         rest = [
-            _query(key, {k: v for k, v in field.items() if k != "description"}, field["description"], key in needed)
+            _query(
+                key,
+                {k: v for k, v in field.items() if k != "description"},
+                in_requests(field["description"]),
+                key in needed,
+            )
             for key, field in schema["properties"].items()
         ]
         return {**found, "parameters": _WHERE + rest}
+    for field in schema["properties"].values():
+        field["description"] = in_requests(field["description"])
     body = {"required": bool(schema.get("required")), "content": _json(schema)}
     return {**found, "parameters": _WHERE, "requestBody": body}
 
 
-def _operation(name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
+def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
     """One operation; of its docstring the first paragraph is the summary."""
-    summary, _, rest = doc.strip().partition("\n\n")
-    responses = {"200": {"description": "Done.", "content": _json(answer)}}
-    responses |= {status: {"$ref": f"#/components/responses/Refused{status}"} for status in _REFUSALS}
-    found = {"operationId": name, "summary": " ".join(summary.split()), "description": rest, "responses": responses}
+    summary, rest = description(doc)
+    done = {"description": "Done.", "content": _json(answer)}
+    responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
+    found: dict[str, Any] = {"operationId": name, "tags": [tag], "summary": summary, "responses": responses}
+    found |= {"description": rest} if rest else {}
     return {**found, "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]}
 
 
 def _janus() -> dict[str, Any]:
-    listed = _operation("agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
-    sent = _operation("message", _doc(interrupting.deliver), schemas.ref("Delivered"), changes=True)
-    for status in _REFUSALS:
-        described = {"description": _REFUSALS[status], "content": _json(schemas.ref("Undelivered"))}
-        if status not in ("401", "403", "405", "421"):  # these the guard tells, as everywhere
-            sent["responses"][status] = described
-    either = {"oneOf": [schemas.ref("Undelivered"), schemas.ref("Error")]}
-    sent["responses"]["403"] = {"description": _REFUSALS["403"], "content": _json(either)}
+    listed = _operation(_AGENTS, "agents", "List the agents that can be written to.", schemas.AGENTS, changes=False)
+    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver), schemas.ref("Delivered"), changes=True)
+    # What the guard refuses it tells as everywhere.
+    sent["responses"]["default"] = _refusal({"oneOf": [schemas.ref("Undelivered"), schemas.ref("Error")]})
     sent["requestBody"] = {"required": True, "content": _json(schemas.MESSAGE)}
     now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
     lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless said.")
-    logged = _operation("log", "The last lines that an agent printed, newest last.", schemas.ref("Log"), changes=False)
+    logged = _operation(
+        _AGENTS, "log", "The last lines that an agent printed, newest last.", schemas.ref("Log"), changes=False
+    )
     return {
         "/api/agents": {"get": {**listed, "parameters": _WHERE}},
         "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
@@ -126,8 +147,8 @@ def _janus() -> dict[str, Any]:
 
 
 def _views() -> dict[str, Any]:
-    looked = _operation("board", _doc(board.board), schemas.ref("Board"), changes=False)
-    streamed = _operation("events", _STREAM, {}, changes=False)
+    looked = _operation(_BOARD, "board", _doc(board.board), schemas.ref("Board"), changes=False)
+    streamed = _operation(_BOARD, "events", _STREAM, {}, changes=False)
     streamed["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
@@ -160,7 +181,7 @@ def _parts_of_board() -> dict[str, Any]:
     }
     return {
         f"/api/board/{name}": {
-            "get": {**_operation(f"board-{name}", doc, answer, changes=False), "parameters": [*_WHERE, *more]}
+            "get": {**_operation(_BOARD, f"board-{name}", doc, answer, changes=False), "parameters": [*_WHERE, *more]}
         }
         for name, (doc, answer, more) in found.items()
     }

@@ -9,10 +9,9 @@ from starlette.responses import Response
 
 from teams_cli import bugs
 from teams_cli.errors import TeamsError
+from teams_cli.http_api.wording import STATUSES, in_requests
 from teams_cli.records.annotations import Any, Mapping
 
-STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
-"""The HTTP status for each exit status."""
 RETRY_AFTER = {"Retry-After": "1"}
 
 
@@ -46,7 +45,9 @@ def refused(error: Exception) -> RequestRefused:
         return error
     if isinstance(error, TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
-        return RequestRefused(STATUSES[error.status], error.code, error.message, error.hint, headers)
+        return RequestRefused(
+            STATUSES[error.status], error.code, in_requests(error.message), in_requests(error.hint), headers
+        )
     bug = bugs.report(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
     return RequestRefused(500, "bug", bug.message, bug.hint)

@@ -128,6 +128,15 @@ def components() -> dict[str, Any]:
     found = dict(_MADE)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
-        found |= schema.pop("$defs", {})
-        found[record.__name__] = schema
+        found |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
+        found[record.__name__] = _answered(schema)
     return found
+
+
+def _answered(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a record as it is answered with: stored, so it has its number, and nothing is left to defaults."""
+    parts: dict[str, Any] = schema.get("properties", {})
+    stored = [key for key in ("id", "number") if parts.get(key, {}).get("default") in ("", 0)]
+    for part in parts.values():
+        part.pop("default", None)
+    return {**schema, "required": [*schema.get("required", ()), *stored]} if stored else schema

@@ -23,10 +23,13 @@ _REMEMBERED = 200
 
 
 class Open(Record):
-    """A message that is not handled yet. A quiet one is no reason to go on working; one *fyi* is handled by reading."""
+    """A message that is not handled yet. A quiet one is no reason to go on working; one *fyi* is handled by reading.
+    `turn` says in which of its turns the agent was given it unasked, 0 where turns are not counted, until it asks.
+    """
 
     number: Number
     read_at: Time | None = None
+    turn: Count | None = None
     quiet: bool | None = None
     fyi: bool | None = None
 
@@ -113,9 +116,10 @@ def read(
     selection: Selection,
     problems: list[TeamsError],
     peek: bool = False,
+    turn: int | None = None,
 ) -> Reading:
     """The caller's unhandled messages, oldest first, and mark them as read, unless *peek*; those that were
-    carry `readBefore`. What only informs is handled with that.
+    carry `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
 
     Damaged messages are added to *problems*; the others are shown.
     """
@@ -131,7 +135,7 @@ def read(
         before = advance(store, team_name, inbox, problems)
         seen[:] = open_messages(store, team_name, before, problems)
         shown = {message.number for message in selection.pick(seen, before)}
-        return _marked_read(inbox, before, shown, teams.now(store))
+        return _marked_read(inbox, before, shown, teams.now(store), turn)
 
     try:
         problems_of_log = _read_too_far(store, team_name, caller.name)
@@ -259,12 +263,17 @@ def open_messages(store: Store, team: str, inbox: Inbox, problems: list[TeamsErr
     return store.fetch(team, MESSAGE, numbers, problems) if numbers else []
 
 
-def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str) -> Inbox:
+def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
     """The inbox with the shown messages read; the one from before if that changes nothing worth a write."""
     unread = {entry.number for entry in ahead.open if entry.number in shown and entry.read_at is None}
-    if not unread and ahead.up_to - before.up_to < _FAR_BEHIND:
+    given = {entry.number for entry in ahead.open if entry.number in shown and entry.turn is not None}
+    asked = given if turn is None else set()
+    if not unread and not asked and ahead.up_to - before.up_to < _FAR_BEHIND:
         return before
-    entries = [entry.having(read_at=now) if entry.number in unread else entry for entry in ahead.open]
+    entries = [
+        entry.having(read_at=entry.read_at or now, turn=turn) if entry.number in unread | asked else entry
+        for entry in ahead.open
+    ]
     return settled(ahead.having(open=entries), {e.number for e in entries if e.fyi and e.number in unread}, now)
 
 
@@ -298,11 +307,13 @@ def unhandled(store: Store, team: str, agent: str, most: int = 4) -> list[str]:
     return [f"msg-{number}" for number in sorted(entry.number for entry in entries)[:most]]
 
 
-def mark_read(store: Store, team: str, agent: str, numbers: set[int]) -> None:
-    """Mark messages as read that were shown to the agent in another way."""
+def mark_read(store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None) -> None:
+    """Mark messages as read that were shown to the agent in another way; with *turn* unasked, in that one (0: in one
+    that nobody counts).
+    """
 
     def change(inbox: Inbox) -> Inbox:
-        return _marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store))
+        return _marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store), turn)
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Message(Record):
-    """One message. `readAt` and `handledAt` are the reader's, and are not in the file. `about` is what it asks for."""
+    """One message. `readAt` and `handledAt` are the reader's, and are not in the file. `about` is what it asks for,
+    `ackBy` until when its sender wants it handled.
+    """
 
     id: MessageId = ""
     number: Number = 0
@@ -31,6 +33,7 @@ class Message(Record):
     reply_to: MessageId | None = None
     recipients: list[Name] | None = None
     fyi: bool | None = None
+    ack_by: Time | None = None
     about: Word | None = None
 
     @property
@@ -57,6 +60,7 @@ def send(
     uid: str | None = None,
     fyi: bool = False,
     wake: bool = True,
+    ack_by: str | None = None,
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
 
@@ -76,6 +80,7 @@ def send(
     if caller.name in found:
         raise InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
     draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)
+    draft = draft.having(ack_by=ack_by) if ack_by else draft
     draft = draft if len(found) == 1 else draft.having(to=EVERYONE, recipients=found)
     return post(store, team_name, draft, uid, wake)
 

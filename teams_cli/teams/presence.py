@@ -6,7 +6,7 @@ from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound
 from teams_cli.processes import has_ended, pid_scope, process_started
-from teams_cli.records.annotations import Count, Name, Text, Time, Word
+from teams_cli.records.annotations import Count, Name, Number, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update, upsert
@@ -30,10 +30,18 @@ class Status(Record):
     at: Time
 
 
+class Awaited(Record):
+    """A message of the agent that is to be acknowledged, and whether the agent was told that it is overdue."""
+
+    number: Number
+    due: Time
+    told: bool | None = None
+
+
 class Agent(Record):
     """One agent of a team, as it is now."""
 
-    nested = {"status_history": Status}  # noqa: RUF012
+    nested = {"status_history": Status, "awaits": Awaited}  # noqa: RUF012
 
     agent: Name
     status: Text | None = None
@@ -53,6 +61,7 @@ class Agent(Record):
     """Which ready task it was told of last, and when: for a while the others leave it to that agent."""
     told_to: Count | None = None
     """Up to which message it was told that it has mail."""
+    awaits: list[Awaited] | None = None
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")

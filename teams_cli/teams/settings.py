@@ -95,6 +95,9 @@ SETTINGS = {
     ),
     RULES: Setting("", "what everybody in the team is to keep to", prose=True),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
+    "ack_timeout": Setting(
+        600, "how long a message sent with --ack-required may go without an ack, in seconds", least=0.1, most=30 * 86400
+    ),
     "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
     "broadcast_timeout": Setting(300, "how long a question waits for answers, in seconds", least=0.1, most=86400),
     "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),

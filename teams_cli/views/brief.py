@@ -7,7 +7,7 @@ from contextlib import suppress
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamNotFound, TeamsError
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes
+from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
@@ -198,6 +198,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
         "proposed": shown,
         "shutdown": asked.id if asked else None,
         "news": [message.message for message in told],
+        "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 
 

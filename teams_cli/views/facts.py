@@ -7,6 +7,7 @@ from __future__ import annotations
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
+from teams_cli.messages import receipts
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
@@ -53,7 +54,7 @@ class Facts:
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found: Known = {}
+        found = self._overdue()
         if self.works:
             found |= self._ready(known)
         if self.leads:
@@ -61,6 +62,16 @@ class Facts:
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
+
+    def _overdue(self) -> Known:
+        """Messages of the caller that were not acknowledged in time."""
+        if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
+            self.alarm.ring_in(seconds + _PAST)
+        late = receipts.overdue(self.store, self.team.name, self.caller.name)
+        return {
+            f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
+            for row in late
+        }
 
     def still_told(self, agent: Agent) -> set[str]:
         """What the agent knows of what it was told. Once it took one of the tasks that were ready, the others are news

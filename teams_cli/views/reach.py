@@ -1,42 +1,109 @@
-"""How far a message got with each of its recipients: queued, woken, read, handled. Only what was read has arrived."""
+"""How far a message got with each of its recipients.
+
+It is `queued`; `woken`, where a client in a terminal was woken for it; `shown`, when it was put before the agent
+unasked, with a turn or by a hook; `read`, when the agent asked for it; `handled`; or `will_not_be_read`.
+"""
 
 from __future__ import annotations
 
+from teams_cli.agents import sessions
 from teams_cli.agents.terminals import terminals
+from teams_cli.clock import seconds_since
 from teams_cli.errors import MessageNotFound, NotFound
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Any
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+
+NO_MORE = "will_not_be_read"
+_BLOCK = 250
+_FURTHEST = 10_000
+"""Messages of the team that are looked through, from the newest on, for those of one sender."""
 
 
-def to_document(store: Store, team: str, key: str, eyes: str) -> dict[str, Any]:
+def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, Any]:
     """The message as JSON, with its state for each recipient; *eyes* is who looks, empty for one who may see all.
 
     Raises:
         MessageNotFound: There is no such message, or it is neither from nor to who looks.
     """
     try:
-        message, _ = store.get(team, MESSAGE, key)
+        message, _ = store.get(team_name, MESSAGE, key)
     except NotFound:
         raise MessageNotFound(f"there is no {key}", "See `teams read-messages --all`.") from None
-    to = message.recipients or [message.to]
-    if eyes and eyes not in (message.from_, *to):
+    if eyes and eyes not in (message.from_, *_recipients(message)):
         raise MessageNotFound(f"there is no {key} from you or to you", "See `teams read-messages --all`.")
-    return {**message.to_json(), "reach": [_of(store, team, message, name) for name in to]}
+    return reached(store, teams.get(store, team_name), message)
 
 
-def _of(store: Store, team: str, message: Message, name: str) -> dict[str, Any]:
-    inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
+def reached(store: Store, team: Team, message: Message) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue."""
+    document = {**message.to_json(), "reach": [_of(store, team, message, name) for name in _recipients(message)]}
+    if message.ack_by and any(each["state"] != "handled" for each in document["reach"]):
+        document["overdue"] = seconds_since(message.ack_by, store.now()) >= 0
+    return document
+
+
+def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
+    """The newest messages of the sender, oldest first, each with how far it got; with *only_open* those that somebody
+    has not handled.
+    """
+    found: list[dict[str, Any]] = []
+    for message in _newest_first(store, team.name):
+        if message.from_ != sender or to not in ("", *_recipients(message)):
+            continue
+        document = reached(store, team, message)
+        if not only_open or any(each["state"] not in ("handled", NO_MORE) for each in document["reach"]):
+            found.append(document)
+        if len(found) == most:
+            break
+    return found[::-1]
+
+
+def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
+    """Of the sender's messages among the newest of the team, how far each got, without its text."""
+    found = (message for message in _newest_first(store, team.name, window) if message.from_ == sender)
+    rows = (reached(store, team, message) for message in found)
+    return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
+
+
+def _newest_first(store: Store, team: str, window: int = _FURTHEST) -> Iterator[Message]:
+    last = store.last(team, MESSAGE)
+    for end in range(last, max(0, last - window), -_BLOCK):
+        yield from reversed(store.fetch(team, MESSAGE, range(max(1, end - _BLOCK + 1), end + 1), []))
+
+
+def _recipients(message: Message) -> list[str]:
+    return message.recipients or [message.to]
+
+
+def _of(store: Store, team: Team, message: Message, name: str) -> dict[str, Any]:
+    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
     said = inboxes.to_document(message, inbox)
+    entry = inbox.find_open(message.number)
+    if entry and entry.turn is not None:
+        turn = {"turn": entry.turn} if entry.turn else {}
+        return {"name": name, "state": "shown", "shownAt": entry.read_at, **turn}
     times: dict[str, Any] = {key: said[key] for key in ("readAt", "handledAt") if key in said}
     return {"name": name, "state": _state(store, team, message, name, times), **times}
 
 
-def _state(store: Store, team: str, message: Message, name: str, times: dict[str, Any]) -> str:
+def _state(store: Store, team: Team, message: Message, name: str, times: dict[str, Any]) -> str:
     if "handledAt" in times:
         return "handled"
     if "readAt" in times:
         return "read"
-    terminal = terminals.find(store, team, name)
+    if _is_gone(store, team, name):
+        return NO_MORE
+    terminal = terminals.find(store, team.name, name)
     return "woken" if terminal and terminal.woken_to >= message.number else "queued"
+
+
+def _is_gone(store: Store, team: Team, name: str) -> bool:
+    """Whether nobody reads the mail of that name any more, as things stand."""
+    if name == HUMAN:
+        return False
+    return team.state == "closed" or team.member(name) is None or sessions.was_stopped(store, team.name, name)

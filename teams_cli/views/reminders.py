@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.errors import TeamsError
-from teams_cli.messages import inboxes
+from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
@@ -16,9 +16,14 @@ _LONGEST = 100
 
 
 def reminder(store: Store, team: str, agent: str) -> str:
-    """What waits for the agent that it was not told of: its unread mail, and what the system has to say. Noted as told,
-    where that can be written; empty if there is nothing.
+    """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
+    of its own are overdue. Noted as told, where that can be written; empty if there is nothing.
     """
+    return "; ".join(filter(None, [_mail(store, team, agent), *receipts.tell(store, team, agent)]))
+
+
+def _mail(store: Store, team: str, agent: str) -> str:
+    """Its unread mail, and what the system has to say, in a line."""
     told_to = presence.load(store, team, agent).told_to or 0
     if store.last(team, MESSAGE) <= told_to:
         return ""

@@ -16,7 +16,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
-from teams_cli.views import board, course, trouble
+from teams_cli.views import board, course, reach, trouble
 from teams_cli.views.course import Plan
 
 TYPE_CHECKING = False
@@ -29,6 +29,8 @@ FINISHED = 100
 _RESULT = 200
 _MESSAGE = 3000
 _LATEST_STATUSES = 3
+_SENT = 200
+"""Messages of the team, the newest, among which the person's own are told with how far they got."""
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: list[TeamsError]) -> dict[str, Rows]:
@@ -50,6 +52,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
         "plans": {each["id"]: each for each in proposed},
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
         "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
+        "sent": {each["id"]: each for each in reach.states_of(store, team, HUMAN, _SENT)},
         "facts": {
             "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
             "course": course.course(found, parse_rfc3339(teams.now(store))),

@@ -42,6 +42,11 @@ def answer(question: str) -> str:
     return f"teams answer {question} TEXT"
 
 
+def look_at(message: str) -> str:
+    """See how far a message got."""
+    return f"teams show-message {message}"
+
+
 def decide(plan: str) -> str:
     """How to decide a plan."""
     return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY"

@@ -80,6 +80,7 @@ def _waiting(found: dict[str, Any]) -> Lines:
         f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
         f"unread: {found['unread']} ({', '.join(found['unreadFrom'])})" if found["unread"] else None,
         f"read, not answered: {', '.join(found['unhandled'])}" if found["unhandled"] else None,
+        *(f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}" for late in found["overdue"]),
         f"questions to you: {', '.join(found['questions'])}" if found["questions"] else None,
         f"plans waiting for you: {', '.join(found['plans'])}" if found["plans"] else None,
         *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in found["proposed"]),

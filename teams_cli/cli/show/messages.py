@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Parts = list[str | Table]
 
 _SHORT = 72
+_TITLE = 48
 
 
 def sent(message: dict[str, Any]) -> Parts:
@@ -36,7 +37,12 @@ def read(messages: list[dict[str, Any]]) -> Parts:
 def _message(document: dict[str, Any]) -> str:
     about = f", answers {document['replyTo']}" if "replyTo" in document else ""
     done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
-    head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}"
+    wanted = (
+        f", to acknowledge: teams ack {document['id']}"
+        if "ackBy" in document and "reach" not in document and not done
+        else ""
+    )
+    head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
     return f"{head}\n{quote(Message.from_json(document))}"
 
 
@@ -46,9 +52,32 @@ def _line(document: dict[str, Any]) -> str:
     return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
 
 
+def sent_before(found: list[dict[str, Any]]) -> Parts:
+    rows = []
+    for document in found:
+        words = " ".join(document["message"].split())
+        short = words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
+        late = " OVERDUE" if document.get("overdue") else ""
+        rows += [
+            [document["id"], each["name"], _how_far(each) + late, ago(document["timestamp"]), short]
+            for each in document["reach"]
+        ]
+    return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
+
+
+def _how_far(each: dict[str, Any]) -> str:
+    """The state in words, and in which of its turns the agent was shown it."""
+    turn = f" (turn {each['turn']})" if "turn" in each else ""
+    return f"{each['state'].replace('_', ' ')}{turn}"
+
+
 def reached(document: dict[str, Any]) -> Parts:
-    rows = [[to["name"], to["state"], to.get("readAt", "-"), to.get("handledAt", "-")] for to in document["reach"]]
-    return [_message(document), Table(["to", "state", "read", "handled"], rows, "nobody")]
+    rows = [
+        [to["name"], _how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
+        for to in document["reach"]
+    ]
+    late = [f"overdue: it was to be acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
+    return [_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
 
 
 def replied(answer: dict[str, Any]) -> Parts:

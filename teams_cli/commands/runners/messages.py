@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import attention, ending
-from teams_cli.errors import TeamsError
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.messages import handling, inboxes
 from teams_cli.messages.inboxes import Reading, Selection
 from teams_cli.names import HUMAN, number_of
@@ -24,6 +24,14 @@ def show(call: Call, message: str) -> Any:
     """Show how far a message got."""
     team = require(call.store, call.team, call.caller, "read-messages").team
     return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", _eyes(call, team))
+
+
+def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
+    """The caller's own messages, with how far they got."""
+    if limit < 1:
+        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+    at = require(call.store, call.team, call.caller, "read-messages")
+    return reach.sent(call.store, at.team, at.caller.name, to or "", open, limit)
 
 
 def _eyes(call: Call, team: Team) -> str:

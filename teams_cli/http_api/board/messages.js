@@ -11,9 +11,11 @@ import { block, firstLine } from './text.js';
 
 const OLDER = 200;
 const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
+const STATES = { queued: 'waits to be read', woken: 'woken for it', shown: 'put before the agent', read: 'read', handled: 'handled', will_not_be_read: 'will not be read' };
 let team = '';
 let known = new Map();
 let thread = null;
+let reached = new Map(); // of the person's own newest messages, how far each got
 
 export function startMessages() {
   byId('message-agent').addEventListener('change', render);
@@ -33,7 +35,10 @@ function take(snapshot) {
   const fresh = snapshot.messages.filter(({ number }) => !known.has(number));
   fresh.forEach((message) => known.set(message.number, message));
   offer(snapshot.agents.map(({ name }) => name));
+  const news = snapshot.sent.some((row) => reached.get(row.id) !== row);
+  if (news) reached = new Map(snapshot.sent.map((row) => [row.id, row]));
   if (fresh.length || first) show(fresh, first);
+  else if (news) render();
   setText(byId('count-messages'), String(lastNumber()));
 }
 
@@ -98,7 +103,7 @@ function render() {
     if (!notices && FORMAL.has(message.type)) return false;
     return !agent || message.from === agent || message.to === agent || message.recipients?.includes(agent);
   });
-  const rows = shown.map((message) => ({ ...message, answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
+  const rows = shown.map((message) => ({ ...message, reached: reached.get(message.id), answers: sizes.get(roots.get(message.id)) - 1, root: roots.get(message.id), alone: Boolean(thread) }));
   keepingFocus(() => keyed(byId('stream'), rows, { key: ({ number }) => number, create, fill }));
   byId('older').hidden = Boolean(thread) || known.size === 0 || Math.min(...known.keys()) <= 1;
   threadBar(sizes.get(thread));
@@ -176,10 +181,17 @@ function go(id) {
 }
 
 function foot(message, mine) {
-  const parts = [];
+  const parts = message.reached ? [far(message.reached)] : [];
   if (message.answers && !message.alone) parts.push(button(`Thread, ${message.answers + 1} messages`, () => showThread(message.root), { class: 'link' }));
   if (!mine && message.from !== 'system') parts.push(writing(message));
   return parts.length ? el('p', { class: 'message-foot' }, parts) : null;
+}
+
+/** How far a message of the person's own got with each recipient. */
+function far({ reach, overdue }) {
+  const words = reach.map(({ name, state, turn }) => `${reach.length > 1 ? `${name}: ` : ''}${STATES[state] ?? state}${turn ? ` in turn ${turn}` : ''}`);
+  const lost = overdue || reach.some(({ state }) => state === 'will_not_be_read');
+  return el('span', { class: lost ? 'reach lost' : 'reach' }, `${words.join(', ')}${overdue ? '; not acknowledged in time' : ''}`);
 }
 
 /** What was sent to the person is answered in its thread; to the sender of anything else one writes anew. */

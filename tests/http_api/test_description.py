@@ -1,0 +1,107 @@
+"""The published description: valid, readable, and good enough that a client made from it works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from teams_cli.http_api import openapi, wording
+from tests.support.cli import Cli, make_team
+from tests.support.serving import Server, serving
+
+FOUND = openapi.document()
+OPERATIONS = [operation for path in FOUND["paths"].values() for operation in path.values()]
+SCRIPT = """
+import sys
+from client import AuthenticatedClient
+from client.api.tasks import claim_task, create_task, get_tasks
+from client.models import ClaimTaskBody, CreateTaskBody, Error
+
+with AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2]) as client:
+    made = create_task.sync(client=client, body=CreateTaskBody.from_dict({"title": "Write the parser"}))
+    assert (made.id, made.status) == ("task-1", "pending"), made
+    taken = claim_task.sync(client=client, as_="bob", body=ClaimTaskBody(task="1"))
+    assert taken.owner == "bob", taken
+    refused = claim_task.sync(client=client, as_="mia", body=ClaimTaskBody(task="1"))
+    assert isinstance(refused, Error) and refused.error.code == "task_claimed", refused
+    print([task.title for task in get_tasks.sync(client=client)])
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with serving(make_team(tmp_path / "root", "bob", "mia")) as server:
+        yield server
+
+
+def test_it_is_valid() -> None:
+    assert [str(problem) for problem in OpenAPIV31SpecValidator(FOUND).iter_errors()] == []
+
+
+def test_every_operation_stands_under_a_tag_that_is_described() -> None:
+    tags = {tag["name"]: tag["description"] for tag in FOUND["tags"]}
+    assert {tag for operation in OPERATIONS for tag in operation["tags"]} == set(tags) and all(tags.values())
+
+
+def test_refusals_are_listed_once_and_read_as_http() -> None:
+    """Each operation has what it answers and one reference; what it refuses itself says the status and the code."""
+    assert all(set(operation["responses"]) == {"200", "default"} for operation in OPERATIONS)
+    assert list(FOUND["components"]["responses"]) == ["Refused"]
+    claim = FOUND["paths"]["/api/claim-task"]["post"]
+    assert "* 409 `task_claimed`: Another agent owns the task" in claim["description"]
+    told = [operation["summary"] + operation.get("description", "") for operation in OPERATIONS]
+    assert not any(word in text for text in told for word in ("Raises", " --", "`--", "teams get-tasks"))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Use --team NAME or TEAMS_TEAM.", "Use ?team=NAME."),
+        ("See `teams get-tasks`", "See `GET /api/get-tasks`"),
+        ("take another: teams claim-task --next", "take another: POST /api/claim-task next"),
+        ("teams update-task 1 --blocked-by 2", "POST /api/update-task 1 blockedBy 2"),
+        ("there is no teams leader", "there is no teams leader"),
+    ],
+)  # fmt: skip
+def test_hints_speak_of_requests(said: str, meant: str) -> None:
+    assert wording.in_requests(said) == meant
+
+
+def test_a_refusal_tells_what_to_request(server: Server, tmp_path: Path) -> None:
+    hint = server.ask("GET", "/api/show-task?task=99").json["error"]["hint"]
+    assert "/api/get-tasks" in hint and "teams " not in hint
+
+
+@pytest.mark.slow
+def test_a_client_made_from_it_works(server: Server, tmp_path: Path) -> None:
+    generator = Path(sys.executable).with_name("openapi-python-client")
+    (tmp_path / "openapi.json").write_bytes(server.ask("GET", "/openapi.json").body)
+    (tmp_path / "quick.yml").write_text("post_hooks: []\n")
+    words = [generator, "generate", "--path", "openapi.json", "--config", "quick.yml", "--meta", "none"]
+    made = subprocess.run(
+        [*words, "--output-path", "client", "--fail-on-warning"], cwd=tmp_path, capture_output=True, timeout=300
+    )
+    assert made.returncode == 0, made.stdout.decode() + made.stderr.decode()
+    (tmp_path / "use.py").write_text(SCRIPT)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    used = subprocess.run(
+        [sys.executable, "use.py", server.url, server.token],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert used.returncode == 0, used.stderr
+    assert used.stdout == "['Write the parser']\n"
+
+
+def test_the_cli_keeps_its_own_words(tmp_path: Path) -> None:
+    cli: Cli = make_team(tmp_path / "root", "bob")
+    assert "teams get-tasks" in cli("show-task", "99", "--json").error["hint"]

@@ -1,0 +1,99 @@
+"""What a sender is told of its messages: how far they got, and which were not acknowledged in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def states(cli: Cli, *words: str) -> dict[str, str]:
+    """How far each message of lea got, by its id and recipient."""
+    found = cli("sent", "--json", *words, agent="lea").json
+    return {f"{message['id']} {to['name']}": to["state"] for message in found for to in message["reach"]}
+
+
+def wait_for(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_message_is_followed_from_the_queue_to_its_end(cli: Cli) -> None:
+    for to in ("bob", "bob", "mia", "mia,bob"):
+        assert cli("send-message", to, "Look at this", agent="lea").status == 0
+    assert set(states(cli).values()) == {"queued"} and len(states(cli)) == 5
+    cli("attend", agent="bob")
+    assert states(cli)["msg-1 bob"] == "shown"
+    cli("read-messages", agent="bob")
+    cli("ack", "1", agent="bob")
+    assert cli("leave-team", agent="mia").status == 0
+    assert states(cli) == {
+        "msg-1 bob": "handled",
+        "msg-2 bob": "read",
+        "msg-3 mia": "will_not_be_read",
+        "msg-4 mia": "will_not_be_read",
+        "msg-4 bob": "read",
+    }
+    assert set(states(cli, "--open")) == {"msg-2 bob", "msg-4 mia", "msg-4 bob"}
+    assert set(states(cli, "--to", "mia", "--limit", "1")) == {"msg-4 mia", "msg-4 bob"}
+    assert cli("sent", "--json", agent="bob").json == []
+
+
+def test_with_which_turn_an_agent_was_given_it(cli: Cli) -> None:
+    assert cli("run-agent", "true", "--agent-id", "zed", agent="lea").status == 0
+    assert cli("send-message", "zed", "And now?", agent="lea").status == 0
+    wait_for(lambda: states(cli)["msg-2 zed"] not in ("queued", "woken") if "msg-2 zed" in states(cli) else False)
+    (message,) = (m for m in cli("sent", "--to", "zed", "--json", agent="lea").json if m["message"] == "And now?")
+    (to,) = message["reach"]
+    assert to["state"] == "shown" and to["turn"] == 2 and to["shownAt"]
+
+
+def test_what_is_not_acknowledged_in_time_is_told_to_its_sender(cli: Cli) -> None:
+    """Once at the end of an answer, and in the brief until it is handled."""
+    assert cli("set", "ack_timeout", "0.1", agent="lea").status == 0
+    sent = cli("send-message", "bob", "Sign this", "--ack-required", "--json", agent="lea").json
+    assert sent["ackBy"] > sent["timestamp"]
+    assert "teams ack msg-1" in cli("read-messages", agent="bob").stdout
+    wait_for(lambda: any(row.get("overdue") for row in cli("sent", "--json", agent="lea").json))
+    told = [cli("get-tasks", agent="lea").stderr for _ in range(2)]
+    assert sum("msg-1 is not acknowledged by bob" in line for line in told) <= 1
+    (late,) = cli("brief", "--json", agent="lea").json["overdue"]
+    assert late == {"id": "msg-1", "ackBy": sent["ackBy"], "waitsFor": ["bob"]}
+    assert "overdue: msg-1" in cli("brief", agent="lea").stdout
+    assert cli("ack", "1", agent="bob").status == 0
+    assert cli("brief", "--json", agent="lea").json["overdue"] == []
+    (row,) = cli("sent", "--json", agent="lea").json
+    assert "overdue" not in row
+
+
+def test_who_waits_hears_of_it(cli: Cli) -> None:
+    assert cli("set", "ack_timeout", "1", agent="lea").status == 0
+    assert cli("send-message", "bob", "Sign this", "--ack-required", agent="lea").status == 0
+    said = cli("wait", "--timeout", "60", "--json", agent="lea").json
+    assert [(each["what"], each["id"]) for each in said["happened"]] == [("overdue", "msg-1")]
+
+
+def test_a_message_can_not_both_want_and_need_no_answer(cli: Cli) -> None:
+    refused = cli("send-message", "bob", "x", "--fyi", "--ack-required", "--json", agent="lea")
+    assert refused.status == 2 and "--ack-required" in refused.error["message"]
+
+
+def test_noting_it_again_waits_once(cli: Cli) -> None:
+    for _ in range(2):
+        assert cli("send-message", "bob", "Sign", "--ack-required", "--uid", "sign-1", agent="lea").status == 0
+    path = cli.root / "teams" / cli.team / "agents" / "lea.json"
+    awaited: list[dict[str, Any]] = json.loads(path.read_text())["awaits"]
+    assert [entry["number"] for entry in awaited] == [1]
