@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli.agents import sessions
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
+from teams_cli.questions import asking
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
@@ -47,6 +48,8 @@ def introduction(store: Store, team: str, name: str, config: Config | None) -> s
     lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in found]
     if len(found) > MAX_NAMED:
         lines[MAX_NAMED + 1 :] = [f"- {len(found) - MAX_NAMED} more: teams list-agents"]
+    if asks := asking.invitation(teams.get(store, team)):
+        lines.append(asks)
     if presence.load(store, team, name).status is None:
         lines.append(HINT)
     return "\n".join(lines)

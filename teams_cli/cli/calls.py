@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents.terminals import bindings
-from teams_cli.cli.person import Terminal
+from teams_cli.cli.person import Terminal, is_person_there
 from teams_cli.commands.call import Call
 from teams_cli.environment import look_up, root_directory, store_address
 from teams_cli.names import HUMAN
+from teams_cli.processes import TAG
 from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
     AtTerminal = Callable[[str, str], bool | None]
 
 
-def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any) -> Call:
-    """The call that flags and environment describe; takes the flags that every command has out of *values*."""
+def make_call(
+    values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any, for_person: bool = False
+) -> Call:
+    """The call that flags and environment describe; takes the flags that every command has out of *values*.
+
+    One that is *for_person* is the human's when nobody else is named and somebody types it at a terminal.
+    """
     said_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
@@ -32,6 +38,8 @@ def make_call(values: dict[str, Any], environ: Mapping[str, str], approve: AtTer
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
+    if not agent and for_person and is_person_there() and not environ.get(TAG):
+        agent, agent_source = HUMAN, "person"
     if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
         team, team_source = here, "here"
     settings = config.load(os.path.abspath(root), environ)

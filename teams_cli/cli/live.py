@@ -24,23 +24,34 @@ if TYPE_CHECKING:
 
 _TICK = 1.0
 _ARROWS = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
-_HELP = "q quit · j k scroll · Tab next agent · Enter its output · g G top, end"
+_HELP = "q quit · a answer · j k scroll · Tab next agent · Enter its output · g G top, end"
 _HELP_OUTPUT = "q or Esc back · j k scroll · G follow"
 
 
 class Screen:
     """What is shown of the newest frame, and what the keys made of it."""
 
-    def __init__(self, output_of: Callable[[str], list[str]]) -> None:
+    def __init__(self, output_of: Callable[[str], list[str]], answer: Callable[[str, str], str] | None = None) -> None:
         self.frame: Frame | None = None
         self.offset = 0
         self.chosen = ""
         self.opened = ""
         self.follows = True
         self._output_of = output_of
+        self._answer = answer
+        self.asked = ""
+        self.typed = ""
+        self.told = ""
 
     def press(self, key: str, height: int) -> bool:
         """Do what the key stands for; whether to go on."""
+        self.told = ""
+        if self.asked:
+            self._type(key)
+            return True
+        if key == "a" and self._answer:
+            self._take_question()
+            return True
         if key in ("q", "\x1b"):
             return self._back(key)
         if key in ("\t", "backtab"):
@@ -50,6 +61,25 @@ class Screen:
         else:
             self._scroll(key, height)
         return True
+
+    def _take_question(self) -> None:
+        """Begin to answer the first question that waits."""
+        rows = self.frame["waiting"] if self.frame else []
+        self.asked = next((row["id"] for row in rows if row["kind"] == "question"), "")
+        self.typed = ""
+        self.told = "" if self.asked else "no question waits for you"
+
+    def _type(self, key: str) -> None:
+        """Add to the answer, send it, or leave it."""
+        if key in ("\r", "\n"):
+            assert self._answer
+            self.told, self.asked = self._answer(self.asked, self.typed.strip()), ""
+        elif key == "\x1b":
+            self.asked = ""
+        elif key in ("\x7f", "\b"):
+            self.typed = self.typed[:-1]
+        elif len(key) == 1 and key.isprintable():
+            self.typed += key
 
     def _back(self, key: str) -> bool:
         """Leave the output of an agent, or by `q` all."""
@@ -79,9 +109,18 @@ class Screen:
         self.offset = last if self.opened and self.follows else max(0, min(self.offset, last))
         shown = lines[self.offset : self.offset + room]
         below = f"{last - self.offset} more below · " if self.offset < last else ""
-        foot = Text(f"{below}{help}", style="dim")
-        foot.truncate(width, overflow="ellipsis")
+        foot = self._foot(f"{below}{help}", width)
         return [*top, *shown, *[Text()] * (room - len(shown)), foot]
+
+    def _foot(self, help: str, width: int) -> Text:
+        """What can be done; while an answer is typed that, its end at the least."""
+        if not self.asked:
+            foot = Text(safe(self.told) or help, style="bold" if self.told else "dim")
+            foot.truncate(width, overflow="ellipsis")
+            return foot
+        label = f"{self.asked} (Enter sends, alone it skips; Esc leaves): "
+        room = max(10, width - len(label) - 1)
+        return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
 
     def _body(self, width: int) -> list[Text]:
         assert self.frame is not None
@@ -96,10 +135,15 @@ class Screen:
         return lines
 
 
-def show(frames: Iterator[Frame], out: TextIO, output_of: Callable[[str], list[str]]) -> None:
+def show(
+    frames: Iterator[Frame],
+    out: TextIO,
+    output_of: Callable[[str], list[str]],
+    answer: Callable[[str, str], str] | None = None,
+) -> None:
     """Show each frame in place of the one before, until there are no more, or somebody quits or interrupts."""
     console = Console(file=out, highlight=False)
-    screen = Screen(output_of)
+    screen = Screen(output_of, answer)
     news = _Reading(frames)
     with _keys() as keyboard, Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         shown: list[Text] = []

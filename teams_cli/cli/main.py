@@ -117,7 +117,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    call = calls.make_call(values, os.environ, _ask_person, _talk)
+    call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
     status = _answer(command, call, values, as_json)
     if not (as_json or command.quiet) and (line := call.reminder()):
         _talk(safe(line))
@@ -142,7 +142,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     if isinstance(answer, Stream) and answer.live and not as_json and output.is_fancy(sys.stdout):
         from teams_cli.cli import live
 
-        live.show(answer.parts, sys.stdout, answer.output_of)
+        live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
         return status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
         _print(command, part, as_json, call.words)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 
-from teams_cli.records.annotations import Callable
+from teams_cli.records.annotations import Callable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.cli.progress import Progress
 
 _WIDTH = 70
+_SECONDS = "  • You have {:.0f} seconds to respond"
 
 
 class Terminal:
@@ -19,9 +21,38 @@ class Terminal:
 
     def __init__(self) -> None:
         self._lines = _Lines()
+        self._out = sys.stdout
+        self._progress: Progress | None = None
+
+    def is_here(self) -> bool:
+        """Whether there is somebody at this terminal who could answer, and nothing else reads what they type."""
+        if "--json" in sys.argv or not is_person_there():
+            return False
+        try:
+            return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        except OSError:  # it is a terminal without jobs, in which nobody is stopped for reading
+            return True
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """For the length of a `with` block, speak beside what the command itself prints."""
+        self._out = sys.stderr
+        try:
+            yield
+        finally:
+            self._out = sys.stdout
 
     def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
         """Show a question and take a line; blank for a skip, None when its time was over first."""
+        if self._progress:
+            self._progress.pause()
+        try:
+            return self._ask(asker, question, left, open)
+        finally:
+            if self._progress:
+                self._progress.go_on()
+
+    def _ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
         self._lines.forget()
         self._banner(asker, question, left())
         while open():
@@ -34,7 +65,7 @@ class Terminal:
 
     def agrees(self, question: str) -> bool:
         """Ask for a yes; False where there is nobody at a terminal to say it."""
-        if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
+        if not is_person_there():
             return False
         self._lines.forget()
         sys.stderr.write(f"{question} [y/N] ")
@@ -45,28 +76,35 @@ class Terminal:
         """Show a line."""
         from teams_cli.text import safe
 
-        sys.stdout.write(safe(line) + "\n")
-        sys.stdout.flush()
+        self._write(safe(line) + "\n")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
 
     def progress(self) -> Progress:
         """Show the progress of a run, for the length of a `with` block."""
         from teams_cli.cli.progress import for_this_process
 
-        return for_this_process()
+        self._progress = for_this_process()
+        return self._progress
 
     def _banner(self, asker: str, question: str, left: float) -> None:
-        self.tell("\n".join(["", "=" * _WIDTH, f"QUESTION FROM {asker.upper()}", "=" * _WIDTH, "", question, ""]))
-        self.tell("─" * _WIDTH)
-        self.tell("Type your answer and press Enter; Enter alone skips the question.")
-        self.tell(f"You have {left:.0f} seconds to answer.")
-        sys.stdout.write("Your answer (or Enter to skip): ")
-        sys.stdout.flush()
+        title = f"📢 BROADCAST FROM {asker.upper()}"
+        self.tell("\n".join(["", "=" * _WIDTH, title, "=" * _WIDTH, "", question, "", "─" * _WIDTH]))
+        self.tell("Options:\n  • Type your response and press Enter\n  • Press Enter alone to skip")
+        self.tell(f"{_SECONDS.format(left)}\n{'=' * _WIDTH}")
+        self._write("Your response (or Enter to skip): ")
 
     def _count_down(self, left: float) -> None:
         """Rewrite the line with the seconds, leaving what is being typed where it is."""
-        if sys.stdout.isatty():
-            sys.stdout.write(f"\x1b7\x1b[1A\r\x1b[2KYou have {max(left, 0):.0f} seconds to answer.\x1b8")
-            sys.stdout.flush()
+        if self._out.isatty():
+            self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(left, 0))}\x1b8")
+
+
+def is_person_there() -> bool:
+    """Whether standard input and standard error are a terminal, at which somebody sits."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class _Lines:

@@ -104,7 +104,8 @@ def _waiting(frame: Frame, width: int, _: str) -> list[Line]:
     lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
     verbs = {"question": "asks", "plan": "proposes", "message": "writes"}
     for row in rows[:8]:
-        said = f"{row['id']:<7} {row['from']} {verbs[row['kind']]}: {_flat(row['text'])}"
+        verb = "asked, and waits no more" if row.get("leftAlone") else verbs[row["kind"]]
+        said = f"{row['id']:<7} {row['from']} {verb}: {_flat(row['text'])}"
         lines.append(_cut(Text(safe(said)), width))
     return [*lines, *_more(rows, 8)]
 

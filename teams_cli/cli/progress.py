@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from teams_cli.records.annotations import Any, Self
+from teams_cli.records.annotations import Any, Callable, Self
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
 from teams_cli.text import safe
@@ -24,6 +24,7 @@ class Progress:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
         self._handlers: dict[int, Any] = {}
+        self.on_begin: Callable[[str], object] | None = None
 
     def __enter__(self) -> Self:
         """From now on SIGTERM and SIGHUP are taken like Ctrl-C, unless ignored: the workers have to be ended first."""
@@ -37,6 +38,17 @@ class Progress:
     ) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+
+    def pause(self) -> None:
+        """Leave the terminal to a question."""
+
+    def go_on(self) -> None:
+        """Have it back."""
+
+    def begins(self, team: str) -> None:
+        """The run begins, in that team."""
+        if self.on_begin:
+            self.on_begin(team)
 
     def say(self, line: str) -> None:
         """Something worth a line happened."""
@@ -79,14 +91,23 @@ class Screen(Progress):
         self._bar = Bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._line = self._bar.add_task("tasks", total=None)
         self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True)
+        self._over = False
         self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over = True
         self._live.stop()
         super().__exit__(kind, error, trace)
+
+    def pause(self) -> None:
+        self._live.stop()
+
+    def go_on(self) -> None:
+        if not self._over:
+            self._live.start()
 
     def say(self, line: str) -> None:
         from rich.text import Text

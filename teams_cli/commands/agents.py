@@ -8,6 +8,7 @@ from teams_cli.agents import ending, interrupting, logs, outputs, sessions, star
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
+from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import AgentNotFound, InvalidValue, NotFinished
@@ -59,7 +60,8 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
         return _started(started)
     told: dict[str, str] = {}
     try:
-        found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
+        with console.beside(call, call.team):
+            found = waking.wait_for_run(call.store, call.team, started.run, lambda seen: _tell(call, seen, told))
     except KeyboardInterrupt:
         call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise

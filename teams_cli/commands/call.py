@@ -32,6 +32,12 @@ if TYPE_CHECKING:
                 Gone: There is nobody any more.
             """
 
+        def is_here(self) -> bool:
+            """Whether there is somebody at this terminal who could answer, and nothing else reads what they type."""
+
+        def beside(self) -> Any:
+            """For the length of a `with` block, speak beside what the command itself prints."""
+
         def agrees(self, question: str) -> bool:
             """Ask for a yes; False where there is nobody at a terminal to say it."""
 
@@ -250,7 +256,7 @@ class Outcome:
 
 class Stream:
     """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last, and
-    *output_of* gives what an agent printed last.
+    *output_of* gives what an agent printed last, and *answer* takes what the person says to a question, by its id.
     """
 
     def __init__(
@@ -258,10 +264,12 @@ class Stream:
         parts: Iterator[dict[str, Any]],
         live: bool = False,
         output_of: Callable[[str], list[str]] = lambda agent: [],
+        answer: Callable[[str, str], str] | None = None,
     ) -> None:
         self.parts = parts
         self.live = live
         self.output_of = output_of
+        self.answer = answer
 
 
 class Service:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         outside: bool
         quiet: bool
         moves: bool
+        for_person: bool
 
 
 class Parameter:
@@ -178,6 +179,8 @@ class Command:
     """It tells of unread mail itself."""
     moves = False
     """It may change what its caller is allowed to do."""
+    for_person = False
+    """Who types it at a terminal without saying who they are is the human."""
 
     def __init__(
         self,

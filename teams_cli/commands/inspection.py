@@ -143,6 +143,7 @@ COMMANDS = table(
         doc=_SET,
         words="inspection:set_to",
         repeatable=True,
+        for_person=True,
         example="set staleAfterSeconds 600",
         also="config configure set-setting",
     ),

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.clients import permissions
-from teams_cli.clock import seconds_since
-from teams_cli.commands.call import Call, Gone, Stream
+from teams_cli.commands import console
+from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import Conflict, InvalidValue
-from teams_cli.names import HUMAN
 from teams_cli.questions import answering, asking, questions
-from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any, Iterator
-from teams_cli.store import pace
-from teams_cli.store.contract import Store
-from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.records.annotations import Any
 
 _ASK = """Ask the other members something, or the human, and wait for the answers.
 
@@ -65,69 +57,7 @@ def _get(call: Call, open: bool, mine: bool) -> Any:
 
 
 def _human(call: Call, once: bool) -> Any:
-    return Stream(_console(call, _require_person(call), once))
-
-
-def _require_person(call: Call) -> str:
-    """The name of the team, in which the person may answer: it is open, and in a secure one the token is the human's.
-
-    Raises:
-        NotAllowed: The token is missing, or another's.
-        WrongState: The team is closed.
-    """
-    permissions.refuse_more(call.environ, permissions.LEVELS[-1], "act as the person")
-    token = call.caller.token if call.caller else call.environ.get("TEAMS_TOKEN", "")
-    return require(call.store, call.team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
-
-
-def _console(call: Call, team: str, once: bool) -> Iterator[dict[str, Any]]:
-    """Put the questions to the person, first come first served; each is told when it is settled."""
-    assert call.person is not None
-    while True:
-        waiting: list[Question] = []
-
-        def arrived(waiting: list[Question] = waiting) -> bool:
-            found = human_queue.next_for_human(call.store, team)
-            waiting[:] = [found] if found else []
-            return bool(found)
-
-        pace.sleep_until(call.store, team, arrived, None)
-        try:
-            yield _put(call, waiting[0])
-        except Gone:
-            return
-        if once:
-            return
-
-
-def _put(call: Call, question: Question) -> dict[str, Any]:
-    store, team = call.store, question.team_name
-    assert call.person is not None
-
-    def left() -> float:
-        return -seconds_since(question.expires_at, store.now())
-
-    def open() -> bool:
-        return questions.get(store, team, question.id).open
-
-    while (said := call.person.ask(question.from_, question.question, left, open)) is not None:
-        _require_person(call)
-        try:
-            return {"id": question.id, "status": _settle(store, question, said)}
-        except InvalidValue as refused:
-            call.person.tell(f"{refused.message}. {refused.hint}")
-        except Conflict:  # it was answered elsewhere just now
-            break
-    return {"id": question.id, "status": questions.get(store, team, question.id).status}
-
-
-def _settle(store: Store, question: Question, said: str) -> str:
-    """Take what the person said, or that there is nothing to say; what came of it."""
-    if not said:
-        answering.skip_as_human(store, question.team_name, question.id)
-        return "skipped"
-    answered = answering.answer_as_human(store, question.team_name, question.id, said)
-    return "answered" if answered.answered_by_human else str(answered.status)
+    return Stream(console.put_all(call, console.require_person(call, call.team), once))
 
 
 def _respond(call: Call, text: str | None) -> Any:
@@ -135,7 +65,7 @@ def _respond(call: Call, text: str | None) -> Any:
     if waiting:
         message = f"This answers nothing. Answer with: teams answer {waiting[0]} TEXT"
     else:
-        message = "Answers are collected by themselves: your shadow has answered already. Go on with your work."
+        message = "Answers are collected by themselves, and none of yours is waited for. Go on with your work."
     return {"status": "info", "message": message}
 
 
@@ -171,12 +101,20 @@ COMMANDS = table(
         answers=Question,
         adding=True,
         daily=True,
+        for_person=True,
         example='answer 3 "The second one"',
         want="answer a question",
         also="answer-question",
     ),
     Command(
-        "skip-question", _skip, _ID, doc=answering.skip, words="questions:asked", example="skip-question 3", also="skip"
+        "skip-question",
+        _skip,
+        _ID,
+        doc=answering.skip,
+        words="questions:asked",
+        for_person=True,
+        example="skip-question 3",
+        also="skip",
     ),
     Command(
         "show-question",
@@ -215,7 +153,7 @@ COMMANDS = table(
     Command(
         "respond-to-broadcast",
         _respond,
-        argument("TEXT", "Anything.", name="text", text=True, required=False),
+        argument("TEXT", "Anything.", name="text", text=True, required=False, called="answer"),
         doc=_RESPOND,
         changes=False,
         words="questions:information",

@@ -266,6 +266,7 @@ COMMANDS = table(
         answers=Task,
         adding=True,
         daily=True,
+        for_person=True,
         example='create-task "Write the parser" --blocked-by 3',
         want="add a task",
         also="add-task new-task make-task task todo add",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from teams_cli.agents import logs, sessions
+from teams_cli.commands import console
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, switch, table
+from teams_cli.errors import TeamsError
+from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.views import frame
 
 _WATCH = """Watch the team: the course of its work, what waits for you, what failed, its agents, tasks and messages.
 
-In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints.
+In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints;
+`a` answers the first question that waits for you.
 Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
 line, each time that anything changed. With --once, how it is now.
 """
@@ -25,7 +30,17 @@ def _watch(call: Call, once: bool) -> Any:
     team = call.load_team().name
     if once:
         return frame.frame(call.store, team, call.problems)
-    return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent))
+    answer = partial(_answer, call, team) if console.has_person(call, team) else None
+    return Stream(_frames(call, team), live=True, output_of=lambda agent: _output(call, team, agent), answer=answer)
+
+
+def _answer(call: Call, team: str, key: str, text: str) -> str:
+    """Take what the person said to a question; what came of it, in a line."""
+    try:
+        console.require_person(call, team)
+        return f"{key}: {console.settle(call.store, questions.get(call.store, team, key), text)}"
+    except TeamsError as refused:
+        return f"{refused.message}. {refused.hint}"
 
 
 def _output(call: Call, team: str, agent: str) -> list[str]:

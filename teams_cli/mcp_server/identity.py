@@ -8,6 +8,7 @@ from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.work import Stop, stoppable
+from teams_cli.questions import asking
 from teams_cli.records.annotations import Any, Mapping
 from teams_cli.serving import requests
 from teams_cli.teams import config, permission, roles
@@ -70,6 +71,11 @@ class Rights:
         self._team = _team_of(call)
         at = permission.standing_of(self._team, call.caller) if self._team else None
         self.role = at.role if at else None
+
+    @property
+    def asks(self) -> str:
+        """How readily it should ask others; empty where questions are off."""
+        return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
         """Whether the operation is not denied; what the human is to be asked about is not."""

@@ -32,6 +32,7 @@ from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.subscriptions import Subscriptions
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.mcp_server.work import Stop, Stopped, Works
+from teams_cli.questions import asking
 from teams_cli.records.annotations import Any, Callable, Mapping
 
 TYPE_CHECKING = False
@@ -82,7 +83,7 @@ class TeamsServer:
         return Server(
             "teams",
             version=__version__,
-            instructions=INSTRUCTIONS,
+            instructions=self._instructions(),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -92,6 +93,15 @@ class TeamsServer:
             on_unsubscribe_resource=self._unsubscribe,
             on_subscriptions_listen=self.changes.listen,
         )
+
+    def _instructions(self) -> str:
+        """What the client is told of its team when it begins."""
+        try:
+            call = self.identity.call(Stop())
+            asks = asking.invitation(call.load_team()) if call.caller else ""
+        except TeamsError:  # there is none yet
+            asks = ""
+        return f"{INSTRUCTIONS} {in_tools(asks)}" if asks else INSTRUCTIONS
 
     def _offered(self, stop: Stop) -> list[Any]:
         return tools.offered(self.tools, Rights(self.identity.call(stop)), self.everything)

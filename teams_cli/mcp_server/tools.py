@@ -11,10 +11,14 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
 from teams_cli.mcp_server import bounds, messaging, wording
 from teams_cli.mcp_server.identity import Rights
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Mapping
 from teams_cli.serving import requests
 
 _FULL = "full"
+_ASK = "ask-others"
+_OF_QUESTIONS = (_ASK, "answer", "respond-to-broadcast")
+"""What no agent has a use for where questions are off."""
 _ALL = 1_000_000
 
 
@@ -68,6 +72,8 @@ class Tool:
 
     def is_for(self, rights: Rights) -> bool:
         """Whether the caller may use it."""
+        if self.command.name in _OF_QUESTIONS and not rights.asks and rights.role != HUMAN:
+            return False
         if self.operation is None:
             return rights.has_identity or not self.command.changes
         return rights.may(self.operation.name)
@@ -146,8 +152,15 @@ def offered(known: Mapping[str, Tool], rights: Rights, everything: bool) -> list
     """The tools to list for the caller: those of every day, or all, and no other than it may use."""
     usable = [tool for tool in known.values() if tool.is_for(rights)]
     if everything:
-        return [tool.listed for tool in usable]
-    return [_shorter(tool) for tool in usable if tool.is_daily(rights)]
+        return [_told_when(tool, tool.listed, rights) for tool in usable]
+    return [_told_when(tool, _shorter(tool), rights) for tool in usable if tool.is_daily(rights)]
+
+
+def _told_when(tool: Tool, listed: Listed, rights: Rights) -> Listed:
+    """The tool; of the one by which others are asked also when it should be used, which the team says."""
+    if tool.command.name != _ASK:
+        return listed
+    return listed.model_copy(update={"description": f"{listed.description} {rights.asks}"})
 
 
 def _shorter(tool: Tool) -> Listed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli.clock import later, rfc3339, seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, asking, questions
@@ -64,7 +66,7 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
         timeout=seconds,
         expires_at=rfc3339(later(now, seconds)),
     )
-    asked, _ = store.create(team_name, QUESTION, None, draft)
+    asked, _ = store.create(team_name, QUESTION, None, draft.awaited_by(os.getpid(), store.host))
     history.note(store, team_name, agent, "permission asked", question=asked.id, operation=operation)
 
     def settled() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import text
 from teams_cli.clock import later, rfc3339
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed
@@ -25,6 +27,48 @@ HISTORY_NOTE = (
     "answered. If you still need different information, call ask_others with a more specific question."
 )
 OFF = "false"
+_WHEN = {
+    "low": "only when you are blocked, or before a decision that is critical",
+    "medium": "before significant decisions, and when help or a confirmation would be worth the wait",
+    "high": "often: whenever you weigh options, assume something, or are about to touch what others work on",
+}
+_WHOM = {"agents": "the other agents", HUMAN: "the human"}
+_DEPTHS = {
+    "low": """Response depth: LOW. Give a quick, simple answer:
+- prefer basic technologies (plain HTML/CSS/JS, the standard library, simple libraries)
+- avoid complex frameworks and architectures
+- get the job done with as few dependencies as possible
+- be brief and to the point""",
+    "medium": """Response depth: MEDIUM. Give a balanced answer:
+- use technology that fits the complexity of the task
+- follow standard best practices without over-engineering
+- balance simplicity with maintainability
+- be concise but thorough""",
+    "high": """Response depth: HIGH. Give a thorough, comprehensive answer:
+- recommend modern frameworks and best practices (React, Next.js, TypeScript and the like, where they fit)
+- consider the architecture (rendering, component libraries, testing, CI/CD)
+- suggest professional tools and patterns
+- go into detail, with examples""",
+}
+
+
+def invitation(team: Team) -> str:
+    """That one can ask, whom, and how readily one should, by the team's settings; empty where questions are off."""
+    whom = _WHOM.get(str(settings.value(team, "broadcast")))
+    readily = how_readily(team)
+    return f"You can ask {whom} and have the answers at once: teams ask-others QUESTION. {readily}" if readily else ""
+
+
+def how_readily(team: Team) -> str:
+    """When one should ask, by the setting `broadcast_sensitivity`; empty where questions are off."""
+    if str(settings.value(team, "broadcast")) == OFF:
+        return ""
+    return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."
+
+
+def how_deep(depth: Depth) -> str:
+    """How deep an answer is to go, in words to who gives it."""
+    return _DEPTHS[depth]
 
 
 @operation("ask-others", may=EVERYBODY)
@@ -37,8 +81,11 @@ def ask(
     timeout: float | None = None,
     depth: Depth | None = None,
     human: bool = False,
+    waits: bool = False,
 ) -> Question:
     """Ask the other members, some of them, or the human; who is asked by default the team's setting `broadcast` says.
+
+    Who *waits* for the answers is this process.
 
     Raises:
         NotAllowed: Questions are off in this team.
@@ -56,7 +103,9 @@ def ask(
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
     draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)
-    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
+    if waits:
+        draft = draft.awaited_by(os.getpid(), store.host)
+    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, team, draft))
     history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
     return made
 
@@ -118,16 +167,21 @@ def seconds_of(team: Team, timeout: float | None = None) -> float:
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
-def _as_it_starts(store: Store, draft: Question) -> Question:
+def _as_it_starts(store: Store, team: Team, draft: Question) -> Question:
     """The question collecting; or complete when there is nobody to ask; or deferred to what the human said before."""
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
     if draft.to != [HUMAN]:
         return draft.having(status="collecting")
-    answered = human_queue.answered_before(store, draft)
+    answered = human_queue.answered_before(store, draft) if _reuses(team) else []
     if answered:
         return draft.having(status="deferred", known=answered, closed_at=draft.created_at)
     return draft.having(status="pending")
+
+
+def _reuses(team: Team) -> bool:
+    """Whether the human is the one whom this team asks: then what was answered before is told, not asked again."""
+    return settings.value(team, "broadcast") == HUMAN
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
@@ -145,7 +199,7 @@ def result_of(store: Store, question: Question) -> dict[str, Any]:
         document["note"] = "There is nobody else to ask."
     if any(a.skipped for a in question.counted):
         document["skipped"] = True
-    if question.to == [HUMAN]:
+    if question.status == "deferred" or (question.to == [HUMAN] and _reuses(teams.get(store, question.team_name))):
         said = human_queue.answers_so_far(store, question.team_name)
         if said and (question.status == "deferred" or question.answered_by_human):
             document.update(human_qa_history=said, human_qa_note=HISTORY_NOTE)

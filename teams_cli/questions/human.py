@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.questions.questions import QUESTION, Question
+from teams_cli.questions.questions import Question
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
-from teams_cli.teams import teams
 
 
 def answered_before(store: Store, draft: Question) -> list[str]:
@@ -23,30 +21,17 @@ def answered_before(store: Store, draft: Question) -> list[str]:
     return answered if again or not shown else []
 
 
-def defer(store: Store, team: str, question: Question) -> Question:
-    """The question as it is now: one that waits for the human is deferred once the human answered another's."""
-    if question.status != "pending" or question.to != [HUMAN] or question.operation:
-        return question
-    answered = answered_before(store, question)
-    if not answered:
-        return question
-
-    def change(found: Question) -> Question:
-        if found.status != "pending":
-            return found
-        return found.having(status="deferred", known=answered, closed_at=teams.now(store))
-
-    return update(store, team, QUESTION.also_closed, question.id, change)[1]
-
-
 def next_for_human(store: Store, team: str) -> Question | None:
-    """The oldest question that waits for the person."""
-    for question in questions.all_of(store, team, []):
-        if question.to == [HUMAN] and question.open:
-            question = defer(store, team, question)
-            if question.open:
-                return question
-    return None
+    """The oldest question that waits for the person; those for which nobody waits any more come last."""
+    waiting = [q for q in questions.all_of(store, team, []) if q.to == [HUMAN] and q.open]
+    return min(waiting, key=lambda question: question.left_alone, default=None)
+
+
+def put(question: Question) -> str:
+    """The question as the person is shown it."""
+    if not question.left_alone:
+        return question.question
+    return f"{question.question}\n\n({question.from_} does not wait for the answer any more; it is kept all the same.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:

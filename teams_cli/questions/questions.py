@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from teams_cli import processes
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import NotFound, QuestionNotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
     AskedWhom,
+    Count,
     Depth,
     Name,
     QuestionId,
@@ -36,7 +38,9 @@ class Answer(Record):
 
 
 class Question(Record):
-    """One question. `known` counts the answers of the human that its asker was shown with it, or knew."""
+    """One question. `known` counts the answers of the human that its asker was shown with it, or knew. The process
+    that waits for the answers is noted, and when it gave up.
+    """
 
     nested = {"answers": Answer}  # noqa: RUF012
 
@@ -54,7 +58,23 @@ class Question(Record):
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
     operation: Word | None = None
+    asker_pid: Count | None = None
+    asker_started: Word | None = None
+    asker_boot: Word | None = None
+    left_at: Time | None = None
     answers: list[Answer] = field(default_factory=list)
+
+    def awaited_by(self, pid: int, host: str) -> Question:
+        """The question as one for whose answers that process waits."""
+        started = processes.process_started(pid) or None
+        return self.having(asker_pid=pid, asker_started=started, asker_boot=processes.pid_scope(host))
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether who waited for the answers is gone, so far as can be known."""
+        if self.left_at or self.asker_pid is None:
+            return self.left_at is not None
+        return processes.has_ended(self.asker_pid, self.asker_started, self.asker_boot) is True
 
     @property
     def open(self) -> bool:
@@ -115,6 +135,20 @@ def close(store: Store, team: str, question: Question) -> Question:
     return update(store, team, QUESTION.also_closed, question.id, change)[1]
 
 
+def leave(store: Store, team: str, question: Question) -> None:
+    """Note that its asker waits no more; the answers are kept all the same."""
+
+    def change(found: Question) -> Question:
+        return found.having(left_at=teams.now(store)) if found.open else found
+
+    update(store, team, QUESTION.also_closed, question.id, change)
+
+
 def to_document(question: Question) -> dict[str, Any]:
-    """The question as JSON, with who has not answered yet."""
-    return {**question.to_json(), "waitingFor": question.waiting_for if question.open else []}
+    """The question as JSON, with who has not answered yet, and whether nobody waits for that any more."""
+    shown = {key: value for key, value in question.to_json().items() if key not in _OF_THE_PROCESS}
+    alone = {"leftAlone": True} if question.open and question.left_alone else {}
+    return {**shown, "waitingFor": question.waiting_for if question.open else [], **alone}
+
+
+_OF_THE_PROCESS = ("askerPid", "askerStarted", "askerBoot")

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     class Progress(Protocol):
         """Whoever shows how a run gets on."""
 
+        def begins(self, team: str) -> None:
+            """The run begins, in that team."""
+
         def say(self, line: str) -> None:
             """Something worth a line happened."""
 
@@ -74,6 +77,7 @@ class Leader:
         """Carry the run on to its end; when that fails, all workers end and the state stays."""
         try:
             self._prepare()
+            self.progress.begins(self.team)
             if self._unsettled():
                 self._work()
             return self._report(self._synthesize())

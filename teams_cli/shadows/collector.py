@@ -20,7 +20,7 @@ from teams_cli.clients.profiles import Profile
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
-from teams_cli.questions import answering, questions
+from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
 from teams_cli.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
 from teams_cli.store import opening
@@ -156,7 +156,8 @@ def _cut(content: str) -> str:
 
 def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:
     """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
-    body = f"{question.question}\n(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    how = f"(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
+    body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
     uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(
         store, question.team_name, member.agent_id, body, uid, "question", question.from_, about=question.id

@@ -12,6 +12,7 @@ from teams_cli import processes
 from teams_cli.agents import logs, started_here
 from teams_cli.clients import environments, known, output, profiles
 from teams_cli.clients.profiles import Profile
+from teams_cli.questions import asking
 from teams_cli.records.annotations import IO, Mapping
 
 TYPE_CHECKING = False
@@ -28,11 +29,6 @@ _PRINTED = 8 << 20
 """Bytes of what a copy prints that are looked at."""
 _DRAINED = 0.5
 """Seconds in which what a process has printed comes through the pipe."""
-_DEPTHS = {
-    "low": "Response depth: LOW. Suggest a simple, minimal solution with basic means, in a few sentences.",
-    "medium": "Response depth: MEDIUM. Suggest a balanced solution: good practice, not over-engineered, concise.",
-    "high": "Response depth: HIGH. Suggest a thorough, comprehensive solution: architecture, tools, examples.",
-}
 
 
 class Shadow:
@@ -190,6 +186,6 @@ def instruction(question: Question, member: Member, about: str = "") -> str:
     return (
         f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer: keep "
         "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
-        f"and do not go on with your task.\n\n{_DEPTHS[question.depth]}\n\n"
+        f"and do not go on with your task.\n\n{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )

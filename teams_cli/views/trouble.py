@@ -88,12 +88,19 @@ def failures(plan: Plan) -> list[dict[str, Any]]:
 
 
 def for_person(asked: list[Question], proposed: list[Proposal], mail: list[Message]) -> list[dict[str, Any]]:
-    """What waits for an answer of the person: questions, plans and letters."""
+    """What waits for an answer of the person: questions, those that nobody waits for last, plans and letters."""
+    to_answer = sorted((each for each in asked if HUMAN in each.waiting_for), key=lambda each: each.left_alone)
     return [
         *(
-            {"kind": "question", "id": each.id, "from": each.from_, "text": each.question, "expiresAt": each.expires_at}
-            for each in asked
-            if HUMAN in each.waiting_for
+            {
+                "kind": "question",
+                "id": each.id,
+                "from": each.from_,
+                "text": each.question,
+                "expiresAt": each.expires_at,
+                "leftAlone": each.left_alone,
+            }
+            for each in to_answer
         ),
         *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
         *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),

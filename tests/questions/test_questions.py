@@ -196,9 +196,10 @@ def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
 
 
 def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
-    """First come, first served; what was answered is there for those who asked at the same time."""
+    """First come, first served; who was waiting when another was answered is asked all the same."""
+    cli.ok("set", "broadcast", "human", agent="lea")
     first = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
-    person.sees("QUESTION FROM BOB")
+    person.sees("BROADCAST FROM BOB")
     second = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
     wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
     assert "ANN" not in person.shown
@@ -206,13 +207,43 @@ def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> 
     one = json.loads(first.communicate(timeout=30)[0])
     assert one["status"] == "complete"
     assert one["responses"] == [{"responder_id": "human", "content": "blue", "is_human": True}]
+    person.sees("BROADCAST FROM ANN")
+    person.types("small")
     two = json.loads(second.communicate(timeout=30)[0])
-    assert (two["status"], two["responses"]) == ("deferred", [])
-    assert two["human_qa_history"] == [{"question": "which colour?", "answer": "blue"}]
-    assert two["human_qa_note"].startswith("The human has already answered")
+    assert (two["status"], by_responder(two)["human"]["content"]) == ("complete", "small")
+    three = ask(cli, "which weight?", agent="cid")
+    assert (three["status"], three["responses"]) == ("deferred", [])
+    answers = [{"question": "which colour?", "answer": "blue"}, {"question": "which size?", "answer": "small"}]
+    assert three["human_qa_history"] == answers
+    assert three["human_qa_note"].startswith("The human has already answered")
+
+
+def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli) -> None:
+    """What the human has answered is told again only where the human is the one who is asked."""
+    ask(cli, "which colour?", "--human", "--no-wait")
+    cli.ok("answer", "1", "blue", agent="human")
+    assert ask(cli, "which colour?", "--human", "--no-wait", agent="ann")["status"] == "pending"
+    assert "human_qa_history" not in cli.ok("show-question", "1")
+
+
+def test_a_question_that_nobody_waits_for_comes_last(cli: Cli) -> None:
+    """And the person is told so."""
+    gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    gone.kill()
+    gone.communicate()
+    asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
+    wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
+    assert [row.get("leftAlone", False) for row in cli.ok("get-questions")] == [True, False]
+    first = cli("human", "--once", stdin=b"small\n").stdout
+    assert "which size?" in first and "which colour?" not in first
+    assert "bob does not wait" in cli("human", "--once", stdin=b"blue\n").stdout
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "small"
+    assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
 
 
 def test_deferred_then_asked_when_the_question_is_another(cli: Cli, person: Person) -> None:
+    cli.ok("set", "broadcast", "human", agent="lea")
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("which colour?")
     person.types("blue")
@@ -235,7 +266,7 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     assert found["responses"] == [] and found["skipped"] is True and "human_qa_history" not in found
     assert time.monotonic() - began < 10
     again = cli.start("ask-others", "which colour?", "--human", "--json", agent="ann")
-    person.sees("QUESTION FROM ANN")
+    person.sees("BROADCAST FROM ANN")
     person.types("red")
     assert json.loads(again.communicate(timeout=30)[0])["status"] == "complete"
 
@@ -287,7 +318,8 @@ def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Perso
 
 
 def test_old_prompts_are_told_that_nothing_is_to_be_done(cli: Cli) -> None:
-    assert cli.ok("respond-to-broadcast", "my answer", agent="ann")["status"] == "info"
+    said = cli.ok("respond-to-broadcast", "my answer", agent="ann")
+    assert said["status"] == "info" and "shadow" not in said["message"]
 
 
 def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:

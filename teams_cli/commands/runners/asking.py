@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.clients import environments
 from teams_cli.clock import seconds_since
-from teams_cli.errors import NotAllowed
+from teams_cli.errors import NotAllowed, TeamsError
 from teams_cli.questions import asking, questions
-from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
 from teams_cli.records.annotations import Any, Depth
 from teams_cli.shadows import collector
@@ -28,7 +29,7 @@ def ask(
             "in a client's sandbox no copy of an agent can be made, which needs the network",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
-    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human)
+    asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human, not no_wait)
     if asked.status == "collecting":
         collector.start(store, asked, dict(call.environ))
     if no_wait:
@@ -45,11 +46,15 @@ def _answered(call: Call, asked: Question) -> Question:
     """Wait for the answers, or the end of the time."""
 
     def settled() -> bool:
-        now = questions.get(call.store, call.team, asked.id)
-        return not human_queue.defer(call.store, call.team, now).open
+        return not questions.get(call.store, call.team, asked.id).open
 
     if asked.open:
         left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
-        pace.sleep_until(call.store, call.team, settled, left)
+        try:
+            pace.sleep_until(call.store, call.team, settled, left)
+        except BaseException:  # interrupted, or its client left: whoever answers shall know that
+            with suppress(TeamsError):
+                questions.leave(call.store, call.team, asked)
+            raise
         questions.close(call.store, call.team, asked)
     return questions.get(call.store, call.team, asked.id)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 
 from teams_cli.clients import permissions as levels
+from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.errors import InvalidValue, NoTeam, NotFound, WrongUsage
 from teams_cli.records.annotations import Any, Permissions
@@ -33,7 +35,8 @@ def run(
     if report:
         report = _writable(around.path(report))
     assert call.person is not None
-    with call.person.progress() as shown:
+    with ExitStack() as beside, call.person.progress() as shown:
+        shown.on_begin = lambda team: beside.enter_context(console.beside(call, team))
         if resume:
             return _answer(_resumed(call, workflow, var, agents, report or "", around, shown))
         client = (harness, model, permissions)

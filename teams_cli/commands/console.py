@@ -1,0 +1,119 @@
+"""The person's console: the questions that wait for the person, put one at a time; alone, or beside something else."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from teams_cli import processes
+from teams_cli.clients import permissions
+from teams_cli.clock import seconds_since
+from teams_cli.commands.call import Call, Gone
+from teams_cli.errors import Conflict, InvalidValue, TeamsError
+from teams_cli.names import HUMAN
+from teams_cli.questions import answering, questions
+from teams_cli.questions import human as human_queue
+from teams_cli.questions.questions import Question
+from teams_cli.records.annotations import Any, Callable, Iterator
+from teams_cli.store import pace
+from teams_cli.store.contract import Store
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import require
+
+
+def require_person(call: Call, team: str) -> str:
+    """The name of the team, in which the person may answer: it is open, and in a secure one the token is the human's.
+
+    Raises:
+        NotAllowed: The token is missing, or another's.
+        WrongState: The team is closed.
+    """
+    permissions.refuse_more(call.environ, permissions.LEVELS[-1], "act as the person")
+    token = call.caller.token if call.caller else call.environ.get("TEAMS_TOKEN", "")
+    return require(call.store, team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
+
+
+def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
+    """Put the questions to the person, first come first served, until it is *over*; each is told when it is settled."""
+    while True:
+        waiting: list[Question] = []
+
+        def arrived(waiting: list[Question] = waiting) -> bool:
+            found = human_queue.next_for_human(call.store, team)
+            waiting[:] = [found] if found else []
+            return bool(found) or over()
+
+        pace.sleep_until(call.store, team, arrived, None)
+        if over():
+            return
+        try:
+            yield _put(call, waiting[0], over)
+        except Gone:
+            return
+        if once:
+            return
+
+
+def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, Any]:
+    store, team = call.store, question.team_name
+    assert call.person is not None
+
+    def left() -> float:
+        return -seconds_since(question.expires_at, store.now())
+
+    def open() -> bool:
+        return questions.get(store, team, question.id).open and not over()
+
+    while (said := call.person.ask(question.from_, human_queue.put(question), left, open)) is not None:
+        require_person(call, team)
+        try:
+            return {"id": question.id, "status": settle(store, question, said)}
+        except InvalidValue as refused:
+            call.person.tell(f"{refused.message}. {refused.hint}")
+        except Conflict:  # it was answered elsewhere just now
+            break
+    return {"id": question.id, "status": questions.get(store, team, question.id).status}
+
+
+def settle(store: Store, question: Question, said: str) -> str:
+    """Take what the person said, or that there is nothing to say; what came of it."""
+    if not said:
+        answering.skip_as_human(store, question.team_name, question.id)
+        return "skipped"
+    answered = answering.answer_as_human(store, question.team_name, question.id, said)
+    return "answered" if answered.answered_by_human else str(answered.status)
+
+
+def has_person(call: Call, team: str) -> bool:
+    """Whether the person sits in front of this call, and may answer: no agent called it, and there is a terminal."""
+    from_agent = call.environ.get(processes.TAG) or call.sources.get("agent", ("", ""))[1] == "terminal"
+    if from_agent or call.person is None or not call.person.is_here():
+        return False
+    try:
+        return bool(require_person(call, team))
+    except TeamsError:
+        return False
+
+
+@contextmanager
+def beside(call: Call, team: str) -> Iterator[None]:
+    """Have the person, if one sits here, shown the questions that come meanwhile, and take the answers."""
+    if not has_person(call, team):
+        yield
+        return
+    assert call.person is not None
+    over = Event()
+    with call.person.beside():
+        Thread(target=_serve, args=(call, team, over), daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def _serve(call: Call, team: str, over: Event) -> None:
+    try:
+        for settled in put_all(call, team, False, over.is_set):
+            call.say(f"{settled['id']}: {settled['status']}")
+    except TeamsError:  # the team was closed: nobody asks any more
+        return
