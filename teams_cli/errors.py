@@ -86,6 +86,10 @@ class QuestionNotFound(NotFound):
     """The team has no such question."""
 
 
+class PageNotFound(NotFound):
+    """The team has no such page."""
+
+
 class ShutdownNotFound(NotFound):
     """The team has no such shutdown request."""
 
@@ -126,6 +130,10 @@ class WrongState(Conflict):
 
 class StaleClaim(Conflict):
     """The claim that was quoted is over."""
+
+
+class StaleVersion(Conflict):
+    """The page has another version than the one that was read."""
 
 
 class DependencyCycle(Conflict):

@@ -11,7 +11,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.runs import runs
 from teams_cli.store.contract import Kind
 from teams_cli.tasks import plans, tasks
-from teams_cli.teams import presence, teams
+from teams_cli.teams import pages, presence, teams
 
 IN_A_TEAM: tuple[Kind[Any], ...] = (
     presence.AGENT,
@@ -25,6 +25,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     outputs.OUTPUT,
     terminals.TERMINAL,
     runs.RUN,
+    pages.PAGE,
 )
 """What lies in a team beside its own record, which comes last where a team is made, and first where it is read."""
 

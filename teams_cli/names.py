@@ -27,13 +27,23 @@ def check_name(text: str, what: str) -> str:
     Raises:
         InvalidValue: It has another form, is reserved, or is a device name on some system.
     """
+    check_key(text, what)
+    if text.lower() in RESERVED:
+        raise InvalidValue(f"{text!r} is reserved and can't name {_article(what)}", "Choose another name.")
+    return text
+
+
+def check_key(text: str, what: str) -> str:
+    """Return *text* if it can name a new *what* that nobody takes for somebody: a page.
+
+    Raises:
+        InvalidValue: It has another form, or is a device name on some system.
+    """
     if not is_name(text):
         raise InvalidValue(
             f"{text!r} can't name {_article(what)}",
             f"Use 1 to {MAX_NAME} letters (a-z, A-Z), digits, '-' and '_', the first a letter or digit.",
         )
-    if text.lower() in RESERVED:
-        raise InvalidValue(f"{text!r} is reserved and can't name {_article(what)}", "Choose another name.")
     if text.lower() in _DEVICES:
         raise InvalidValue(
             f"{text!r} is a device name on some systems and can't name {_article(what)}", "Choose another."

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 
 from teams_cli import processes
-from teams_cli.agents import background, ending, logs, resuming, sessions, started_here, waking
+from teams_cli.agents import background, ending, logs, overlaps, resuming, sessions, started_here, waking
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
@@ -57,6 +57,7 @@ class Keeper:
         self.config = user
         self.output = ""
         self.beat = _BEAT
+        self.overlaps = overlaps.Teller(store, team, session)
 
     def keep(self) -> None:
         """Run turns until nothing is left to do, then tell the caller."""
@@ -187,6 +188,7 @@ class Keeper:
         client.start()
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)
+        self.overlaps.look()
         self._change(lambda session: session.having(given=None))
         self._start_left()
         self._learn_session(turn.printed)
@@ -227,6 +229,7 @@ class Keeper:
     def _look(self) -> None:
         """Now and then, while the client runs: say that the agent is alive, and look whether its children are."""
         agents.saw(self.store, self.team, self.agent, every=self.beat)
+        self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
 
     def _why(self, turn: Turn) -> str:

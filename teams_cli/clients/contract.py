@@ -76,9 +76,18 @@ class Client:
             hook["timeout"] = self.hook_timeout
         return {"hooks": [hook]}
 
+    def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
+        """What stands in the settings of a client that nobody sits in front of, by event."""
+        found = {event: self.hook_entry(command) for event in self.events}
+        if found and self.dialect and self.dialect.guard:
+            guard = self.dialect.guard
+            found[guard.event] = {"matcher": guard.matcher, **self.hook_entry(command)}
+        return found
+
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
         """All that stands in the settings for our hooks, by event, for clients in terminals too."""
-        found = {event: self.hook_entry(command) for event in (*self.events, *self.sitting)}
+        found = self.agent_entries(command)
+        found |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
             found[event]["hooks"].append(self.waiting_hook(command))
         return found

@@ -9,7 +9,7 @@ from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
-from teams_cli.teams import teams
+from teams_cli.teams import pages, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,13 @@ def _show(call: Call, plan: str) -> Any:
     return plans.get(call.store, call.load_team().name, plan).to_json()
 
 
-def _approve(call: Call, plan: str, note: str | None) -> Any:
-    return plans.approve(call.store, call.team, call.caller, plan, note).to_document()
+def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
+    if page is not None:
+        pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
+    done = plans.approve(call.store, call.team, call.caller, plan, note)
+    if page is not None:
+        call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, done.plan))
+    return done.to_document()
 
 
 def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
@@ -110,6 +115,7 @@ COMMANDS = table(
         _approve,
         _PLAN,
         option("--note", "A word to its author.", text=True),
+        option("--share", "Put it on this page too.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words="plans:decided",
         answers=Plan,

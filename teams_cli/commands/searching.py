@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
-_SEARCH = """Search the team's tasks, messages, results and notes for words, the newest first.
+_SEARCH = """Search the team's tasks, messages, results, notes and pages for words, the newest first.
 
 All words are to be found in one text, each as the beginning of a word; capitals do not matter. What a task is about is
 searched as `tasks`, what came of it as `results`, why it was released, failed or was cancelled as `notes`. With

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.errors import NothingReady, TeamsError, WaitRanOut, WrongState, WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, creating, dependencies, editing, leases, tasks
+from teams_cli.tasks import claims, creating, dependencies, editing, leases, tasks, touching
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 from teams_cli.teams import presence, teams
 
@@ -35,6 +33,7 @@ def _create(
     priority: Priority,
     blocked_by: list[str],
     require: list[str],
+    touches: list[str],
     run: str | None,
     plan_required: bool,
     keep_for: str | None,
@@ -43,7 +42,7 @@ def _create(
     if from_ is not None:
         if title is not None:
             raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
-        return [to_document(call, task) for task in _created_from(call, from_)]
+        return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]
     if title is None:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     draft = Task(
@@ -54,6 +53,7 @@ def _create(
         created_at="",
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
         require=list(require),
+        touches=touching.checked(touches) or None,
         run=run,
         plan_required=plan_required or None,
     )
@@ -61,28 +61,6 @@ def _create(
         return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
     _refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
-
-
-def _created_from(call: Call, said: str) -> list[Task]:
-    """The tasks of a list: in the file of that name, or what standard input had."""
-    from teams_cli.workflows import files, task_lists
-
-    as_text = "\n" in said or said.startswith(("[", "{"))
-    content = said if as_text else files.content_of(os.path.join(call.directory, said))
-    planned = []
-    for one in task_lists.read(content):
-        draft = Task(
-            team_name=call.team,
-            title=one.title,
-            description=one.description,
-            priority=one.priority,
-            created_at="",
-            require=list(one.require),
-            run=one.run,
-            prompt=one.prompt,
-        )
-        planned.append(creating.Planned(one.id, draft, list(one.blocked_by)))
-    return creating.create_all(call.store, call.team, call.caller, planned)
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
@@ -244,6 +222,7 @@ COMMANDS = table(
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task that must be completed first.", metavar="ID", many=True),
         option("--require", "A skill that its owner must have.", metavar="SKILL", many=True, seldom=True),
+        option("--touches", "Files that it will change, src/*.py say.", metavar="GLOB", many=True, seldom=True),
         option(
             "--run",
             "The shell command that does it, for workers without a model.",

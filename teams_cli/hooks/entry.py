@@ -102,7 +102,14 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         from teams_cli.hooks import arrival
 
         arrival.seat(client, standpoint, given, environ)
-    if standpoint.has_team and _is_plain(standpoint.agent) and not _is_quiet(standpoint, given):
+    if not (standpoint.has_team and _is_plain(standpoint.agent)):
+        return
+    if _may_write(given):
+        from teams_cli.hooks import guard
+
+        if guard.answer(client, given, standpoint, environ) or _is_before(given):
+            return
+    if not _is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
         news.tell(client, given, standpoint, environ)
@@ -232,6 +239,16 @@ def _is_quiet(standpoint: Standpoint, given: bytes) -> bool:
     if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", standpoint.agent, seen):
         return False
     return not _is_stop(given) or set(_names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
+
+
+def _is_before(given: bytes) -> bool:
+    """Whether a tool is about to be used."""
+    return b'"PreToolUse"' in given or b'"BeforeTool"' in given
+
+
+def _may_write(given: bytes) -> bool:
+    """Whether a tool is about to be used, or was, that may write a file and could not be told so before."""
+    return _is_before(given) or (b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given))
 
 
 def _tells_state(given: bytes) -> bool:

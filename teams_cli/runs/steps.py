@@ -39,6 +39,7 @@ class Step:
             created_at="",
             blocked_by=blockers,
             require=[templates.fill(skill, self.values) for skill in template.require],
+            touches=list(template.touches) or None,
             run=template.run,
             prompt=template.prompt and templates.fill(template.prompt, self.values),
             plan_required=template.plan_required or None,

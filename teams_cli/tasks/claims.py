@@ -19,7 +19,7 @@ from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
-from teams_cli.tasks import assigning, dependencies, leases, tasks
+from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Note, Task, waiting
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import EVERYBODY, WORKERS, operation
@@ -63,7 +63,8 @@ def claim_next(
     sweep: bool = True,
     wanted: Callable[[Task], bool] | None = None,
 ) -> Task:
-    """Claim the best task that is ready for the caller: the highest priority, then the oldest; one that is *wanted*.
+    """Claim the best task that is ready for the caller: the highest priority, then one that touches nothing which
+    another has in progress, then the oldest; one that is *wanted*.
 
     Claims that are over are released first, unless *sweep* is off: a process that claims many may look less often.
 
@@ -146,7 +147,8 @@ def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = N
     yield from kept
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
-        for task in tasks.labelled(store, team, waiting(priority), wrong):
+        waits = tasks.labelled(store, team, waiting(priority), wrong)
+        for task in touching.apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task
     found = (task for task in tasks.all_of(store, team, []) if task.id not in seen)

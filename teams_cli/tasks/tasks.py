@@ -76,6 +76,7 @@ class Task(Record):
     completed_at: Time | None = None
     blocked_by: list[TaskId] = field(default_factory=list)
     require: list[Word] = field(default_factory=list)
+    touches: list[Word] | None = None
     run: Text | None = None
     prompt: Text | None = None
     plan_required: bool | None = None

@@ -6,7 +6,7 @@ from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound
 from teams_cli.processes import has_ended, pid_scope, process_started
-from teams_cli.records.annotations import Count, Name, Number, Text, Time, Word
+from teams_cli.records.annotations import Count, Name, Number, Object, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update, upsert
@@ -62,6 +62,8 @@ class Agent(Record):
     told_to: Count | None = None
     """Up to which message it was told that it has mail."""
     awaits: list[Awaited] | None = None
+    pages: Object | None = None
+    """The version of each page that it has seen or was told of."""
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")

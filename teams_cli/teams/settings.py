@@ -76,6 +76,7 @@ class Setting:
 
 
 RULES = "rules"
+OVERLAPS = "overlaps"
 _MAX_TEXT = 4 * 1024
 
 SETTINGS = {
@@ -94,6 +95,11 @@ SETTINGS = {
         choices=("queue", "interject"),
     ),
     RULES: Setting("", "what everybody in the team is to keep to", prose=True),
+    OVERLAPS: Setting(
+        "advise",
+        "whether who is about to write a file that another works on is told so, or kept from it",
+        choices=("advise", "deny"),
+    ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600, "how long a message sent with --ack-required may go without an ack, in seconds", least=0.1, most=30 * 86400

@@ -13,7 +13,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, dependencies, leases, plans, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings, teams
+from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course
@@ -32,7 +32,8 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
 
     Of the tasks all that are not finished and the newest 100 that are; `moves` says for each the statuses that the
     person may bring it to: from `in_progress` by releasing it, else by updating it. Of the messages the newest 200, of
-    the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided.
+    the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided, of the pages
+    their first lines.
     """
     found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
     shown = of_interest(found)
@@ -49,6 +50,7 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
         "questions": [questions.to_document(q) for q in questions.all_of(store, team.name, problems) if q.open],
         "plans": plans_of_interest(store, team, problems),
         "shutdowns": [s.to_document() for s in shutdowns.all_of(store, team, problems) if s.status == "requested"],
+        "pages": [page.to_row() for page in pages.all_of(store, team.name, problems)],
         "now": (now := teams.now(store)),
         "course": course.course(found, parse_rfc3339(now)),
     }

@@ -17,7 +17,7 @@ from teams_cli.store.retrying import upsert
 from teams_cli.tasks import dependencies, leases, plans, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import history, presence, roles, settings, teams
+from teams_cli.teams import history, pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
 from teams_cli.views import steps
@@ -34,6 +34,7 @@ _TITLE = 48
 _LINE = 120
 _PLAN = 200
 _RULES = 500
+_PAGES = 4
 _NEWS = 450
 """Characters of the news that are shown, and so are read: they never give way to anything else."""
 _SOON = 0.25
@@ -53,6 +54,7 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
     told = _told_once(store, team, caller)
     whole = bool(told.get("rules")) and len(told["rules"]) <= _RULES
     document |= told | _waiting(store, team, caller, proposed, whole) | _since(store, team, caller)
+    document |= _pages(store, team, caller.name)
     document["next"] = steps.following(document)
     return document
 
@@ -80,6 +82,17 @@ def _rules(team: Team) -> Found:
     if not rules:
         return {}
     return {"rules": rules if len(rules) <= _RULES else f"{rules[:_RULES]}… (all of it: teams settings)"}
+
+
+def _pages(store: Store, team: Team, name: str) -> Found:
+    """The pages that others changed since the caller looked, the newest of them by name; noted as told."""
+    found = pages.unseen(store, team.name, name)
+    if not found:
+        return {}
+    if team.member(name):
+        pages.note_seen(store, team.name, name, found)
+    shown = [{"key": page.key, "version": page.version, "text": page.headline} for page in found[:_PAGES]]
+    return {"pages": shown, "morePages": len(found) - len(shown)}
 
 
 def role_of(team: Team, caller: Caller) -> str | None:

@@ -16,7 +16,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import leases, plans, tasks
-from teams_cli.teams import presence, teams
+from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 from teams_cli.views import brief, conditions, reminders, steps
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
+_PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 
@@ -67,7 +68,7 @@ class Lookout:
     def topics(self) -> frozenset[str]:
         """What changes may concern the caller."""
         name = self.caller.name
-        found = {"team", f"message/{name}"}
+        found = {"team", "page", f"message/{name}"}
         try:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
@@ -101,7 +102,7 @@ class Lookout:
         ending.set_alarm(self.store, self.team, started, self.alarm)
         leases.release_and_set_alarm(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
-        happened = self._untold(team, agent)
+        happened = self._untold(team, agent) + self._pages()
         mail = self._mail({each["id"] for each in happened}, agent)
         if not (happened or mail):
             return {}
@@ -152,6 +153,15 @@ class Lookout:
         more = {"offered": offered, "offered_at": teams.now(self.store)} if offered else {}
         fresh = presence.Agent(agent=self.caller.name)
         upsert(self.store, self.team, presence.AGENT, fresh.agent, fresh, lambda agent: agent.having(told=told, **more))
+
+    def _pages(self) -> list[Found]:
+        """The pages that others changed since the caller looked, a line each; told with this."""
+        found = pages.unseen(self.store, self.team, self.caller.name)
+        pages.note_seen(self.store, self.team, self.caller.name, found)
+        happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in found[:_PAGES]]
+        if len(found) > _PAGES:
+            happened.append(fact("page", "", f"{len(found) - _PAGES} more pages changed", "teams shared"))
+        return happened
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""

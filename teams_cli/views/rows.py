@@ -13,7 +13,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, leases, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings, teams
+from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import board, course, reach, trouble
@@ -53,6 +53,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
         "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
         "sent": {each["id"]: each for each in reach.states_of(store, team, HUMAN, _SENT)},
+        "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
         "facts": {
             "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
             "course": course.course(found, parse_rfc3339(teams.now(store))),

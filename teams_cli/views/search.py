@@ -1,4 +1,4 @@
-"""Searching a team by words: its tasks, messages, results, notes and history; computed, never stored."""
+"""Searching a team by words: its tasks, messages, results, notes, pages and history; computed, never stored."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history
+from teams_cli.teams.pages import PAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     Hit = dict[str, Any]
 
-PLACES = ("tasks", "messages", "results", "notes", "history")
-_UNLESS_SAID = PLACES[:4]
+PLACES = ("tasks", "messages", "results", "notes", "pages", "history")
+_UNLESS_SAID = PLACES[:-1]
 """The history repeats what the others say."""
 _WORD = re.compile(r"[^\W_]+")
 _AROUND = 70
@@ -70,6 +71,8 @@ def search(
         found += _first(_in_messages(store, team, wanted, problems), limit)
     if {"tasks", "results", "notes"}.intersection(chosen):
         found += _in_tasks(store, team, wanted, chosen, problems)
+    if "pages" in chosen:
+        found += _in_pages(store, team, wanted, problems)
     if "history" in chosen:
         found += _in_history(store, team, wanted)
     found.sort(key=lambda hit: hit["at"] or "", reverse=True)
@@ -120,6 +123,14 @@ def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
     for place, at, sender, text in parts:
         if wanted.admits(sender, at) and text and (excerpt := wanted.excerpt(text)):
             yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)
+
+
+def _in_pages(store: Store, team: str, wanted: Wanted, problems: list[TeamsError]) -> Iterator[Hit]:
+    for page in store.search(team, PAGE, wanted.words, problems):
+        if not wanted.admits(page.author, page.updated_at) or page.text is None:
+            continue
+        if excerpt := wanted.excerpt(f"{page.text}\n{page.key}"):
+            yield _hit("pages", page.key, page.updated_at, page.author, excerpt, version=page.version)
 
 
 def _in_history(store: Store, team: str, wanted: Wanted) -> Iterator[Hit]:

@@ -69,6 +69,11 @@ def end(shutdown: str) -> str:
     return f"teams approve-shutdown {shutdown}, or reject-shutdown {shutdown} --reason WHY"
 
 
+def read_page(key: str) -> str:
+    """How to read a page."""
+    return f"teams shared {key}"
+
+
 def complete(task: str) -> str:
     """How to end a task."""
     return f"teams update-task {task} --status completed --result RESULT"

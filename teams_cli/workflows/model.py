@@ -150,6 +150,7 @@ class TaskTemplate(Form):
     description: Text | None = None
     blocked_by: list[Name] = Field(default=[], alias="blockedBy")
     require: list[Prose] = []
+    touches: list[Prose] = []
     priority: Priority = "normal"
     run: Script | None = None
     prompt: Prose | None = None

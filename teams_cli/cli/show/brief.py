@@ -61,6 +61,9 @@ def _mine(found: dict[str, Any]) -> Lines:
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
     if found["myTaskCount"] > len(found["myTasks"]):
         lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
+    lines += [(page["text"], _NEEDED) for page in found.get("pages", ())]
+    if found.get("morePages"):
+        lines.append((f"{found['morePages']} more pages changed: teams shared", _NEEDED))
     return lines + [(line, _SEEN) for line in found["news"]]
 
 

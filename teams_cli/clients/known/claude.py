@@ -71,8 +71,8 @@ class Claude(Client):
         return {**super().server_entry(words), "alwaysLoad": True}
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
-        entry = self.hook_entry(self.hook_command(python))
-        return ["--settings", json.dumps({"hooks": {event: [entry] for event in self.events}})]
+        entries = self.agent_entries(self.hook_command(python))
+        return ["--settings", json.dumps({"hooks": {event: [entry] for event, entry in entries.items()}})]
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
         servers = {NAME: self.server_entry(self.server_command(python))}

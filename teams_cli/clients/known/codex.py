@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.clients import hook_settings, mcp_settings
 from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import COMMON
+from teams_cli.clients.dialects import Dialect, Guard
 from teams_cli.clients.environments import SANDBOX
 from teams_cli.clients.seats import QUEUE, Seat
 from teams_cli.clients.settings_files import Settings
@@ -56,7 +56,13 @@ class Codex(Client):
     """Codex, which skips hooks that nobody trusted, and keeps its environment from servers."""
 
     profile = _PROFILE
-    dialect = COMMON
+    dialect = Dialect(
+        "SessionStart",
+        "UserPromptSubmit",
+        ("PostToolUse",),
+        "Stop",
+        guard=Guard("PreToolUse", ("apply_patch",), ("Bash",)),
+    )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Interrupt", "SessionEnd")
     seat = Seat("exec e review mcp-server", (QUEUE,), resume=("resume", "{session_id}"), daemon="app-server")
@@ -91,11 +97,15 @@ class Codex(Client):
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
         entry = self.hook_entry(self.hook_command(python))
-        hooks = dict.fromkeys(self.events, entry)
+        hooks = {event: [entry] for event, entry in self.agent_entries(self.hook_command(python)).items()}
         if level == "ask":
             asks = {"command": f"{self.hook_command(python)} {hook_settings.ASK}", "timeout": _CALL_SECONDS}
-            hooks["PreToolUse"] = {"hooks": [{**entry["hooks"][0], **asks}]}
-        settings = [word for event, hook in hooks.items() for word in ("-c", f"hooks.{event}=[{inline(hook)}]")]
+            hooks["PreToolUse"].append({"hooks": [{**entry["hooks"][0], **asks}]})
+        settings = [
+            word
+            for event, entries in hooks.items()
+            for word in ("-c", f"hooks.{event}=[{', '.join(map(inline, entries))}]")
+        ]
         return ["--dangerously-bypass-hook-trust", *settings]
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:

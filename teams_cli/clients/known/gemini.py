@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import Dialect
+from teams_cli.clients.dialects import Dialect, Guard
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.mcp_settings import VARIABLES
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
@@ -54,7 +54,15 @@ class Gemini(Client):
 
     profile = _PROFILE
     # What it is told at SessionStart it puts before the prompt, and when resumed forgets all that begins so.
-    dialect = Dialect("BeforeAgent", "BeforeAgent", ("AfterTool",), "AfterAgent", block="deny", joins=True)
+    dialect = Dialect(
+        "BeforeAgent",
+        "BeforeAgent",
+        ("AfterTool",),
+        "AfterAgent",
+        block="deny",
+        joins=True,
+        guard=Guard("BeforeTool", ("write_file", "replace"), ("run_shell_command",), tells=False),
+    )
     events = ("BeforeAgent", "AfterTool", "AfterAgent")
     sitting = ("SessionStart", "Notification", "SessionEnd")
     seat = Seat(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import Dialect
+from teams_cli.clients.dialects import Dialect, Guard
 from teams_cli.clients.seats import SOCKET, Seat
 from teams_cli.clients.settings_files import Settings, kept_once
 from teams_cli.records.annotations import Any, Mapping
@@ -40,7 +40,14 @@ class Qwen(Client):
     """Qwen Code, which speaks to hooks as Claude Code does."""
 
     profile = _PROFILE
-    dialect = Dialect("SessionStart", "UserPromptSubmit", ("PostToolUse",), "Stop", joins=True)
+    dialect = Dialect(
+        "SessionStart",
+        "UserPromptSubmit",
+        ("PostToolUse",),
+        "Stop",
+        joins=True,
+        guard=Guard("PreToolUse", ("write_file", "edit", "replace"), ("run_shell_command",)),
+    )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
     seat = Seat(

@@ -8,9 +8,10 @@ import { showMessage } from './messages.js';
 import { refuse, say } from './notices.js';
 import { go, link, said } from './place.js';
 import { visible } from './text.js';
+import { showView } from './views.js';
 
 const REST = 250; // milliseconds without a key before it is looked for
-const PLACES = { tasks: 'task', messages: 'message', results: 'result', notes: 'note' };
+const PLACES = { tasks: 'task', messages: 'message', results: 'result', notes: 'note', pages: 'page' };
 let timer = 0;
 let asked = '';
 
@@ -60,12 +61,14 @@ function show(words, found) {
 }
 
 function row(hit) {
-  const place = hit.in === 'messages' ? { message: hit.id } : { task: hit.id };
+  const place = hit.in === 'messages' ? { message: hit.id } : hit.in === 'pages' ? { view: 'pages' } : { task: hit.id };
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     close(false);
-    hit.in === 'messages' ? showMessage(hit.id) : openTask(hit.id);
+    if (hit.in === 'messages') showMessage(hit.id);
+    else if (hit.in === 'pages') showView('pages');
+    else openTask(hit.id);
   };
   const about = [hit.from && `${hit.from}${hit.to ? ` → ${hit.to}` : ''}`, hit.in === 'tasks' ? '' : hit.title].filter(Boolean).join(' · ');
   return el('li', {}, el('a', { href: link({ ...place, find: '' }), onclick: open },

@@ -127,8 +127,8 @@ function merged(told) {
   }
   newest = Math.max(newest, told.messages.at(-1)?.number ?? 0);
   const all = (name) => [...(tables[name]?.values() ?? [])];
-  const [tasks, agents, questions, plans, shutdowns, mail, sent] = ['tasks', 'agents', 'questions', 'plans', 'shutdowns', 'mail', 'sent'].map(all);
-  return { tasks, agents, questions, plans, shutdowns, mail, sent, messages: told.messages, now: told.now, ...Object.fromEntries(tables.facts ?? []) };
+  const [tasks, agents, questions, plans, shutdowns, mail, sent, pages] = ['tasks', 'agents', 'questions', 'plans', 'shutdowns', 'mail', 'sent', 'pages'].map(all);
+  return { tasks, agents, questions, plans, shutdowns, mail, sent, pages, messages: told.messages, now: told.now, ...Object.fromEntries(tables.facts ?? []) };
 }
 
 /** The task of that id, if the page has it. */

@@ -1,4 +1,4 @@
-// The ways to look at the tasks: as columns, as a graph, over time, as what happened; and a run's report. All but the
+// The ways to look at the tasks: as columns, as a graph, over time, as what happened; pages, a run's report. All but the
 // first are loaded when they are first looked at.
 
 import { byId, el } from './dom.js';
@@ -11,6 +11,7 @@ export const VIEWS = [
   { id: 'graph', label: 'Graph', load: () => import('./graph.js') },
   { id: 'timeline', label: 'Timeline', load: () => import('./timeline.js') },
   { id: 'activity', label: 'Activity', load: () => import('./activity.js') },
+  { id: 'pages', label: 'Pages', load: () => import('./pages.js') },
   { id: 'report', label: 'Report', load: () => import('./report.js') },
 ];
 const loaded = new Map();
@@ -20,12 +21,13 @@ export function startViews() {
   byId('views').append(...VIEWS.map(({ id, label }) => el('button', {
     type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `view-${id}`, 'aria-selected': 'false', onclick: () => showView(id),
   }, label)));
-  byId('tab-report').hidden = true;
+  byId('tab-report').hidden = byId('tab-pages').hidden = true;
   byId('views').addEventListener('keydown', goAbout);
   onReturn(() => showView(said('view') || 'board', false));
   on('snapshot', (snapshot) => {
     byId('tab-report').hidden = !isRun(snapshot);
-    if (shown === 'report' && !isRun(snapshot)) showView('board');
+    byId('tab-pages').hidden = snapshot.pages.length === 0;
+    if (shown !== 'board' && byId(`tab-${shown}`).hidden) showView('board');
     loaded.get(shown)?.show?.(snapshot);
   });
   showView(VIEWS.some(({ id }) => id === said('view')) ? said('view') : 'board', false);

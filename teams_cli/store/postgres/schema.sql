@@ -421,3 +421,37 @@ BEGIN
         EXECUTE format('GRANT UPDATE (last) ON counters TO %I', held);
     END LOOP;
 END $$;
+
+-- version 8
+-- Pages are changed by whoever is in the team, in its own name and version by version.
+INSERT INTO opened VALUES ('page', 'page', NULL) ON CONFLICT (kind) DO NOTHING;
+CREATE POLICY page_made ON records FOR INSERT
+    WITH CHECK (kind = 'page' AND me(team) IS NOT NULL AND rule_of('page') = 'page');
+CREATE POLICY page_changed ON records FOR UPDATE
+    USING (kind = 'page' AND me(team) IS NOT NULL AND rule_of('page') = 'page')
+    WITH CHECK (kind = 'page' AND me(team) IS NOT NULL AND rule_of('page') = 'page');
+
+CREATE FUNCTION hold_page() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    before int := 0;
+BEGIN
+    IF who IS NULL THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        before := (OLD.record->>'version')::int;
+    END IF;
+    IF NEW.record->>'author' IS DISTINCT FROM who OR NEW.record->>'key' IS DISTINCT FROM NEW.key THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a page says who changed it';
+    ELSIF (NEW.record->>'version')::int IS DISTINCT FROM before + 1 THEN
+        RAISE insufficient_privilege USING MESSAGE = 'versions are counted one by one';
+    END IF;
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION hold_page() SET search_path = %I, pg_temp', current_schema());
+END $$;
+CREATE TRIGGER hold_page AFTER INSERT OR UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'page')
+    EXECUTE FUNCTION hold_page();

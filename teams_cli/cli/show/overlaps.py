@@ -1,0 +1,15 @@
+"""Overlaps of branches in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Parts = list[str | Table]
+
+
+def shown(found: list[dict[str, Any]]) -> Parts:
+    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), ", ".join(each["files"])] for each in found]
+    return [Table(["agents", "branches", "conflict in"], rows, "no branches conflict")]

@@ -1,0 +1,73 @@
+"""Commands on pages."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.teams import pages
+from teams_cli.teams.pages import Page
+from teams_cli.teams.permission import standing_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_SHARED = """Show a page, or list all.
+
+Raises:
+    PageNotFound: There is none of that key.
+"""
+
+
+def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
+    if remove == (body is not None):
+        raise WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
+    return pages.share(call.store, call.team, call.caller, key, body, if_version).to_document()
+
+
+def _shared(call: Call, key: str | None) -> Any:
+    team = call.load_team()
+    if key is None:
+        call.words = "pages:listed"
+        return [page.to_row() for page in pages.all_of(call.store, team.name, call.problems)]
+    page = pages.get(call.store, team.name, key)
+    if call.caller is not None and standing_of(team, call.caller):
+        pages.note_seen(call.store, team.name, call.caller.name, [page])
+    return page.to_document()
+
+
+COMMANDS = table(
+    "Messages",
+    Command(
+        "share",
+        _share,
+        argument("KEY", "Its name.", name="key"),
+        argument("TEXT", "All of it; `-` reads it from standard input.", name="body", text=True, required=False),
+        option(
+            "--if-version",
+            "Only if this is still its version; 0: if it is not there.",
+            type=int,
+            metavar="N",
+            seldom=True,
+        ),
+        switch("--remove", "Take the page away.", seldom=True),
+        doc=pages.share,
+        words="pages:changed",
+        answers=Page,
+        example='share api "GET /users gives a list" --if-version 2',
+        want="tell all what they need to know, and can look up again",
+        also="share-page write-page publish set-page",
+    ),
+    Command(
+        "shared",
+        _shared,
+        argument("KEY", "Its name.", name="key", required=False),
+        doc=_SHARED,
+        reads=True,
+        words="pages:whole",
+        answers=Page,
+        example="shared api",
+        also="pages get-pages read-page show-page page",
+    ),
+)

@@ -1,0 +1,32 @@
+"""Creating the tasks that a file lists."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.commands.call import Call
+from teams_cli.tasks import creating, touching
+from teams_cli.tasks.tasks import Task
+
+
+def created_from(call: Call, said: str) -> list[Task]:
+    """The tasks of a list: in the file of that name, or what standard input had."""
+    from teams_cli.workflows import files, task_lists
+
+    as_text = "\n" in said or said.startswith(("[", "{"))
+    content = said if as_text else files.content_of(os.path.join(call.directory, said))
+    planned = []
+    for one in task_lists.read(content):
+        draft = Task(
+            team_name=call.team,
+            title=one.title,
+            description=one.description,
+            priority=one.priority,
+            created_at="",
+            require=list(one.require),
+            touches=touching.checked(one.touches) or None,
+            run=one.run,
+            prompt=one.prompt,
+        )
+        planned.append(creating.Planned(one.id, draft, list(one.blocked_by)))
+    return creating.create_all(call.store, call.team, call.caller, planned)

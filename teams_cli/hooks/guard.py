@@ -1,0 +1,117 @@
+"""Before a client changes a file: what others have to do with it is told, or keeps it from that where the team says so.
+
+It is asked before tools that write, never before those that read: the client's settings name them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from teams_cli import environment, streams
+from teams_cli.agents import overlaps
+from teams_cli.clients import known
+from teams_cli.clients.dialects import COMMON, Dialect
+from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
+from teams_cli.records.annotations import Any, Iterator, Mapping
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FILES
+from teams_cli.teams import config, permission, settings
+from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.hooks.entry import Standpoint
+    from teams_cli.teams.teams import Team
+
+_PATIENCE = 2.0
+_PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
+_OF_A_PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
+
+
+def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> bool:
+    """Print what the client is to know before it writes, or what keeps it from it; whether there was anything."""
+    event = json.loads(given)
+    dialect = known.get(client).dialect or COMMON
+    paths = list(written(dialect, event))
+    if not paths:
+        return False
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
+    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    try:
+        team = permission.require(store, standpoint.team, caller, "read-messages").team
+    except (NotAllowed, TeamNotFound, Conflict):
+        return False
+    document = _said(store, team, caller.name, dialect, event, paths)
+    if document is None:
+        return False
+    try:
+        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.flush()
+    finally:
+        streams.finish()
+    return True
+
+
+def written(dialect: Dialect, event: Mapping[str, Any]) -> Iterator[str]:
+    """The files that the tool of the event writes, as whole paths; one that reads writes none."""
+    guard, given = dialect.guard, event.get("tool_input")
+    if guard is None or event.get("tool_name") not in guard.writers or not isinstance(given, dict):
+        return
+    directory = str(event.get("cwd") or os.getcwd())
+    named = [str(given[key]) for key in _PATHS if given.get(key)][:1]
+    patch = given.get("command") or given.get("patchText") or given.get("input") or ""
+    for line in str(patch).splitlines():
+        named += [line.removeprefix(head).strip() for head in _OF_A_PATCH if line.startswith(head)]
+    for path in dict.fromkeys(named):
+        yield os.path.normpath(os.path.join(directory, path))
+
+
+def _said(
+    store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
+) -> dict[str, Any] | None:
+    """What to answer; None for nothing."""
+    assert dialect.guard is not None
+    before = event.get("hook_event_name") == dialect.guard.event
+    denies = settings.value(team, settings.OVERLAPS) == "deny"
+    if not before and (denies or dialect.guard.tells):
+        return None
+    if before and not denies and not dialect.guard.tells:
+        return None
+    lines = [line for path in paths for line in overlaps.about(store, team.name, agent, path)]
+    if denies:
+        return dialect.denial(event, _told(lines, "so you may not write it now")) if lines else None
+    fresh = _Told(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps").add(lines)
+    return dialect.context(event, _told(fresh, "agree with them who changes what")) if fresh else None
+
+
+def _told(lines: list[str], what: str) -> str:
+    return f"Overlap with your team: {'; '.join(dict.fromkeys(lines))}: {what} (teams send-message)."
+
+
+class _Told:
+    """The file that says of which overlaps the agent was told: each is told once."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def add(self, lines: list[str]) -> list[str]:
+        """Those of the lines that are new; they are noted. Where that can't be written they are told again."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                before = set(file.read().splitlines())
+        except OSError:
+            before = set()
+        fresh = [line for line in dict.fromkeys(lines) if json.dumps(line) not in before]
+        if fresh:
+            try:
+                os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
+                mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+                with open(os.open(self.path, mode, 0o600), "w", encoding="utf-8") as file:
+                    file.write("".join(f"{json.dumps(line)}\n" for line in fresh))
+            except OSError:
+                return fresh
+        return fresh

@@ -1,0 +1,206 @@
+"""Pages: what a team knows in common, each under a key: interfaces, decisions, findings; each change is a version."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import AlreadyExists, Conflict, NotFound, PageNotFound, StaleVersion, TeamsError
+from teams_cli.names import check_key
+from teams_cli.records.annotations import Any, Count, Name, Text, Time
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.retrying import update, upsert
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+MOST = 200
+"""Pages that a team may have."""
+MAX_PAGE = 64 * 1024
+_LINE = 80
+
+
+class Page(Record):
+    """One page. `version` counts its changes from 1. One without text was taken away: its versions go on if it comes
+    back, so that who read an older one is not taken for up to date.
+    """
+
+    key: Name
+    text: Text | None = None
+    version: Count
+    author: Name
+    created_at: Time
+    updated_at: Time
+
+    @property
+    def line(self) -> str:
+        """Its first line that says something, as far as it is short."""
+        lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
+        first = next(filter(None, lines), "")
+        return first if len(first) <= _LINE else f"{first[: _LINE - 1]}…"
+
+    def to_row(self) -> dict[str, Any]:
+        """The page as it is listed: without its text, of which its first line tells."""
+        document = self.to_document()
+        document.pop("text", None)
+        return {**document, "line": self.line}
+
+    @property
+    def headline(self) -> str:
+        """What is told of it to who has not looked: its key, whose it is, its first line."""
+        return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it was not taken away."""
+        return self.text is not None
+
+
+PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
+
+
+@operation("share", may=EVERYBODY)
+def share(
+    store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
+) -> Page:
+    """Share a page: an interface, a decision, a finding.
+
+    The others are told once. Of two that change it at once the later one stands, unless they say the version that they
+    have read. Sharing again what one has shared changes nothing.
+
+    Raises:
+        StaleVersion: The page has another version than *if_version*; 0 is that of a page that is not there.
+        PageNotFound: There is none to take away.
+        Conflict: There are 200 pages already.
+    """
+    name = check(store, team_name, caller, key, body)
+    now = teams.now(store)
+    fresh = Page(key=key, version=0, author=name, created_at=now, updated_at=now)
+
+    def change(page: Page) -> Page:
+        return _changed(page, name, body, if_version, now)
+
+    before, page = upsert(store, team_name, PAGE, key, fresh, change)
+    if before is not page:
+        if page.is_there and not before.is_there:
+            _refuse_late(store, team_name, page)
+        what = "page shared" if page.is_there else "page taken away"
+        history.note(store, team_name, name, what, page=key, version=page.version)
+    note_seen(store, team_name, name, [page])
+    return page
+
+
+def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
+    """Refuse, before anything is changed, what no page can be; the name of who shares it.
+
+    Raises:
+        InvalidValue: The key has another form, or the text is blank or too long.
+        AlreadyExists: There is a page of that key in other letters.
+        Conflict: It would be one too many.
+    """
+    name = require(store, team_name, caller, "share", key).name
+    check_key(key, "page")
+    if body is not None:
+        text.checked(body, "page", MAX_PAGE)
+        if not _is_there(store, team_name, key):
+            _refuse_more(store, team_name, key)
+    return name
+
+
+def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
+    there = page.version if page.is_there else 0
+    again = page.version and (page.text, page.author) == (body, name)
+    if if_version not in (None, there) and not (again and if_version == page.version - 1):
+        raise StaleVersion(
+            f"page {page.key} has version {there}, not {if_version}" + (f": {page.author} changed it" if there else ""),
+            f"Read it and try again: teams shared {page.key}" if there else "Share it with --if-version 0.",
+        )
+    if again or (page.is_there and page.text == body and if_version is None):
+        return page
+    if body is None and not page.is_there:
+        raise PageNotFound(f"there is no page {page.key}", "See `teams shared`.")
+    return page.having(text=body, version=page.version + 1, author=name, updated_at=now)
+
+
+def _is_there(store: Store, team: str, key: str) -> bool:
+    try:
+        return store.get(team, PAGE, key)[0].is_there
+    except NotFound:
+        return False
+
+
+def _refuse_more(store: Store, team: str, key: str) -> None:
+    """Refuse a page that is one too many, or goes by the key of another in other letters."""
+    found = [page for page, _ in store.scan(team, PAGE, [])]
+    if sum(page.is_there for page in found) >= MOST:
+        raise _too_many(team)
+    for page in found:
+        if page.key != key and page.key.lower() == key.lower():
+            raise AlreadyExists(f"there is a page {page.key} already", f"Write it so: teams share {page.key} TEXT")
+
+
+def _refuse_late(store: Store, team: str, page: Page) -> None:
+    """Take the page away again where others were made meanwhile, so that there are too many now."""
+    if len(all_of(store, team, [])) <= MOST:
+        return
+
+    def without(found: Page) -> Page:
+        return found if found.version != page.version else found.having(text=None, version=found.version + 1)
+
+    update(store, team, PAGE, page.key, without)
+    raise _too_many(team)
+
+
+def _too_many(team: str) -> Conflict:
+    return Conflict(
+        f"team {team} has {MOST} pages, which is all it may have",
+        "Add to one of them (teams shared), or take one away: teams share KEY --remove",
+    )
+
+
+def get(store: Store, team: str, key: str) -> Page:
+    """The page of that key.
+
+    Raises:
+        PageNotFound: There is none.
+    """
+    try:
+        page = store.get(team, PAGE, key)[0]
+    except NotFound:
+        page = None
+    if page is None or not page.is_there:
+        known = ", ".join(found.key for found in all_of(store, team, [])[:20])
+        hint = f"Pages: {known}." if known else "Make it: teams share KEY TEXT"
+        raise PageNotFound(f"team {team} has no page {key}", hint)
+    return page
+
+
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Page]:
+    """The pages that there are, by key."""
+    return [page for page, _ in store.scan(team, PAGE, problems) if page.is_there]
+
+
+def unseen(store: Store, team: str, agent: str) -> list[Page]:
+    """The pages that others changed since the agent looked at them or was told of them, the newest first."""
+    seen = presence.load(store, team, agent).pages or {}
+    found = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
+    return sorted(found, key=lambda page: page.updated_at, reverse=True)
+
+
+def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
+    """Note that the agent knows the pages as they are. Where that can't be written it will be told of them again."""
+    if not pages:
+        return
+    versions = {page.key: page.version for page in pages}
+
+    def change(agent: presence.Agent) -> presence.Agent:
+        seen = {**(agent.pages or {}), **versions}
+        return agent if seen == agent.pages else agent.having(pages=seen)
+
+    try:
+        upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
+    except TeamsError:
+        return

@@ -1,0 +1,149 @@
+"""Overlaps: branches that conflict are told to both, once; who is about to write is told who else works on the file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.agents import overlaps, sessions
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+
+
+def git(directory: Path | str, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(directory), "-c", "user.name=x", "-c", "user.email=x@y", *words],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    made = tmp_path / "repository"
+    made.mkdir()
+    git(made, "init", "--quiet")
+    for name in [f"f{number}.py" for number in range(20)]:
+        (made / name).write_text("one\n")
+    git(made, "add", ".")
+    git(made, "commit", "--quiet", "-m", "begin")
+    return made
+
+
+@pytest.fixture
+def start(tmp_path: Path, repository: Path) -> Callable[[str, str], Path]:
+    """Starts an agent with a worktree, which runs a script; the worktree."""
+    cli = make_team(tmp_path / "root", "mia")
+
+    def started(name: str, script: str) -> Path:
+        words = ["run-agent", script, "--worktree", "--agent-id", name, "--detach", "--cwd", str(repository)]
+        assert cli(*words, agent="lea", HOME=str(tmp_path)).status == 0
+        return tmp_path / "root/worktrees" / ALPHA / name
+
+    started.cli = cli  # type: ignore[attr-defined]
+    return started
+
+
+COMMIT = "git -c user.name=x -c user.email=x@y commit --quiet -am change"
+
+
+def told(cli: Cli, agent: str) -> list[str]:
+    found = cli.ok("read-messages", "--all", "--peek", agent=agent)
+    return [message["message"] for message in found if "conflicts with" in message["message"]]
+
+
+def until(condition: Callable[[], object]) -> None:
+    give_up = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def test_both_are_told_once_that_their_branches_conflict(start: Any) -> None:
+    """While the first is long done, when the second commits; of other files nobody is told."""
+    cli = start.cli
+    start("ann", f"echo ann > f0.py; echo ann > f1.py; {COMMIT}")
+    start("eve", f"echo eve > f2.py; {COMMIT}")
+    for name in ("ann", "eve"):
+        cli.ok("wait", "--agent", name, agent="lea")
+    assert cli.ok("overlaps") == []
+    start("bob", f"echo bob > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo bob > f2.py; git checkout -q f2.py")
+    cli.ok("wait", "--agent", "bob", agent="lea")
+    assert cli.ok("overlaps") == [
+        {"agents": ["ann", "bob"], "branches": ["teams/alpha/ann", "teams/alpha/bob"], "files": ["f0.py"]}
+    ]
+    until(lambda: told(cli, "bob"))
+    assert len(told(cli, "ann")) == len(told(cli, "bob")) == 1 and told(cli, "eve") == []
+    assert "in f0.py: agree with bob" in told(cli, "ann")[0]
+    store = cli.store()
+    for session in ("ann", "bob"):
+        overlaps.Teller(store, ALPHA, sessions.get(store, ALPHA, session)).look()
+    assert len(told(cli, "ann")) == len(told(cli, "bob")) == 1
+    assert cli("overlaps").stdout.splitlines()[-1].endswith("f0.py")
+
+
+def hook(cli: Cli, agent: str, path: Path, tool: str = "Edit", client: str = "claude", **more: Any) -> dict[str, Any]:
+    event = {"hook_event_name": "PreToolUse", "tool_name": tool, "cwd": str(path.parent)}
+    event |= {"tool_input": {"file_path": str(path)}, **more}
+    answer = cli("hook", client, agent=agent, stdin=json.dumps(event).encode())
+    assert answer.status == 0 and answer.stderr == "", answer
+    return dict(json.loads(answer.stdout or "{}").get("hookSpecificOutput", {}))
+
+
+def test_who_writes_a_file_that_anothers_branch_changed_is_told(start: Any, repository: Path) -> None:
+    """Each of 20 files, committed or not, and nobody who reads it, or writes another file of that directory."""
+    cli = start.cli
+    tree = start("ann", f"for n in $(seq 0 2 18); do echo ann > f$n.py; done; {COMMIT}; echo new > new.py")
+    cli.ok("wait", "--agent", "ann", agent="lea")
+    for number in range(1, 20, 2):
+        (tree / f"f{number}.py").write_text("not committed")
+    for number in range(20):
+        said = hook(cli, "mia", repository / f"f{number}.py").get("additionalContext", "")
+        assert f"ann has changed f{number}.py on its branch teams/alpha/ann" in said
+    assert "new.py" in hook(cli, "mia", repository / "new.py", "Write")["additionalContext"]
+    assert hook(cli, "mia", repository / "f0.py") == {}, "it is told once"
+    for tool in ("Read", "Grep", "Glob", "Bash"):
+        assert hook(cli, "mia", repository / "f1.py", tool) == {}
+    assert hook(cli, "mia", repository / "other.py", "Write") == {}
+    assert hook(cli, "ann", tree / "f3.py") == {}, "one's own changes are no news"
+
+
+def test_who_writes_a_file_that_anothers_task_touches_is_told(start: Any, repository: Path) -> None:
+    cli = start.cli
+    cli.ok("join-team", agent="bob")
+    assert cli.ok("create-task", "t", "--touches", "f*.py", "--touches", "docs/**", agent="lea")["touches"]
+    path = repository / "f7.py"
+    assert hook(cli, "mia", path) == {}
+    cli.ok("claim-task", "1", agent="bob")
+    assert hook(cli, "bob", path) == {}
+    assert "task-1 of bob touches f7.py: t" in hook(cli, "mia", path)["additionalContext"]
+    assert "docs/a/b.md" in hook(cli, "mia", repository / "docs/a/b.md", "Write")["additionalContext"]
+    assert hook(cli, "mia", repository / "docs", "Write") == {}
+    cli.ok("set", "overlaps", "deny", agent="lea")
+    for _ in range(2):
+        assert hook(cli, "mia", path)["permissionDecision"] == "deny"
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    assert hook(cli, "mia", path) == {}
+
+
+def test_each_client_is_spoken_to_in_its_words(start: Any, repository: Path) -> None:
+    cli = start.cli
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "t", "--touches", "*.py", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    patch = {"command": "*** Begin Patch\n*** Update File: f1.py\n@@\n-one\n+two\n*** Add File: f99.py\n*** End Patch"}
+    said = hook(cli, "mia", repository / "x", "apply_patch", "codex", tool_input=patch)["additionalContext"]
+    assert "f1.py" in said and "f99.py" in said
+    assert "f2.py" in hook(cli, "mia", repository / "f2.py", "edit", "qwen")["additionalContext"]
+    event = {"hook_event_name": "BeforeTool"}
+    assert hook(cli, "mia", repository / "f3.py", "write_file", "gemini", **event) == {}, "it can't be told before"
+    event = {"hook_event_name": "AfterTool"}
+    assert "f3.py" in hook(cli, "mia", repository / "f3.py", "write_file", "gemini", **event)["additionalContext"]

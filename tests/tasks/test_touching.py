@@ -1,0 +1,97 @@
+"""What tasks touch: patterns of files, and tasks that touch what nobody else has in progress first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teams_cli.errors import InvalidValue
+from teams_cli.membership import founding, joining
+from teams_cli.tasks import claims, tasks, touching
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
+
+ALPHA = "alpha"
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a.py", "a.py"),
+        ("*.py", "a.*"),
+        ("src/*.py", "src/[ab].py"),
+        ("src/**", "src/x/y.py"),
+        ("**/test_*.py", "tests/deep/test_?.py"),
+        ("**", "anything/at/all"),
+        ("src/**/a.py", "src/a.py"),
+        ("a/**/z", "**/m/**"),
+        ("[!a].py", "b.py"),
+    ],
+)
+def test_patterns_that_may_name_one_file(one: str, other: str) -> None:
+    assert touching.meet(one, other) and touching.meet(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a.py", "b.py"),
+        ("src", "src/a.py"),
+        ("src/**", "src"),
+        ("src/*", "src/a/b.py"),
+        ("*.py", "*.js"),
+        ("src/**", "lib/a.py"),
+        ("A.py", "a.py"),
+        ("[!a].py", "a.py"),
+        ("*.py", "src/a.py"),
+    ],
+)
+def test_patterns_that_name_no_file_in_common(one: str, other: str) -> None:
+    """Above all no directory for what is in it."""
+    assert not touching.meet(one, other) and not touching.meet(other, one)
+
+
+@given(st.text("ab*?", max_size=6), st.text("ab", max_size=6))
+def test_they_name_what_the_shell_says(pattern: str, name: str) -> None:
+    from fnmatch import fnmatchcase
+
+    if pattern != "**":
+        assert touching.meet(pattern, name) == fnmatchcase(name, pattern)
+
+
+def test_a_pattern_that_is_made_to_take_long_does_not() -> None:
+    assert not touching.meet("*a" * 100 + "b", "a" * 200)
+    assert touching.meet("**/" * 80 + "a", "**/" * 80 + "*")
+
+
+@pytest.mark.parametrize("pattern", ["", " ", "/etc/passwd", "../x", "src/", "a\nb", "x" * 256])
+def test_what_names_no_files_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidValue) as refusal:
+        touching.checked([pattern])
+    assert refusal.value.hint
+    assert touching.checked(["./a.py", "a.py", "b//c"]) == ["a.py", "b/c"]
+
+
+def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
+    """Within a priority; where there is nothing else, what does is taken all the same."""
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    for priority, touches in [
+        ("high", ["src/a.py"]),
+        ("high", ["src/*.py"]),
+        ("high", ["docs/*"]),
+        ("normal", None),
+        ("high", None),
+    ]:
+        draft = Task(team_name=ALPHA, title="t", created_at="", priority=priority, touches=touches)
+        tasks.create(store, ALPHA, LEA, draft)
+    assert claims.claim_next(store, ALPHA, BOB).id == "task-1"
+    assert [claims.claim_next(store, ALPHA, MIA).id for _ in range(4)] == ["task-3", "task-5", "task-2", "task-4"]
