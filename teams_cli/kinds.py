@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import outputs, sessions
+from teams_cli.agents import outputs, sessions, usage
 from teams_cli.agents.terminals import terminals
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
@@ -23,6 +23,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     shutdowns.SHUTDOWN,
     sessions.SESSION,
     outputs.OUTPUT,
+    usage.USAGE,
     terminals.TERMINAL,
     runs.RUN,
     pages.PAGE,

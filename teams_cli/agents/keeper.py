@@ -12,7 +12,19 @@ import sys
 from contextlib import suppress
 
 from teams_cli import processes
-from teams_cli.agents import background, ending, logs, overlaps, resuming, sessions, started_here, waking
+from teams_cli.agents import (
+    background,
+    budgets,
+    ending,
+    logs,
+    overlaps,
+    resuming,
+    sessions,
+    started_here,
+    usage,
+    waking,
+)
+from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
@@ -110,6 +122,8 @@ class Keeper:
         """Run one turn and wait for what it started; whether the agent goes on then, or ended otherwise."""
         turn = None
         if not (reason := self._to_stop()):
+            if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
+                return self._rest(budget)
             try:
                 turn = self._turn(batch)
             except OSError as error:
@@ -123,6 +137,14 @@ class Keeper:
         if reason:
             self._end("stopped", reason.text, turn.status if turn else None)
         return reason is None
+
+    def _rest(self, budget: Budget) -> bool:
+        """End without another turn: with what the agent has said, or, where it has not begun, as a failure."""
+        if self._now().turns:
+            self._end("completed", None, 0)
+        else:
+            self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
+        return False
 
     def _guard(self, batch: list[Message]) -> bool:
         """Whether the loop guard has the agent rest instead of taking the batch; never after an interjection."""
@@ -185,10 +207,12 @@ class Keeper:
             session_known=told.session_known,
         )
         client = ClientProcess(self.store, self.team, session, self.profile, batch, self.environment, self.config)
+        began = teams.now(self.store)
         client.start()
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)
         self.overlaps.look()
+        self._note_usage(turn, began)
         self._change(lambda session: session.having(given=None))
         self._start_left()
         self._learn_session(turn.printed)
@@ -208,6 +232,22 @@ class Keeper:
             return noted.having(turns=session.turns + 1, delivered=max(session.delivered, last), given=given)
 
         self._change(change)
+
+    def _note_usage(self, turn: Turn, began: str) -> None:
+        """Count what the turn took. It took that in any case, so that failing here is no failure of the agent."""
+        session = self._now()
+        try:
+            usage.record(
+                self.store,
+                self.team,
+                session,
+                self.profile,
+                turn.printed,
+                began,
+                lambda took: budgets.warnings(self.store, self.team, session, took),
+            )
+        except TeamsError as problem:
+            sys.stderr.write(f"what turn {session.turns} took was not counted: {problem.message}\n")
 
     def _learn_session(self, printed: str) -> None:
         """Note the session id that the client printed, if it makes one itself."""

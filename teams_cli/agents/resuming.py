@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents import sessions
+from teams_cli.agents import budgets, sessions
 from teams_cli.agents.sessions import SESSION, Resume, Session
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.errors import NotFound
@@ -25,8 +25,8 @@ _RESUMABLE = ("completed", "failed", "lost")
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
     """Get an idle session out of `done`, for a message from *by*; only who gets it starts its keeper, others get None.
 
-    A stopped agent stays so; one that failed is not resumed by the output of what it started. When the loop guard
-    speaks, both agents are paused instead, and the leader is told.
+    A stopped agent stays so, as does one whose budget is used up; one that failed is not resumed by the output of what
+    it started. When the loop guard speaks, both agents are paused instead, and the leader is told.
     """
     reason = ""
 
@@ -36,6 +36,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
             return session
         if session.stop_asked:  # it ended by itself at that moment
+            return session
+        if budgets.used_up(store, team, agent, session.run):  # its mail waits; raising the budget resumes it
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
             return owing(session.having(state="paused", failure=reason), _paused(store, team, agent, by, reason))

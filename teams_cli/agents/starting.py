@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import names, processes, text
-from teams_cli.agents import ending, sessions, started_here
+from teams_cli.agents import budgets, ending, sessions, started_here
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
@@ -141,6 +141,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     request.check()
     profile = profiles.get(request.harness or str(settings.value(team, "harness")), caller.config)
     level = _level(team, request, profile)
+    budgets.refuse_used_up(store, team, request.agent or "", run)
     team = clear_away(store, team)
     if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
         raise AlreadyExists(f"there is an agent {request.agent} already", "Choose another name, or leave it out.")

@@ -6,7 +6,7 @@ from teams_cli.agents import background, ending, resuming, sessions
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import Session
 from teams_cli.errors import NotFound, TeamsError
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
@@ -43,6 +43,21 @@ def wake(
                 start_keeper(store, team.name, opened, config, environ)
                 woken.append(agent)
     return woken
+
+
+def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> list[str]:
+    """Resume every agent that is idle and has mail, as once a budget was raised; their names."""
+    waiting = [
+        (session.agent, sessions.waiting_numbers(store, team.name, session))
+        for session, _ in store.scan(team.name, sessions.SESSION, [])
+        if session.ended
+    ]
+    return [
+        agent
+        for agent, numbers in waiting
+        for first in store.fetch(team.name, MESSAGE, numbers[:1], [])
+        if wake(store, team, config, [agent], first.from_, environ)
+    ]
 
 
 def wakes(

@@ -37,16 +37,23 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
     if said.get("status", True) and status != 0:
         return True
     if "json" in said:
-        return any(_at(document, said["json"]) is True for document in _documents("json", printed))
+        return any(at(document, said["json"]) is True for document in _documents("json", printed))
     for form in ("lines", "items"):
         if form in said and any(_matches(document, said[form]) for document in _documents(form, printed)):
             return True
     return False
 
 
-def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
+def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
+    """The documents in what was printed that have what is to match."""
     for document in _documents(where["from"], printed):
-        value = _at(document, where["path"]) if _matches(document, where.get("match", {})) else None
+        if _matches(document, where.get("match", {})):
+            yield document
+
+
+def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
+    for document in matching(where, printed):
+        value = at(document, where["path"])
         if isinstance(value, str):
             yield value
 
@@ -69,10 +76,11 @@ def _parsed(text: str) -> Iterator[Any]:
 
 
 def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
-    return all(_at(document, path) == value for path, value in wanted.items())
+    return all(at(document, path) == value for path, value in wanted.items())
 
 
-def _at(document: Any, path: str) -> Any:
+def at(document: Any, path: str) -> Any:
+    """What lies at a path of keys, with dots between them; None if nothing does."""
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
     return document

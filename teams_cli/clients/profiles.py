@@ -45,6 +45,10 @@ class Profile(Record):
     *session_id* and *output* say where they are found: `preset`, `stdout`, a `path` in a JSON document (`json`), in
     one of its items (`items`), or in a line of JSON (`lines`), the last that has what `match` says.
 
+    *usage* says where it counts tokens: in documents found like its answer, the paths of numbers that make up `input`,
+    `cached` and `output`, `each` where there is one count for each model, under its name, and `grows` if it counts
+    from the beginning of its session on.
+
     Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
     settings of ours that it is given by variables, for this one run.
 
@@ -64,6 +68,7 @@ class Profile(Record):
     introduced: bool = False
     session_id: Object = field(default_factory=dict)
     output: Object = field(default_factory=dict)
+    usage: Object = field(default_factory=dict)
     failed: Object = field(default_factory=dict)
     interrupt: Ladder = field(default_factory=list)
     hooks: Word | None = None

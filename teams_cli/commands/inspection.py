@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from teams_cli import __version__
+from teams_cli.agents import budgets, waking
 from teams_cli.clients import known, permissions
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli.errors import InvalidValue, NotAllowed, WrongUsage
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Iterator
@@ -33,6 +34,9 @@ With --client, look instead whether that client is there and our hooks answer in
 one short turn, which asks its model, and see whether a hook fires. The exit status is 1 while there are problems.
 """
 _SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
+
+`budget` is how many tokens may be taken, of the whole team or with --for of one agent or run; at 80 % of it the leader
+and the person are told, and once it is used up no new turn begins until it is raised.
 
 With --user, `store` is where your teams are: `files`, or the postgresql:// address of a database.
 
@@ -65,7 +69,11 @@ def _follow(call: Call, team: str, moment: datetime | None) -> Iterator[dict[str
         pace.sleep_until(call.store, team, more, None)
 
 
-def _set(call: Call, key: str, value: str, user: bool) -> Any:
+def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
+    if key == budgets.SETTING and not user:
+        return _set_budget(call, value, of)
+    if of is not None:
+        raise WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
     if key == permissions.SETTING and value in permissions.LEVELS:
         permissions.refuse_more(call.environ, value, f"set permissions to {value}")
     if user:
@@ -75,6 +83,16 @@ def _set(call: Call, key: str, value: str, user: bool) -> Any:
     changed = settings.change(call.store, call.team, call.caller, key, value)
     deliver(call.store, call.team, TEAM, call.load_team())
     return {"key": key, "value": changed, "source": "team"}
+
+
+def _set_budget(call: Call, value: str, of: str | None) -> Any:
+    """Set how many tokens may be taken; who has mail that waited for this goes on."""
+    if of is None:
+        changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
+    else:
+        changed = budgets.change(call.store, call.team, call.caller, of, value)
+    waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ)
+    return {"key": budgets.SETTING, "value": changed, "source": "team", **({"for": of} if of else {})}
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
@@ -140,6 +158,7 @@ COMMANDS = table(
         argument("KEY", "Which setting; `teams settings` lists them.", name="key"),
         argument("VALUE", "Its new value; of `rules` a text, with `-` from standard input.", name="value", text=True),
         switch("--user", "The default for new teams of this user.", at_shell=True),
+        option("--for", "Of `budget`: the agent or the run that it is for.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
         words="inspection:set_to",
         repeatable=True,

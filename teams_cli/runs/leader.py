@@ -20,6 +20,7 @@ from teams_cli.tasks import attempts, dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, teams
 from teams_cli.teams.caller import Caller
+from teams_cli.views import spending
 from teams_cli.workflows import checks, templates
 from teams_cli.workflows.model import Workflow
 
@@ -224,7 +225,8 @@ class Leader:
         found = self._tasks()
         status = FAILED if answer.problem else _status(found)
         run = self.run.having(status=status, verdict=answer.verdict)
-        text = reports.markdown(run, self.team, found, answer.text, self.troubles, self._worktrees())
+        spent = spending.spent(self.store, teams.get(self.store, self.team), "model", [])
+        text = reports.markdown(run, self.team, found, answer.text, self.troubles, self._worktrees(), spent)
         reports.write(run.report, text)
         runs.settle(self.store, self.team, self.run, status, answer.verdict)
         if status == COMPLETED:

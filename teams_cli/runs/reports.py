@@ -13,6 +13,8 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import teams
+from teams_cli.views import spending
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""
@@ -26,15 +28,28 @@ _HEADLINES = {
 
 
 def markdown(
-    run: Run, team: str, found: list[Task], synthesis: str | None, troubles: list[str], left: list[str]
+    run: Run,
+    team: str,
+    found: list[Task],
+    synthesis: str | None,
+    troubles: list[str],
+    left: list[str],
+    spent: dict[str, Any],
 ) -> str:
     """The whole report: first what came out, then how. *synthesis* is the leader's, or None for a section with the
-    result of each task; *left* is what agents left in worktrees of their own.
+    result of each task; *left* is what agents left in worktrees of their own, *spent* what their clients took.
     """
     headline = "" if run.status == runs.COMPLETED and synthesis is not None else _HEADLINES[run.status]
     parts = [f"# Report: {run.workflow}\n\n{headline}", _troubles(troubles)]
     parts.append(synthesis if synthesis is not None else _results(found))
-    parts += [_failures(found, team), _again(run, team), _worktrees(left), _run(run, team), _table(found)]
+    parts += [
+        _failures(found, team),
+        _again(run, team),
+        _worktrees(left),
+        _run(run, team),
+        _table(found),
+        _usage(spent),
+    ]
     return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
@@ -119,6 +134,25 @@ def _table(tasks: list[Task]) -> str:
     return head + "\n".join(rows) + "\n"
 
 
+def _usage(spent: dict[str, Any]) -> str:
+    """What the agents took by model; nothing where none had a client that takes tokens."""
+    if not spent["total"]["turns"] - spent["total"]["uncounted"]:
+        return ""
+    rows = [
+        f"| {cell(row['model'])} | {row['turns']} | {_count(row, 'input')} | {_count(row, 'cached')} "
+        f"| {_count(row, 'output')} |"
+        for row in spent["rows"]
+    ]
+    head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
+    unknown = spent["total"]["uncounted"]
+    more = f"\nOf {unknown} turns the client did not say.\n" if unknown else ""
+    return f"{head}{chr(10).join(rows)}\n{more}\nCoordination (turns for mail alone): {spent['coordination']:.0%}.\n"
+
+
+def _count(row: dict[str, Any], kind: str) -> str:
+    return "unknown" if row[kind] is None else f"{row[kind]:,}"
+
+
 def _took(task: Task) -> str:
     if not task.claimed_at or not task.completed_at:
         return "-"
@@ -169,7 +203,8 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
     run = runs.get(store, team)
     text = _written(run.report)
     if text is None and run.status in _HEADLINES:
-        text = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [])
+        spent = spending.spent(store, teams.get(store, team), "model", [])
+        text = markdown(run, team, list(tasks.all_of(store, team, [])), None, [], [], spent)
     shown = ("id", "workflow", "status", "startedAt", "endedAt", "leader", "report")
     document = run.to_json()
     return {key: document.get(key) for key in shown} | {"markdown": text}

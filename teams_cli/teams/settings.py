@@ -123,6 +123,7 @@ SETTINGS = {
         most=86400,
     ),
     "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
+    "budget": Setting(0, "how many tokens the agents of the team may take in all; 0: as many as they like", most=1e15),
 }
 
 

@@ -56,6 +56,7 @@ class Team(Record):
     closed_at: Time | None = None
     alias_count: Count = 0
     settings: SettingTable = field(default_factory=dict)
+    budgets: SettingTable | None = None
     roles: RoleTable = field(default_factory=dict)
     grants: list[Grant] = field(default_factory=list)
     human_token_hash: Word | None = None

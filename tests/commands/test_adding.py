@@ -34,13 +34,13 @@ def hurry(store, team_name, caller, word):
 DECLARATION = '''"""The command that hurries."""
 
 from teams_cli.commands.declaration import Command, argument, table
-from teams_cli.commands.tasks import shown
+from teams_cli.commands.tasks import to_document
 from teams_cli.tasks import hurrying
 from teams_cli.tasks.tasks import Task
 
 
 def _hurry(call, task):
-    return shown(call, hurrying.hurry(call.store, call.team, call.caller, task))
+    return to_document(call, hurrying.hurry(call.store, call.team, call.caller, task))
 
 
 COMMANDS = table(

@@ -10,6 +10,8 @@ from typing import Any
 Turns = Iterator[tuple[str, str]]
 Frames = Iterator[dict[str, Any] | None]
 THINKING = "I am thinking"
+INPUT, CACHED, OUTPUT = 100, 30, 7
+"""Tokens that every request is said to have cost: all that was read, what of it came from a cache, what was written."""
 
 
 class Use:
@@ -110,7 +112,7 @@ class Messages(Api):
             "content": [block],
             "stop_reason": reason,
             "stop_sequence": None,
-            "usage": {"input_tokens": 10, "output_tokens": 5},
+            "usage": {"input_tokens": INPUT - CACHED, "cache_read_input_tokens": CACHED, "output_tokens": OUTPUT},
         }
 
     def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
@@ -128,7 +130,7 @@ class Messages(Api):
         yield None
         yield {"type": "content_block_stop", "index": 0}
         ending = {"stop_reason": reason, "stop_sequence": None}
-        yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
+        yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": OUTPUT}}
         yield {"type": "message_stop"}
 
     def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
@@ -163,8 +165,8 @@ class Responses(Api):
             if isinstance(call, Use):
                 item.update(namespace="mcp__team", name=call.tool)
         yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-        details = {"input_tokens_details": None, "output_tokens_details": None}
+        usage = {"input_tokens": INPUT, "output_tokens": OUTPUT, "total_tokens": INPUT + OUTPUT}
+        details = {"input_tokens_details": {"cached_tokens": CACHED}, "output_tokens_details": None}
         yield {"type": "response.completed", "response": {"id": key, "usage": {**usage, **details}}}
 
     def tools(self, body: dict[str, Any]) -> set[str]:
@@ -215,7 +217,12 @@ class Contents(Api):
         candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
         if reason:
             candidate["finishReason"] = reason
-        usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+        usage = {
+            "promptTokenCount": INPUT,
+            "cachedContentTokenCount": CACHED,
+            "candidatesTokenCount": OUTPUT,
+            "totalTokenCount": INPUT + OUTPUT,
+        }
         return {"candidates": [candidate], "usageMetadata": usage}
 
     def refusal(self) -> dict[str, Any]:
@@ -250,7 +257,12 @@ class Chat(Api):
             delta = {"role": "assistant", "content": None, "tool_calls": [called]}
         yield self._frame(delta)
         yield None
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        usage: dict[str, Any] = {
+            "prompt_tokens": INPUT,
+            "prompt_tokens_details": {"cached_tokens": CACHED},
+            "completion_tokens": OUTPUT,
+            "total_tokens": INPUT + OUTPUT,
+        }
         yield {**self._frame({}, "stop" if call is None else "tool_calls"), "usage": usage}
 
     def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:

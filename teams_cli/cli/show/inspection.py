@@ -48,7 +48,7 @@ def settings(found: dict[str, Any]) -> Parts:
 
 
 def set_to(done: dict[str, Any]) -> Parts:
-    return [f"{done['key']}: {done['value']} ({done['source']})"]
+    return [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"]
 
 
 def version(found: dict[str, Any]) -> Parts:

@@ -24,6 +24,13 @@ _PROFILE = {
     "fork": [*_TURN, "--resume", "{session_id}", "--fork-session", "--no-session-persistence", "--tools", ""],
     "sessionId": {"from": "preset"},
     "output": {"from": "json", "path": "result"},
+    "usage": {
+        "from": "json",
+        "each": "modelUsage",
+        "input": ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"],
+        "cached": ["cacheReadInputTokens"],
+        "output": ["outputTokens"],
+    },
     "failed": {"status": True, "json": "is_error"},
     "interrupt": [["INT", 5], ["TERM", 3], ["KILL", 2]],
     "modes": {

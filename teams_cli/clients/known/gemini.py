@@ -32,6 +32,13 @@ _PROFILE = {
     "introduced": True,
     "sessionId": {"from": "preset"},
     "output": {"from": "json", "path": "response"},
+    "usage": {
+        "from": "json",
+        "each": "stats.models",
+        "input": ["tokens.prompt", "tokens.tool"],
+        "cached": ["tokens.cached"],
+        "output": ["tokens.candidates", "tokens.thoughts"],
+    },
     "failed": {"status": True},
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
     "modes": {

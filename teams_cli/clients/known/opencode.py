@@ -32,6 +32,13 @@ _PROFILE = {
     "introduced": True,
     "sessionId": {"from": "lines", "match": {}, "path": "sessionID"},
     "output": {"from": "lines", "match": {"type": "text"}, "path": "part.text"},
+    "usage": {
+        "from": "lines",
+        "match": {"type": "step_finish"},
+        "input": ["part.tokens.input", "part.tokens.cache.read", "part.tokens.cache.write"],
+        "cached": ["part.tokens.cache.read"],
+        "output": ["part.tokens.output", "part.tokens.reasoning"],
+    },
     "failed": {"status": True, "lines": {"type": "error"}},
     "modes": {
         "ask": "it asks nobody where no person sits in front of it",

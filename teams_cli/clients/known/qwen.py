@@ -20,6 +20,15 @@ _PROFILE = {
     "introduced": True,
     "sessionId": {"from": "preset"},
     "output": {"from": "items", "match": {"type": "result"}, "path": "result"},
+    "usage": {
+        "from": "items",
+        "match": {"type": "result"},
+        "each": "stats.models",
+        "input": ["tokens.prompt"],
+        "cached": ["tokens.cached"],
+        "output": ["tokens.candidates"],
+        "grows": True,
+    },
     "failed": {"status": True, "items": {"is_error": True}},
     "interrupt": [["INT", 3], ["TERM", 3], ["KILL", 2]],
     "modes": {

@@ -1,0 +1,36 @@
+"""The command on what agents took."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, option, table
+from teams_cli.records.annotations import Any
+from teams_cli.views import spending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_DOC = """Show the tokens and the time that agents took, by agent, task or model, and how far budgets are used up.
+
+Input is all that the models read, with what came from a cache; a client that does not say what it took is shown as
+unknown. What a turn took for several tasks is divided evenly among them.
+"""
+
+
+def _usage(call: Call, by: str) -> Any:
+    return spending.spent(call.store, call.load_team(), by, call.problems)
+
+
+COMMANDS = table(
+    "Agents",
+    Command(
+        "usage",
+        _usage,
+        option("--by", "What the rows are for.", choices=spending.BY, default="agent"),
+        doc=_DOC,
+        reads=True,
+        words="spending:spent",
+        example="usage --by model",
+        also="tokens cost costs budget spend spending",
+    ),
+)

@@ -1,0 +1,104 @@
+"""Spending: what the agents of a team took in tokens and time, by agent, by task or by model."""
+
+from __future__ import annotations
+
+from teams_cli.agents import budgets, usage
+from teams_cli.agents.usage import TurnUsage
+from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Any, Iterator
+from teams_cli.store.contract import Store
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Part = tuple[str, float, TurnUsage]
+
+BY = ("agent", "task", "model")
+_COUNTS = ("input", "cached", "output")
+_MAIL = "(mail)"
+"""What a turn is put under that was for no task."""
+
+
+def spent(store: Store, team: Team, by: str, problems: list[TeamsError]) -> dict[str, Any]:
+    """What was taken: `rows` by agent, task or model, all together, and how much of it went into coordination.
+
+    Counts are tokens: `input` with what came from a cache, `cached` that part of it, and `output`. They are null where
+    no turn was counted; `uncounted` turns are those of which the client did not say. What a turn took for several
+    tasks is divided evenly. `coordination` is the share of the counted tokens in turns for mail alone, from 0 to 1.
+    """
+    everything = usage.all_of(store, team.name, problems)
+    parts = [part for each in everything for turn in each.turns for part in _PARTS[by](each.agent, turn)]
+    rows: dict[str, _Row] = {}
+    for name, share, turn in parts:
+        row = rows.setdefault(name, _Row())
+        row.add(turn if by != "model" else _of_model(turn, name), share)
+    turns = [turn for each in everything for turn in each.turns]
+    whole = _Row()
+    for turn in turns:
+        whole.add(turn, 1.0)
+    return {
+        "by": by,
+        "rows": [{by: name, **row.to_document()} for name, row in sorted(rows.items(), key=_most_first)],
+        "total": whole.to_document(),
+        "coordination": _coordination(turns),
+        "budgets": [budget.to_document() for budget in budgets.of_team(store, team)],
+    }
+
+
+class _Row:
+    """What several turns took together."""
+
+    def __init__(self) -> None:
+        self.turns = self.uncounted = 0
+        self.seconds = 0.0
+        self.counts = dict.fromkeys(_COUNTS, 0.0)
+
+    def add(self, turn: TurnUsage, share: float) -> None:
+        self.turns += 1
+        self.seconds += share * turn.seconds
+        if turn.tokens is None:
+            self.uncounted += 1
+        for each in turn.tokens or ():
+            for kind in _COUNTS:
+                self.counts[kind] += share * getattr(each, kind)
+
+    def to_document(self) -> dict[str, Any]:
+        counts = {**self.counts, "total": self.counts["input"] + self.counts["output"]}
+        known = self.turns > self.uncounted
+        shown = {kind: round(count) if known else None for kind, count in counts.items()}
+        return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
+
+
+def _by_agent(agent: str, turn: TurnUsage) -> Iterator[Part]:
+    yield agent, 1.0, turn
+
+
+def _by_task(agent: str, turn: TurnUsage) -> Iterator[Part]:
+    names = turn.tasks or [_MAIL]
+    for name in names:
+        yield name, 1.0 / len(names), turn
+
+
+def _by_model(agent: str, turn: TurnUsage) -> Iterator[Part]:
+    for name in dict.fromkeys(each.model or "unknown" for each in turn.tokens or ()) or ["unknown"]:
+        yield name, 1.0, turn
+
+
+_PARTS = {"agent": _by_agent, "task": _by_task, "model": _by_model}
+
+
+def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
+    """The turn with the tokens of one model alone."""
+    if turn.tokens is None:
+        return turn
+    return turn.having(tokens=[each for each in turn.tokens if (each.model or "unknown") == model])
+
+
+def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
+    return -(named[1].counts["input"] + named[1].counts["output"]), named[0]
+
+
+def _coordination(turns: list[TurnUsage]) -> float | None:
+    """The share of the counted tokens in turns that were for no task; None where nothing was counted."""
+    counted = usage.total(turns)
+    return round(usage.total(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None

@@ -1,0 +1,126 @@
+"""What agents took, and what happens when a budget is used up."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.support.agents import place, session, until
+from tests.support.cli import Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+_ONE = {"from": "lines", "match": {"type": "done"}, "input": ["in", "hit"], "cached": ["hit"], "output": ["out"]}
+_EACH = {"from": "json", "each": "by", "input": ["in"], "output": ["out"], "grows": True}
+
+
+def harness(cli: Cli, usage: dict[str, Any] | None) -> None:
+    """A client whose turns run what is in `turn`, or their prompt, and which says so what that took."""
+    words = ["sh", "-c", 'test -e $D/turn && exec sh $D/turn; eval "$0"', "{prompt}"]
+    client: dict[str, Any] = {"start": words, "resume": words, "model": ["{model}"]}
+    if usage:
+        client["usage"] = usage
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"own": client}}))
+
+
+def run(cli: Cli, prompt: str, *more: str, agent: str = "ann") -> Any:
+    return cli("run-agent", prompt, "--harness", "own", "--agent-id", agent, *more, agent="lea")
+
+
+def usage(cli: Cli, by: str = "agent") -> Any:
+    return cli.ok("usage", "--by", by, agent="lea")
+
+
+def test_turns_are_counted_by_agent_task_and_model(cli: Cli) -> None:
+    harness(cli, _ONE)
+    for title in ("one", "two"):
+        cli.ok("create-task", title, agent="lea")
+    work = "$T claim-task 1 && $T update-task 1 --status completed --result r && $T claim-task 2; "
+    said = 'echo \'{"type":"done","in":60,"hit":40,"out":10}\'; '
+    assert run(cli, work + said + said).status == 0
+    found = usage(cli)
+    (row,) = found["rows"]
+    assert row["agent"] == "ann" and row["turns"] == 1 and row["seconds"] >= 0
+    assert (row["input"], row["cached"], row["output"], row["total"]) == (200, 80, 20, 220)
+    assert found["coordination"] == 0
+    halves = usage(cli, "task")["rows"]
+    assert [(row["task"], row["input"]) for row in halves] == [("task-1", 100), ("task-2", 100)]
+    (place(cli) / "turn").write_text(said)
+    cli.ok("release-task", "2", agent="ann")
+    cli.ok("send-message", "ann", "hello", agent="lea")
+    until(lambda: usage(cli)["total"]["turns"] == 2)
+    assert usage(cli)["coordination"] == round(110 / 330, 3)
+    assert [row["task"] for row in usage(cli, "task")["rows"]][-1] == "task-2"
+    assert [row["model"] for row in usage(cli, "model")["rows"]] == ["unknown"]
+    assert "coordination (turns for mail alone): 33% of the tokens" in cli("usage", agent="lea").stdout
+
+
+def test_a_client_that_counts_from_its_beginning_is_counted_by_turns(cli: Cli) -> None:
+    harness(cli, _EACH)
+    run(cli, 'echo \'{"by": {"big": {"in": 100, "out": 5}, "small": {"in": 7, "out": 1}}}\'')
+    (place(cli) / "turn").write_text('echo \'{"by": {"big": {"in": 250, "out": 9}, "small": {"in": 7, "out": 1}}}\'')
+    cli.ok("send-message", "ann", "hello", agent="lea")
+    until(lambda: usage(cli)["total"]["turns"] == 2)
+    rows = usage(cli, "model")["rows"]
+    assert [(row["model"], row["input"], row["output"]) for row in rows] == [("big", 250, 9), ("small", 7, 1)]
+
+
+def test_who_does_not_say_is_unknown_not_nothing(cli: Cli) -> None:
+    harness(cli, None)
+    run(cli, "true")
+    (row,) = usage(cli)["rows"]
+    assert (row["turns"], row["uncounted"], row["input"], row["total"]) == (1, 1, None, None)
+    said = cli("usage", agent="lea").stdout
+    assert "1 (1 unknown)" in said and "unknown  unknown" in said and "coordination" not in said
+
+
+def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:
+    harness(cli, _ONE)
+    cli.ok("set", "budget", "100", agent="lea")
+    (place(cli) / "turn").write_text('echo \'{"type":"done","in":45,"out":0}\'')
+    for agent in ("ann", "ben"):
+        assert run(cli, "true", agent=agent).status == 0
+    assert told(cli) == ["the budget of the team: 90 of 100 tokens are taken; at its end no turn begins"]
+    cli.ok("send-message", "ann", "more", agent="lea")
+    until(lambda: usage(cli)["total"]["total"] == 135)
+    assert told(cli)[1:] == [
+        "the budget of the team: 135 of 100 tokens are taken; no new turn begins; raise it: teams set budget TOKENS"
+    ]
+    until(lambda: session(cli, "ann").ended)
+    cli.ok("send-message", "ann", "still more", agent="lea")
+    refused = run(cli, "true", agent="cyd")
+    assert refused.status == 11 and "Raise it: teams set budget TOKENS" in refused.stderr
+    assert (session(cli, "ann").turns, len(told(cli))) == (2, 2)
+    assert cli("usage", agent="lea").stdout.rstrip().endswith("budget of the team: 135 of 100 tokens (135%)")
+    cli.ok("set", "budget", "1000", agent="lea")
+    until(lambda: usage(cli)["total"]["turns"] == 4)
+    assert run(cli, "true", agent="cyd").status == 0
+
+
+def told(cli: Cli) -> list[str]:
+    """What the person was told of budgets; the leader the same."""
+    of_both = [
+        [m["message"] for m in cli.ok("read-messages", "--all", agent=who) if "budget" in m["message"]]
+        for who in ("human", "lea")
+    ]
+    assert of_both[0] == of_both[1]
+    return of_both[0]
+
+
+def test_one_agent_has_a_budget_of_its_own(cli: Cli) -> None:
+    harness(cli, _ONE)
+    (place(cli) / "turn").write_text('echo \'{"type":"done","in":50,"out":0}\'')
+    assert cli("set", "budget", "50", "--for", "nobody", agent="lea").status == 2
+    run(cli, "true")
+    cli.ok("set", "budget", "50", "--for", "ann", agent="lea")
+    cli.ok("send-message", "ann", "more", agent="lea")
+    assert run(cli, "true", agent="ben").status == 0
+    assert session(cli, "ann").turns == 1
+    assert usage(cli)["budgets"] == [{"of": "ann", "limit": 50, "taken": 50}]
+    cli.ok("set", "budget", "0", "--for", "ann", agent="lea")
+    until(lambda: session(cli, "ann").turns == 2)
