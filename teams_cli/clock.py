@@ -49,8 +49,8 @@ def boot_id() -> str:
     global _boot_id
     if not _boot_id:
         try:
-            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-                _boot_id = file.read().strip()
+            with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+                _boot_id = file.read().decode().strip()
         except OSError:
             _boot_id = "unknown"
     return _boot_id

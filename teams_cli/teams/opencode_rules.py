@@ -5,10 +5,9 @@ It is another program's file: what in it is not of our form is meant for that pr
 
 from __future__ import annotations
 
-import json
-
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Mapping, RoleTable
+from teams_cli.records.json_text import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _document(path: str) -> dict[str, Any]:
     if not any(word in data for word in _OURS):
         return {}
     try:
-        document = json.loads(_without_comments(data.decode()))
+        document = loads(_without_comments(data.decode()))
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
