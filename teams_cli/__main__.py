@@ -1,5 +1,6 @@
 """The entry point: `teams`, or `python -m teams_cli`. Hooks of clients are answered before anything is imported."""
 
+import gc
 import os
 import sys
 
@@ -7,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+_MANY = 100_000
+"""Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
 _AT_EXIT = ("atexit", "threading")
 """The modules by which something is left to do when the interpreter ends."""
 
@@ -21,6 +24,7 @@ def main() -> "NoReturn":
         _leave(entry.main(sys.argv[2:]))
     from teams_cli.cli.main import main as run
 
+    gc.set_threshold(_MANY)
     _leave(run())
 
 

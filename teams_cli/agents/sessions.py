@@ -14,7 +14,6 @@ import os
 
 from teams_cli import processes
 from teams_cli.errors import Conflict, NotFound
-from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
@@ -195,6 +194,8 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
 
     With them comes what a turn was given that was killed, as far as it is not handled.
     """
+    from teams_cli.messages import inboxes  # not for those who only look whether there is a session
+
     numbers = set(inboxes.unread(store, team, session.agent))
     if session.interrupted:
         numbers.add(session.interjected)

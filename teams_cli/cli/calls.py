@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents.terminals import bindings
-from teams_cli.cli.person import Terminal, is_person_there
 from teams_cli.commands.call import Call
 from teams_cli.environment import look_up, root_directory, store_address
 from teams_cli.names import HUMAN
@@ -19,6 +18,8 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.cli.person import Terminal
+
     AtTerminal = Callable[[str, str], bool | None]
 
 
@@ -38,7 +39,7 @@ def make_call(
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
-    if not agent and for_person and is_person_there() and not environ.get(TAG):
+    if not agent and for_person and _is_typed() and not environ.get(TAG):
         agent, agent_source = HUMAN, "person"
     if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
         team, team_source = here, "here"
@@ -66,7 +67,20 @@ def make_call(
         "team": (team, team_source),
         "agent": (agent, agent_source),
     }
-    return Call(store, settings, caller, team, sources, say, environ, Terminal(), _directory())
+    return Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+
+
+def _terminal() -> Terminal:
+    from teams_cli.cli.person import Terminal
+
+    return Terminal()
+
+
+def _is_typed() -> bool:
+    """Whether somebody types the command at a terminal."""
+    from teams_cli.cli.person import is_person_there
+
+    return is_person_there()
 
 
 def _directory() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.cli.tables import aligned, draw
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, TextIO
 from teams_cli.records.json_text import dumps
@@ -12,6 +11,7 @@ from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.cli.tables import Table
     from teams_cli.commands.declaration import Command
 
 
@@ -25,10 +25,17 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
     for part in parts(command, document, words):
         if isinstance(part, str):
             out.write(safe(part) + "\n")
-        elif is_fancy(out):
-            draw(part, out)
         else:
-            out.write("".join(safe(line) + "\n" for line in aligned(part)))
+            _tell_table(part, out)
+
+
+def _tell_table(table: Table, out: TextIO) -> None:
+    from teams_cli.cli.tables import aligned, draw
+
+    if is_fancy(out):
+        draw(table, out)
+    else:
+        out.write("".join(safe(line) + "\n" for line in aligned(table)))
 
 
 def refusal(error: TeamsError, as_json: bool, code: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
 from teams_cli.errors import NotInstalled
@@ -17,6 +18,7 @@ def run(call: Call, service: Service) -> int:
     Raises:
         NotInstalled: The extra that brings what it needs is missing.
     """
+    gc.set_threshold(700, 10, 10)
     try:
         module = import_module(f"teams_cli.{service.module}")
     except ModuleNotFoundError as error:

@@ -62,7 +62,7 @@ class Call:
         sources: dict[str, tuple[str, str]] | None = None,
         say: Callable[[str], None] | None = None,
         environ: Mapping[str, str] | None = None,
-        person: Person | None = None,
+        person: Callable[[], Person] | None = None,
         directory: str = "",
     ) -> None:
         self.store = store
@@ -72,7 +72,8 @@ class Call:
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
-        self.person = person
+        self._person = person
+        self._known_person: Person | None = None
         self.said_directory = directory
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
@@ -83,6 +84,13 @@ class Call:
         """What a list has left out, and how to get it."""
         if store.on_append is None:
             store.on_append = self._appended
+
+    @property
+    def person(self) -> Person | None:
+        """The person at the terminal; None where a program asks."""
+        if self._person and self._known_person is None:
+            self._known_person = self._person()
+        return self._known_person
 
     @property
     def team(self) -> str:
@@ -208,20 +216,25 @@ class Call:
         """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return _NEVER
-        from teams_cli.tasks import life
-
         try:
             team = teams.get(self.store, self.said_team)
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
-            for task in life.renew(self.store, team, self.caller.name, reading):
-                self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+            name = self.caller.name
+            if not presence.renewed_lately(self.store, team, presence.load(self.store, team.name, name)):
+                self._renew(team, name, reading)
             if not reading:
-                presence.saw(self.store, self.said_team, self.caller.name)
-            return life.every(team)
+                presence.saw(self.store, team.name, name)
+            return presence.every(team)
         except TeamsError:
             return _NEVER
+
+    def _renew(self, team: Team, name: str, reading: bool) -> None:
+        from teams_cli.tasks import life
+
+        for task in life.renew(self.store, team, name, reading):
+            self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
 
     def keep_alive(self, team: str) -> float:
         """As `note_seen`, while the caller waits inside the tool: it is there, with a task or without."""

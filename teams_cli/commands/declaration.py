@@ -194,20 +194,13 @@ class Command:
     ) -> None:
         self.name = name
         self.own = parameters
-        self._doc = doc
+        self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.example = example
         said = also if not isinstance(also, str) else dict.fromkeys(also.split(), "")
         self.also = {word: how or self.usage for word, how in said.items()}
         vars(self).update(traits)
         self.changes = self.changes and not self.reads
         self._run = run
-
-    @property
-    def doc(self) -> str:
-        """What it does, in Markdown: a text of its own, or the docstring of the function that does it."""
-        if isinstance(self._doc, str) and (" " in self._doc or ":" not in self._doc):
-            return self._doc
-        return (named(self._doc) if isinstance(self._doc, str) else self._doc).__doc__ or ""
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -238,11 +231,11 @@ class Command:
         if self.reads and self.in_team:
             call.refuse_reading(self.name)
         call.settle()
-        waiting = pace.meanwhile.set(call.keep_alive)
+        before, pace.meanwhile.act = pace.meanwhile.act, call.keep_alive
         try:
             document = self.run(call, **values)
         finally:
-            pace.meanwhile.reset(waiting)
+            pace.meanwhile.act = before
         if self.changes or not self.at_shell:
             call.note_seen(reading=not self.changes)
         return document

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
-from teams_cli.errors import NothingReady, TeamsError, WaitRanOut, WrongState, WrongUsage
+from teams_cli.commands.task_documents import refuse_stopped, to_document, with_blockers
+from teams_cli.errors import WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
-from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, creating, dependencies, editing, leases, tasks, touching
+from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
-from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ def _create(
         return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]
     if title is None:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
+    from teams_cli.tasks import creating, touching
+
     draft = Task(
         team_name=call.team,
         title=title,
@@ -59,13 +60,8 @@ def _create(
     )
     if keep_for is None:
         return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
-    _refuse_stopped(call, keep_for)
+    refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
-
-
-def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON, with its open blockers."""
-    return dependencies.to_document(task, dependencies.stored(call.store, call.team))
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
@@ -96,7 +92,7 @@ def _of_interest(call: Call, status: str | None, owner: str | None, pending: boo
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
     found = leases.current(call.store, team, tasks.get(call.store, team.name, task))
-    document = _with_blockers(call, to_document(call, found))
+    document = with_blockers(call, to_document(call, found))
     if short:
         call.words = "tasks:standing"
         return {key: value for key, value in document.items() if key not in _LONG}
@@ -104,110 +100,6 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
 
 _LONG = frozenset({"description", "prompt", "run", "notes"})
-
-
-def _with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with how it stands with what it waits for, and what came of that."""
-    blockers = []
-    for key in document["blockedBy"]:
-        try:
-            found = tasks.get(call.store, call.team, key)
-        except TeamsError:
-            blockers.append({"id": key, "status": "unreadable"})
-            continue
-        said = {"id": key, "title": found.title, "status": found.status, "owner": found.owner, "result": found.result}
-        blockers.append({key: value for key, value in said.items() if value is not None})
-    return {**document, "blockers": blockers} if blockers else document
-
-
-def _taken(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
-    document = _with_blockers(call, to_document(call, task))
-    before = claims.before(task)
-    if before is None:
-        return document
-    agent = presence.load(call.store, call.team, before.owner or "")
-    told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
-    given = before.at if before.what == "released" and before.by == before.owner else ""
-    told |= {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
-    return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
-
-
-def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
-    if (task is None) != next:
-        raise WrongUsage("say which task", "Give an id, or --next for the best one that is ready.")
-    if wait is not None and not next:
-        raise WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
-    if wait is not None:
-        return _taken(call, _claimed_in_time(call, wait))
-    if task is None:
-        return _taken(call, claims.claim_next(call.store, call.team, call.caller))
-    call.words = "tasks:claimed_knowing"
-    return _taken(call, claims.claim(call.store, call.team, call.caller, task))
-
-
-def _claimed_in_time(call: Call, wait: float) -> Task:
-    """The best task that is ready for the caller, once there is one, unless it has mail to read before."""
-    from teams_cli.messages import inboxes
-    from teams_cli.store import pace
-
-    found: list[Task] = []
-    unread: list[int] = []
-    alarm = pace.Alarm()
-
-    def ready() -> bool:
-        try:
-            found[:] = [claims.claim_next(call.store, call.team, call.caller)]
-        except NothingReady:
-            unread[:] = inboxes.unread(call.store, call.team, call.agent)
-            leases.release_and_set_alarm(call.store, call.load_team(), alarm)
-        return bool(found or unread)
-
-    topics = {"team", f"message/{call.agent}", *tasks.FREED}
-    came = pace.sleep_until(call.store, call.team, ready, wait, topics, alarm, call.say)
-    if found:
-        return found[0]
-    if came:
-        named = ", ".join(f"msg-{number}" for number in unread)
-        raise WaitRanOut(f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages")
-    raise WaitRanOut(f"no task became ready within {wait:g} seconds", "Wait for anything that concerns you: teams wait")
-
-
-def _update(call: Call, task: str, **values: Any) -> Any:
-    changes = task_changes.Edit(
-        **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
-        block=list(values["blocked_by"]),
-        unblock=list(values["unblock"]),
-    )
-    if changes.owner:
-        _refuse_stopped(call, changes.owner)
-    changed = task_changes.change_task(call.store, call.team, call.caller, task, changes)
-    return to_document(call, changed)
-
-
-def _note(call: Call, task: str, text: str) -> Any:
-    return to_document(call, editing.note(call.store, call.team, call.caller, task, text))
-
-
-def _refuse_stopped(call: Call, owner: str) -> None:
-    """Refuse to give a task to an agent that nothing resumes."""
-    from teams_cli.agents import sessions
-
-    if sessions.was_stopped(call.store, call.team, owner):
-        raise WrongState(f"{owner} was stopped", "Choose another member, or start one: teams run-agent …")
-
-
-def _release(call: Call, task: str, reason: str | None) -> Any:
-    return to_document(call, claims.release(call.store, call.team, call.caller, task, reason))
-
-
-def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
-    renewed = claims.heartbeat(call.store, call.team, call.caller, task, note)
-    return {
-        "agent": call.agent,
-        "lastSeen": teams.now(call.store),
-        "tasks": [{"id": task.id, "claim": task.claim, "leaseExpiresAt": task.lease_expires_at} for task in renewed],
-    }
 
 
 _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
@@ -281,99 +173,5 @@ COMMANDS = table(
         example="show-task 7",
         want="see one, with its result",
         also="get-task view-task",
-    ),
-    Command(
-        "claim-task",
-        _claim,
-        argument("ID", "The task: 7, #7 or task-7.", name="task", required=False),
-        switch("--next", "The best task that is ready for you."),
-        option(
-            "--wait",
-            "With --next: wait for one so long, or until mail comes.",
-            type=float,
-            metavar="SECONDS",
-        ),
-        doc=claims.claim,
-        words="tasks:claimed",
-        answers=Task,
-        long=True,
-        repeatable=True,
-        daily=True,
-        example="claim-task --next",
-        want="take the best task that is ready",
-        also="claim take-task next-task start-task pick-task get-next-task",
-    ),
-    Command(
-        "update-task",
-        _update,
-        _ID,
-        option("--status", "completed, failed, pending (open again) or cancelled.", choices=STATUSES),
-        option("--result", "What came out.", text=True),
-        option("--title", "Another title.", text=True, seldom=True),
-        option("--description", "Another description.", text=True, seldom=True),
-        option("--append", "More of the description.", text=True, seldom=True),
-        option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
-        option("--blocked-by", "One more task that must be completed first.", metavar="ID", many=True, seldom=True),
-        option("--unblock", "A task that need not be completed first after all.", metavar="ID", many=True, seldom=True),
-        option("--owner", "Hand the task to this member; a pending one is kept for it.", metavar="AGENT"),
-        switch("--unassign", "Keep it for nobody.", seldom=True),
-        option("--claim", "Refuse if the claim is no longer this number.", type=int, metavar="N", seldom=True),
-        option("--reason", "Why, for the record.", text=True),
-        doc=task_changes.change_task,
-        words="tasks:line",
-        answers=Task,
-        daily=True,
-        example='update-task 7 --status completed --result "see src/parser.py"',
-        want="end it (failed: say --reason)",
-        also={
-            "complete-task": "update-task ID --status completed --result TEXT",
-            "finish-task": "update-task ID --status completed --result TEXT",
-            "complete": "update-task ID --status completed --result TEXT",
-            "done": "update-task ID --status completed --result TEXT",
-            "fail-task": "update-task ID --status failed --reason TEXT",
-            "cancel-task": "update-task ID --status cancelled",
-            "reopen-task": "update-task ID --status pending --reason TEXT",
-            "assign-task": "update-task ID --owner AGENT",
-            "assign": "update-task ID --owner AGENT",
-            "edit-task": "",
-            "change-task": "",
-            "modify-task": "",
-        },
-    ),
-    Command(
-        "release-task",
-        _release,
-        _ID,
-        option("--reason", "Why, for the record.", text=True),
-        doc=claims.release,
-        words="tasks:line",
-        answers=Task,
-        example='release-task 7 --reason "it needs a decision"',
-        also="unclaim-task drop-task unassign-task release",
-    ),
-    Command(
-        "note",
-        _note,
-        _ID,
-        argument("TEXT", "What to add.", name="text", text=True),
-        doc=editing.note,
-        words="tasks:line",
-        answers=Task,
-        adding=True,
-        example='note 7 "the parser moved to src/parse.py"',
-        also="note-task comment comment-task add-note remark",
-    ),
-    Command(
-        "heartbeat",
-        _heartbeat,
-        option("--task", "Only this one.", metavar="ID", seldom=True),
-        option("--note", "What you are doing, in a line.", text=True, seldom=True),
-        doc=claims.heartbeat,
-        changes=False,
-        words="tasks:beat",
-        repeatable=True,
-        daily=True,
-        example='heartbeat --note "the tests run"',
-        also="ping alive renew renew-lease",
     ),
 )

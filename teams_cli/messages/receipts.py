@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from teams_cli.clock import rfc3339, seconds_since
+from teams_cli.clock import later, rfc3339, seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any
@@ -19,7 +17,7 @@ WITHIN = "ack_timeout"
 
 def due(store: Store, team: Team) -> str:
     """When a message that is sent now is to be acknowledged."""
-    return rfc3339(store.now() + timedelta(seconds=float(settings.value(team, WITHIN))))
+    return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
 
 
 def expect(store: Store, team: str, sent: Message) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextvars import ContextVar
+from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli.errors import Busy, InvalidValue
 from teams_cli.processes import has_ended
@@ -85,8 +85,15 @@ class Alarm:
         return min(left, _LOOK_AGAIN) if self._processes else left
 
 
-meanwhile: ContextVar[Callable[[str], float] | None] = ContextVar("meanwhile", default=None)
-"""What is done before each sleep, with the name of the team; it says in how many seconds it has to be done again."""
+class _Meanwhile(_local):
+    """What is done before each sleep of this thread, with the name of the team; it says in how many seconds it has to
+    be done again.
+    """
+
+    act: Callable[[str], float] | None = None
+
+
+meanwhile = _Meanwhile()
 
 
 def sleep_until(
@@ -133,7 +140,7 @@ def _looked(ready: Callable[[], bool], alarm: Alarm, each_second: bool) -> bool:
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
     """Until something may have changed."""
-    if keep_alive := meanwhile.get():
+    if keep_alive := meanwhile.act:
         alarm.ring_in(keep_alive(team))
     while (left := alarm.left(give_up)) > 0 and not alarm.rings():
         if watch.wait(left):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli.errors import NotAllowed, TaskKept, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
@@ -151,9 +149,11 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
 
 def tell_ready(store: Store, team: Team, done: Task) -> None:
     """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
-    with suppress(TeamsError):
+    try:
         for told in ready_notices(store, team, done):
             messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
+    except TeamsError:  # the task is completed, whoever hears of it
+        return
 
 
 def _ready(task: Task, done: Task) -> Owed:

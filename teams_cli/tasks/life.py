@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.clock import seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import leases, tasks
@@ -15,17 +14,11 @@ _PART = 0.25
 _MOST = 30.0
 
 
-def every(team: Team) -> float:
-    """How often a sign of life is written down, in seconds: when a quarter of a lease is gone."""
-    return leases.length(team) * _PART
-
-
 def renew(store: Store, team: Team, name: str, reading: bool = False) -> list[Task]:
     """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago; those of its
     tasks whose lease was about to end. Of who only looks nothing is noted unless it has a task.
     """
-    agent = presence.load(store, team.name, name)
-    if agent.renewed_at and seconds_since(agent.renewed_at, store.now()) < every(team):
+    if presence.renewed_lately(store, team, presence.load(store, team.name, name)):
         return []
     own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
     if own or not reading:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _HISTORY = 50
 _SEEN_EVERY = 30.0
+_PART = 0.25
 
 
 class Status(Record):
@@ -152,6 +153,16 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 def is_gone(agent: Agent) -> bool:
     """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
     return agent.pid is not None and has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
+
+
+def every(team: Team) -> float:
+    """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone."""
+    return float(team.settings.get("staleAfterSeconds", 300)) * _PART
+
+
+def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
+    """Whether the leases of its tasks were renewed so short a time ago that they need not be by now."""
+    return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < every(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli.errors import TeamsError
-from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
@@ -19,7 +18,12 @@ def reminder(store: Store, team: str, agent: str) -> str:
     """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
     of its own are overdue. Noted as told, where that can be written; empty if there is nothing.
     """
-    return "; ".join(filter(None, [_mail(store, team, agent), *receipts.tell(store, team, agent)]))
+    parts = [_mail(store, team, agent)]
+    if presence.load(store, team, agent).awaits:
+        from teams_cli.messages import receipts
+
+        parts += receipts.tell(store, team, agent)
+    return "; ".join(filter(None, parts))
 
 
 def _mail(store: Store, team: str, agent: str) -> str:
@@ -27,6 +31,8 @@ def _mail(store: Store, team: str, agent: str) -> str:
     told_to = presence.load(store, team, agent).told_to or 0
     if store.last(team, MESSAGE) <= told_to:
         return ""
+    from teams_cli.messages import inboxes
+
     unread = inboxes.unread(store, team, agent, quiet=True)
     if not unread or unread[-1] <= told_to:
         return ""

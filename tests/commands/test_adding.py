@@ -34,7 +34,7 @@ def hurry(store, team_name, caller, word):
 DECLARATION = '''"""The command that hurries."""
 
 from teams_cli.commands.declaration import Command, argument, table
-from teams_cli.commands.tasks import to_document
+from teams_cli.commands.task_documents import to_document
 from teams_cli.tasks import hurrying
 from teams_cli.tasks.tasks import Task
 

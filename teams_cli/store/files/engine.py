@@ -26,7 +26,6 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
 from teams_cli.store.documents import decode, encode, says_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory
-from teams_cli.store.files.closing import Closing
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
@@ -38,11 +37,15 @@ if TYPE_CHECKING:
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding, Watch
+    from teams_cli.store.files.closing import Closing
 
     R = TypeVar("R", bound=Record)
 
 FILES = "files"
 """The address of the store that is in files under the root."""
+
+_REMEMBERED = 64
+_SMALL = 256 * 1024
 
 
 class FileStore(Store):
@@ -60,6 +63,7 @@ class FileStore(Store):
         self.lock = lock
         self.layout = Layout(self.address)
         self._writable = False
+        self._known: dict[str, tuple[bytes, Record]] = {}
         root_directory.check_owner(self.address)
 
     def teams(self) -> list[str]:
@@ -141,7 +145,19 @@ class FileStore(Store):
             data = disk.read_file(path)
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
-        return decode(data, kind, key, path), data
+        return self._decoded(data, kind, key, path), data
+
+    def _decoded(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
+        """The record in a file: that of the last time where the bytes are those of the last time."""
+        known = self._known.get(path)
+        if known and known[0] == data:
+            return known[1]  # type: ignore[return-value]  # one path is one kind
+        record = decode(data, kind, key, path)
+        if len(data) <= _SMALL:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[path] = data, record
+        return record
 
     def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
         directory = self.layout.directory(team, kind)
@@ -189,7 +205,7 @@ class FileStore(Store):
                 self._refuse_closed(team, kind)
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
-                before = self.layout.marks(team, kind, key, decode(revision, kind, key, path))
+                before = self.layout.marks(team, kind, key, self._decoded(revision, kind, key, path))
                 marks.clear(before, kept=self.layout.marks(team, kind, key, record))
         except BaseException:
             disk.discard(temp)
@@ -199,7 +215,7 @@ class FileStore(Store):
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
         """The lock for replacing a record: for one that closes the team, all locks of the team."""
         if kind.closes and kind.closes(record):
-            return Closing(self.address, team, self._lock)
+            return self._closing(team)
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
@@ -229,7 +245,7 @@ class FileStore(Store):
             path = self.layout.path(team, kind, key)
             disk.confirm(os.path.dirname(path), path)
             if kind.closes and says_closed(disk.read_file(path), path):
-                with Closing(self.address, team, self._lock):  # who closed it may have been killed before it waited
+                with self._closing(team):  # who closed it may have been killed before it waited
                     pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
@@ -304,7 +320,7 @@ class FileStore(Store):
 
         path = self.layout.path(team, kind, team)
         self._prepare()
-        with Closing(self.address, team, self._lock):
+        with self._closing(team):
             self._refuse_stale(path, f"{kind.name} {team}", revision)
             if not says_closed(revision, path):
                 raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
@@ -370,6 +386,11 @@ class FileStore(Store):
 
     def _lock(self, directory: str) -> Lock:
         return self.lock(directory, self.lock_timeout)
+
+    def _closing(self, team: str) -> Closing:
+        from teams_cli.store.files.closing import Closing
+
+        return Closing(self.address, team, self._lock)
 
     def _log(self, team: str) -> MessageLog:
         return MessageLog(self.layout.messages(team), self.address, self._lock)

@@ -1,0 +1,196 @@
+"""Commands on the messages that one got or sent, and on who is there."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.errors import WrongUsage
+from teams_cli.messages import handling, inboxes
+from teams_cli.messages.inboxes import Reading, Selection
+from teams_cli.messages.messages import Message
+from teams_cli.names import number_of
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_LIST = """List the members: role, status line and its history, state, unread messages, when last seen.
+
+`state` is active (runs, or has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process
+is gone) or stopped (shut down). `queueDepth` counts unread messages.
+"""
+_ACK = """Mark messages as handled without an answer, so that they are shown no more: those named, or all that you read.
+
+Marking one twice changes nothing.
+
+Raises:
+    MessageNotFound: One was not sent to you; none is marked.
+"""
+_ATTEND = """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
+
+It is made for the end of the context of the next model call. Messages come again at every call until they are
+handled; being shown marks them as read. `hint` is there until you have announced yourself.
+"""
+_READ = """Show your new messages, and in a line each what you read before and neither answered nor set aside.
+
+A message stays open until you answer it or `ack` it; one that only informs, until it is read. With --wait, block until
+there is a new one.
+
+Raises:
+    WaitRanOut: None came within the time.
+"""
+_SHOW = """Show a message and how far it got with each recipient.
+
+It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
+read, when the agent asked for its mail; handled; or will not be read. Its sender, its recipients, the leader and the
+human see it.
+
+Raises:
+    MessageNotFound: There is none of that id, or it is not yours to see.
+"""
+_SENT = """List the messages that you sent, oldest first, each with how far it got with each recipient.
+
+It is queued; woken, where a client in a terminal was; shown, when it was put before the agent with a turn or by a hook;
+read, when the agent asked for its mail; handled; or will not be read, because the agent left, was stopped, or the team
+is closed. One sent with --ack-required is overdue when it is not handled within the team's `ack_timeout`.
+"""
+
+
+def _read(
+    call: Call,
+    all: bool,
+    peek: bool,
+    from_: str | None,
+    since: str | None,
+    wait: float | None,
+    limit: int | None,
+) -> Any:
+    if limit is not None and limit < 1:
+        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+    after = number_of(since, "msg") if since else 0
+    selection = Selection(from_ or "", after, limit or 0, handled=all)
+    found = _found(call, selection, peek, wait)
+    if found.more:
+        call.more = f"{found.more} more: teams read-messages{_rest(found, all)}"
+    return found
+
+
+def _rest(found: Reading, all: bool) -> str:
+    """The options that show what was left out."""
+    if all:
+        return f" --all --since {found[-1]['id']}"
+    return "" if found.unread else f" --limit {len(found) + found.more}"
+
+
+def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> Reading:
+    if wait is None or selection.handled:
+        return inboxes.read(call.store, call.team, call.caller, selection, call.problems, peek)
+    from teams_cli.commands.runners.messages import wait_and_read
+
+    return wait_and_read(call, selection, peek, wait)
+
+
+def _ack(call: Call, message: list[str]) -> Any:
+    handled = handling.handle(call.store, call.team, call.caller, list(message))
+    return {"handled": [found.id for found in handled]}
+
+
+_TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", text=True)
+
+COMMANDS = table(
+    "Messages",
+    Command(
+        "read-messages",
+        _read,
+        switch("--all", "Also those that are handled; marks nothing.", seldom=True),
+        switch("--peek", "Mark nothing.", seldom=True),
+        option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
+        option("--since", "Only those after this one.", metavar="ID", seldom=True),
+        option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
+        option("--limit", "Show at most N.", type=int, metavar="N", default=20),
+        doc=_READ,
+        words="messages:read",
+        answers=list[Message],
+        long=True,
+        repeatable=True,
+        daily=True,
+        quiet=True,
+        example="read-messages",
+        want="read your mail",
+        also="inbox read messages get-messages list-messages check-messages mail receive",
+    ),
+    Command(
+        "show-message",
+        "commands.runners.messages:show",
+        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        doc=_SHOW,
+        words="messages:reached",
+        reads=True,
+        example="show-message 7",
+        also="message-status delivered receipt",
+    ),
+    Command(
+        "sent",
+        "commands.runners.messages:sent",
+        option("--to", "Only those to this member.", metavar="AGENT"),
+        switch("--open", "Only those that somebody has still to handle."),
+        option("--limit", "Show at most N, the newest.", type=int, metavar="N", default=20),
+        doc=_SENT,
+        words="messages:sent_before",
+        answers=list[Message],
+        reads=True,
+        example="sent --open",
+        also="outbox sent-messages receipts delivery overdue",
+    ),
+    Command(
+        "reply",
+        "commands.runners.messages:reply",
+        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        _TEXT,
+        doc=handling.reply,
+        words="messages:replied",
+        answers=Message,
+        adding=True,
+        example='reply 12 "Use the second one"',
+        want="answer a message",
+        also="respond reply-message answer-message",
+    ),
+    Command(
+        "ack",
+        _ack,
+        argument(
+            "ID",
+            "The messages: 7, #7 or msg-7; else all that you read.",
+            name="message",
+            many=True,
+            required=False,
+            else_all=True,
+        ),
+        doc=_ACK,
+        words="messages:handled",
+        repeatable=True,
+        daily=True,
+        example="ack 12",
+        also="acknowledge ack-message mark-read handle",
+    ),
+    Command(
+        "list-agents",
+        "commands.runners.messages:list_agents",
+        doc=_LIST,
+        reads=True,
+        words="messages:agents",
+        daily=True,
+        example="list-agents",
+        want="see who is there",
+        also="agents members list-members get-agents ps who",
+    ),
+    Command(
+        "attend",
+        "commands.runners.messages:attend",
+        doc=_ATTEND,
+        words="messages:attention",
+        adding=True,
+        quiet=True,
+        example="attend",
+    ),
+)

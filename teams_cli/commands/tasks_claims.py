@@ -1,0 +1,134 @@
+"""Commands of who takes a task, and keeps it."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.task_documents import to_document, with_blockers
+from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import claims, leases
+from teams_cli.tasks.tasks import FREED, Task
+from teams_cli.teams import presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def _taken(call: Call, task: Task) -> dict[str, Any]:
+    """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
+    document = with_blockers(call, to_document(call, task))
+    before = claims.before(task)
+    if before is None:
+        return document
+    agent = presence.load(call.store, call.team, before.owner or "")
+    told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
+    given = before.at if before.what == "released" and before.by == before.owner else ""
+    told |= {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
+    return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
+
+
+def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
+    if (task is None) != next:
+        raise WrongUsage("say which task", "Give an id, or --next for the best one that is ready.")
+    if wait is not None and not next:
+        raise WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
+    if wait is not None:
+        return _taken(call, _claimed_in_time(call, wait))
+    if task is None:
+        return _taken(call, claims.claim_next(call.store, call.team, call.caller))
+    call.words = "tasks:claimed_knowing"
+    return _taken(call, claims.claim(call.store, call.team, call.caller, task))
+
+
+def _claimed_in_time(call: Call, wait: float) -> Task:
+    """The best task that is ready for the caller, once there is one, unless it has mail to read before."""
+    from teams_cli.messages import inboxes
+    from teams_cli.store import pace
+
+    found: list[Task] = []
+    unread: list[int] = []
+    alarm = pace.Alarm()
+
+    def ready() -> bool:
+        try:
+            found[:] = [claims.claim_next(call.store, call.team, call.caller)]
+        except NothingReady:
+            unread[:] = inboxes.unread(call.store, call.team, call.agent)
+            leases.release_and_set_alarm(call.store, call.load_team(), alarm)
+        return bool(found or unread)
+
+    topics = {"team", f"message/{call.agent}", *FREED}
+    came = pace.sleep_until(call.store, call.team, ready, wait, topics, alarm, call.say)
+    if found:
+        return found[0]
+    if came:
+        named = ", ".join(f"msg-{number}" for number in unread)
+        raise WaitRanOut(f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages")
+    raise WaitRanOut(f"no task became ready within {wait:g} seconds", "Wait for anything that concerns you: teams wait")
+
+
+def _release(call: Call, task: str, reason: str | None) -> Any:
+    return to_document(call, claims.release(call.store, call.team, call.caller, task, reason))
+
+
+def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
+    renewed = claims.heartbeat(call.store, call.team, call.caller, task, note)
+    return {
+        "agent": call.agent,
+        "lastSeen": teams.now(call.store),
+        "tasks": [{"id": task.id, "claim": task.claim, "leaseExpiresAt": task.lease_expires_at} for task in renewed],
+    }
+
+
+_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "claim-task",
+        _claim,
+        argument("ID", "The task: 7, #7 or task-7.", name="task", required=False),
+        switch("--next", "The best task that is ready for you."),
+        option(
+            "--wait",
+            "With --next: wait for one so long, or until mail comes.",
+            type=float,
+            metavar="SECONDS",
+        ),
+        doc=claims.claim,
+        words="tasks:claimed",
+        answers=Task,
+        long=True,
+        repeatable=True,
+        daily=True,
+        example="claim-task --next",
+        want="take the best task that is ready",
+        also="claim take-task next-task start-task pick-task get-next-task",
+    ),
+    Command(
+        "release-task",
+        _release,
+        _ID,
+        option("--reason", "Why, for the record.", text=True),
+        doc=claims.release,
+        words="tasks:line",
+        answers=Task,
+        example='release-task 7 --reason "it needs a decision"',
+        also="unclaim-task drop-task unassign-task release",
+    ),
+    Command(
+        "heartbeat",
+        _heartbeat,
+        option("--task", "Only this one.", metavar="ID", seldom=True),
+        option("--note", "What you are doing, in a line.", text=True, seldom=True),
+        doc=claims.heartbeat,
+        changes=False,
+        words="tasks:beat",
+        repeatable=True,
+        daily=True,
+        example='heartbeat --note "the tests run"',
+        also="ping alive renew renew-lease",
+    ),
+)
