@@ -11,7 +11,6 @@ from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
 
 _PART = 0.25
-_MOST = 30.0
 
 
 def renew(store: Store, team: Team, name: str, reading: bool = False) -> list[Task]:

@@ -15,7 +15,7 @@ from tests.support.serving import serving
 OPERATION = '''"""Hurrying: a task is put before the others."""
 
 from teams_cli.store.retrying import update
-from teams_cli.tasks.tasks import TASK, load
+from teams_cli.tasks.tasks import TASK, get
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 
@@ -28,7 +28,7 @@ def hurry(store, team_name, caller, word):
         TaskNotFound: There is none of that id.
     """
     require(store, team_name, caller, "hurry-task", word)
-    key = load(store, team_name, word).id
+    key = get(store, team_name, word).id
     return update(store, team_name, TASK, key, lambda task: task.having(priority="high"))[1]
 '''
 DECLARATION = '''"""The command that hurries."""
