@@ -14,6 +14,7 @@ from teams_cli.agents import overlaps
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
+from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.records.annotations import Any, Iterator, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
