@@ -226,6 +226,7 @@ class Call:
                 self._renew(team, name, reading)
             if not reading:
                 presence.saw(self.store, team.name, name)
+                self._notify(team)
             return presence.every(team)
         except TeamsError:
             return _NEVER
@@ -235,6 +236,16 @@ class Call:
 
         for task in life.renew(self.store, team, name, reading):
             self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+
+    def notify(self) -> None:
+        """See to it that what happens in the team is told outside, where the person wants that."""
+        self._notify(self.load_team())
+
+    def _notify(self, team: Team) -> None:
+        if any(key.startswith("notify") for key in team.settings):
+            from teams_cli.agents import notifier
+
+            self.try_to(lambda: notifier.start(self.store, team, self.environ))
 
     def keep_alive(self, team: str) -> float:
         """As `note_seen`, while the caller waits inside the tool: it is there, with a task or without."""

@@ -76,12 +76,15 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         raise WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
     if key == permissions.SETTING and value in permissions.LEVELS:
         permissions.refuse_more(call.environ, value, f"set permissions to {value}")
+    if settings.known_of_person(key):
+        permissions.refuse_more(call.environ, permissions.LEVELS[-1], f"set {key}, which is run outside")
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
         raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     deliver(call.store, call.team, TEAM, call.load_team())
+    call.notify()
     return {"key": key, "value": changed, "source": "team"}
 
 

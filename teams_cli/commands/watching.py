@@ -8,7 +8,7 @@ from functools import partial
 from teams_cli.agents import logs, sessions
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Stream
-from teams_cli.commands.declaration import Command, switch, table
+from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Iterator
@@ -21,6 +21,13 @@ In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an
 Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
 line, each time that anything changed. With --once, how it is now.
 """
+_ON = """Wait for what happens from now on, print it, and run a command for it, until interrupted.
+
+`waiting` is what waits for the person: a question, a plan, a letter. `failed` is a task or an agent that failed,
+`settled` the end of all tasks. What happens at once is one call: JSON with `team`, `at`, `text` and `events`, each with
+`event`, `kind`, `id`, `text`, `next`. For commands that run without a terminal: `teams set notify COMMAND`.
+"""
+_EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05
 _LOOK_AGAIN = 5.0
 _LINES = 500
@@ -95,5 +102,18 @@ COMMANDS = table(
         example="watch",
         want="see the whole team as it works",
         also="top monitor",
+    ),
+    Command(
+        "on",
+        "commands.runners.events:on",
+        argument("EVENT", "What: waits for the person, failed, all settled, or any.", choices=_EVENTS, name="event"),
+        option("--run", "Run this for it, with it as JSON on standard input.", metavar="COMMAND", name="command"),
+        switch("--once", "End after the first."),
+        doc=_ON,
+        changes=False,
+        at_shell=True,
+        words="watching:happened",
+        example='on failed --run "notify-send teams"',
+        also="trigger when notify",
     ),
 )

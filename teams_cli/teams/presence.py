@@ -65,6 +65,8 @@ class Agent(Record):
     awaits: list[Awaited] | None = None
     pages: Object | None = None
     """The version of each page that it has seen or was told of."""
+    notified: list[Word] | None = None
+    """Of the person: what is so and was told outside."""
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")

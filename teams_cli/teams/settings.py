@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from teams_cli import text
-from teams_cli.errors import DamagedRecord, InvalidValue
-from teams_cli.names import check_name
+from teams_cli.errors import DamagedRecord, InvalidValue, NotAllowed
+from teams_cli.names import HUMAN, check_name
 from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -37,6 +37,7 @@ class Setting:
         choices: tuple[str, ...] = (),
         name: bool = False,
         prose: bool = False,
+        of_person: bool = False,
         least: float = 0,
         most: float = 1e6,
     ) -> None:
@@ -45,6 +46,8 @@ class Setting:
         self.choices = choices
         self.name = name
         self.prose = prose
+        self.of_person = of_person
+        """Whether only the person may set it: it is a command that is run for them."""
         self.least = least
         self.most = most
 
@@ -77,6 +80,7 @@ class Setting:
 
 RULES = "rules"
 OVERLAPS = "overlaps"
+OFF = "off"
 _MAX_TEXT = 4 * 1024
 
 SETTINGS = {
@@ -100,6 +104,15 @@ SETTINGS = {
         "whether who is about to write a file that another works on is told so, or kept from it",
         choices=("advise", "deny"),
     ),
+    "notify": Setting(
+        "",
+        "your command for what waits for you, failures and the end of all tasks: JSON on its standard input; or off",
+        prose=True,
+        of_person=True,
+    ),
+    "notify_waiting": Setting("", "instead, for what waits for you", prose=True, of_person=True),
+    "notify_failed": Setting("", "instead, for failures", prose=True, of_person=True),
+    "notify_settled": Setting("", "instead, for the end of all tasks", prose=True, of_person=True),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600, "how long a message sent with --ack-required may go without an ack, in seconds", least=0.1, most=30 * 86400
@@ -138,6 +151,11 @@ def known(key: str) -> Setting:
     return SETTINGS[key]
 
 
+def known_of_person(key: str) -> bool:
+    """Whether it is a setting that only the person may change."""
+    return key in SETTINGS and SETTINGS[key].of_person
+
+
 @operation("set", may=LEADERS)
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
     """Give a setting of the team another value.
@@ -146,7 +164,12 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
         InvalidValue: There is no such setting, or no such value of it.
     """
     caller = require(store, team_name, caller, "set", key).caller
-    value = known(key).parse(key, word)
+    setting = known(key)
+    if setting.of_person and not caller.is_human:
+        raise NotAllowed(
+            f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
+        )
+    value = setting.parse(key, word)
 
     def edit(team: Team) -> Team:
         if team.settings.get(key) == value:

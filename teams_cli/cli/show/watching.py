@@ -33,6 +33,14 @@ def frame(found: dict[str, Any]) -> Parts:
     ]
 
 
+def happened(found: dict[str, Any]) -> Parts:
+    """What happened, each with what to do about it."""
+    return [
+        f"{event['event']}: {event['text']}" + (f"\n  next: {event['next']}" if "next" in event else "")
+        for event in found["events"]
+    ]
+
+
 def _course(course: dict[str, Any]) -> str:
     """How far the work is and when it may be done, in a line."""
     counts = f"{course['done']} of {course['total']} done, {course['inProgress']} in work, {course['ready']} ready"

@@ -1,0 +1,170 @@
+"""Notifying: what happened that the person may want to be told outside, and the person's commands that tell it.
+
+An event is something that is so and was not: a question waits, a task failed, all tasks are settled. Which were told is
+noted before a command runs, so that none is told twice, whatever is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from zlib import crc32
+
+from teams_cli.agents import ending
+from teams_cli.messages import inboxes, messages
+from teams_cli.names import HUMAN, SYSTEM
+from teams_cli.questions import questions
+from teams_cli.records.annotations import Any, Iterator, Mapping
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
+from teams_cli.tasks import dependencies, plans, tasks
+from teams_cli.tasks.tasks import FINISHED, Task
+from teams_cli.teams import presence, settings, teams
+from teams_cli.teams.teams import Team
+
+WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
+LONGEST = 60.0
+"""Seconds that a command of the person may take."""
+_TEXT = 300
+_LETTERS = ("plain", "reply", "broadcast", "answer", "output")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Event = dict[str, Any]
+
+
+def is_wanted(team: Team) -> bool:
+    """Whether any event of the team is to be told."""
+    return team.state != "closed" and any(_command(team, event) for event in EVENTS)
+
+
+def so_now(store: Store, team: Team) -> dict[str, Event]:
+    """What is so now and worth telling, by a word for each time that it became so."""
+    found = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
+    rows = list(tasks.all_of(store, team.name, []))
+    found += [*_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
+    return dict(found)
+
+
+def take_news(store: Store, team: Team) -> list[Event]:
+    """What became so since this was asked last; with this, nobody is given it again."""
+    now = so_now(store, team)
+    news: list[str] = []
+
+    def change(person: presence.Agent) -> presence.Agent:
+        known = set(person.notified or ())
+        news[:] = [word for word in now if word not in known]
+        return person if known == set(now) else person.having(notified=sorted(now) or None)
+
+    upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), change)
+    return [now[word] for word in news]
+
+
+def has_news(store: Store, team: Team) -> bool:
+    """Whether there is something to tell."""
+    return not set(so_now(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ())
+
+
+def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
+    """Run the person's commands for these events, each once for all that are its; a failure is told to the person."""
+    by_command: dict[str, list[Event]] = {}
+    for event in events:
+        if command := _command(team, event["event"]):
+            by_command.setdefault(command, []).append(event)
+    for command, own in by_command.items():
+        if problem := run(command, document(team.name, own, teams.now(store)), environ):
+            body = f"the command for notifications failed: {problem}\n{command}"
+            uid = f"notify-{crc32(body.encode()):08x}"
+            messages.notify(store, team.name, HUMAN, body, uid)
+
+
+def document(team: str, events: list[Event], at: str) -> Event:
+    """What a command is given on its standard input."""
+    return {"team": team, "at": at, "text": "\n".join(event["text"] for event in events), "events": events}
+
+
+def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
+    """Run a command of the person with that as JSON on its standard input; why it failed, empty if it did not."""
+    try:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            input=json.dumps(given).encode() + b"\n",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**environ, "TEAMS_TEAM": given["team"]},
+            timeout=LONGEST,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it took more than {LONGEST:g} seconds"
+    except OSError as error:
+        return str(error.strerror)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode(errors="replace").strip()[-_TEXT:]
+    return f"exit status {done.returncode}{f': {said}' if said else ''}"
+
+
+def _command(team: Team, event: str) -> str:
+    """The person's command for an event; empty if there is none."""
+    own = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
+    return "" if own == settings.OFF else own
+
+
+def _event(event: str, kind: str, about: str, text: str, step: str = "") -> Event:
+    line = " ".join(text.split())
+    found = {"event": event, "kind": kind, "id": about, "text": line if len(line) <= _TEXT else f"{line[:_TEXT]}…"}
+    return found | ({"next": step} if step else {})
+
+
+def _questions(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
+    for asked in questions.all_of(store, team.name, []):
+        if asked.open and HUMAN in asked.waiting_for:
+            text, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
+            yield f"question:{asked.id}", _event(WAITING, "question", asked.id, text, step)
+
+
+def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
+    for plan in plans.all_of(store, team.name, [], only_open=True):
+        text, step = f"{plan.id} from {plan.from_}: {plan.plan}", f"teams approve-plan {plan.id}"
+        yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, text, step)
+
+
+def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
+    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, HUMAN), [])
+    for letter in inboxes.open_messages(store, team.name, inbox, []):
+        if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
+            text, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
+            yield f"mail:{letter.id}", _event(WAITING, "message", letter.id, text, step)
+
+
+def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
+    for task in rows:
+        if task.status == "failed":
+            text = f"{task.id} failed: {task.title}: {(task.result or 'no reason was given')[-_TEXT:]}"
+            step = f"teams update-task {task.id} --status pending --reason WHY"
+            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, text, step)
+
+
+def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
+    for session in ending.all_of(store, team.name, []):
+        if session.ended and session.outcome == "failed":
+            text = f"{session.agent} failed: {session.failure or 'its client ended in a failure'}"
+            word = f"lost:{session.agent}:{session.generation}:{session.turns}"
+            yield word, _event(FAILED, "agent", session.agent, text, f"teams logs {session.agent}")
+
+
+def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:
+    """That all tasks are at their end, or wait for one that is and did not succeed."""
+    stuck = dependencies.stuck_tasks(rows)
+    if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
+        counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
+        said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        word = "-".join(str(count) for count in counts.values())
+        yield f"settled:{word}", _event(SETTLED, "team", team.name, f"all tasks are settled: {said}")
+
+
+def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a person's command: that of the caller, and which store the team is in."""
+    kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
+    return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}

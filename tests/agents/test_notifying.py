@@ -1,0 +1,107 @@
+"""The person's commands for what happens: what they are given, how often, and who may set them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def wait_for(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def told(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def events(path: Path) -> list[str]:
+    return [event["id"] for call in told(path) for event in call["events"]]
+
+
+def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    assert cli("set", "notify", f"cat >>{heard}", agent="human").status == 0
+    for title in ("One", "Two"):
+        cli("create-task", title, agent="lea")
+    for number, status in (("1", "failed"), ("2", "completed")):
+        cli("claim-task", number, agent="bob")
+        cli("update-task", number, "--status", status, "--result", "no disk", agent="bob")
+    cli("send-message", "human", "May I buy one?", agent="bob")
+    wait_for(lambda: {"task-1", cli.team, "msg-2"} <= set(events(heard)) or len(events(heard)) >= 3)
+    cli("get-tasks", agent="bob")
+    cli("update-task", "1", "--status", "pending", "--reason", "a disk is there", agent="human")
+    cli("claim-task", "1", agent="mia")
+    cli("update-task", "1", "--status", "failed", "--result", "no power", agent="mia")
+    wait_for(lambda: events(heard).count("task-1") == 2)
+    texts = [event["text"] for call in told(heard) for event in call["events"]]
+    assert sum("no disk" in text for text in texts) == 1 and sum("May I buy one?" in text for text in texts) == 1
+    assert all(set(call) == {"team", "at", "text", "events"} for call in told(heard))
+    assert cli("close-team", "--force", agent="lea").status == 0
+
+
+def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
+    """What is so when the notifier begins is told at once, and what comes within its rest."""
+    for number in range(5):
+        cli("send-message", "human", f"Letter {number}", agent="bob")
+    heard = tmp_path / "heard"
+    assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
+    wait_for(lambda: len(events(heard)) == 5)
+    assert len(told(heard)) == 1
+    assert cli("set", "notify_waiting", "off", agent="human").status == 0
+
+
+def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
+    assert cli("set", "notify", "echo no bus >&2; exit 3", agent="human").status == 0
+    cli("send-message", "human", "Hello", agent="bob")
+
+    def is_told() -> bool:
+        mail = (
+            cli("read-messages", "--all", "--json", agent="human").json
+            + cli("brief", "--json", agent="human").json["news"]
+        )
+        return any("exit status 3: no bus" in str(each) for each in mail)
+
+    wait_for(is_told)
+    assert cli("set", "notify", "off", agent="human").status == 0
+
+
+def test_only_the_person_may_set_it(cli: Cli) -> None:
+    refused = cli("set", "notify", "true", "--json", agent="lea")
+    assert refused.status == 13 and "--as human" in refused.error["hint"]
+    held = cli("set", "notify", "true", "--json", agent="human", TEAMS_PERMISSIONS="edit")
+    assert held.status == 13
+
+
+def test_a_script_waits_for_an_event(cli: Cli, tmp_path: Path) -> None:
+    waiting = cli.start("on", "failed", "--run", f"cat >{tmp_path}/heard", "--once", "--json", agent="human")
+    cli("create-task", "One", agent="lea")
+    cli("claim-task", "1", agent="bob")
+
+    def fail_until_heard() -> bool:
+        cli("update-task", "1", "--status", "failed", "--result", "no disk", agent="bob")
+        if waiting.poll() is not None:
+            return True
+        cli("update-task", "1", "--status", "pending", "--reason", "again", agent="human")
+        cli("claim-task", "1", agent="bob")
+        return False
+
+    wait_for(fail_until_heard)
+    said, problems = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0, problems
+    assert json.loads(said)["events"][0]["id"] == "task-1"
+    assert json.loads((tmp_path / "heard").read_text())["events"][0]["event"] == "failed"
