@@ -118,7 +118,8 @@ def finish(
     output: str | None = None,
     exit_status: int | None = None,
 ) -> Session:
-    """End this generation of the session: its output, or why there is none, goes to the caller, exactly once.
+    """End this generation of the session: its output, or why there is none, goes to the caller, exactly once, unless
+    mail resumed it and was answered by mail.
 
     First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
     the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
@@ -139,11 +140,12 @@ def finish(
     settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    sent = pipe(store, team, settled)
+    sent = None if outputs.is_answered(store, team, settled) else pipe(store, team, settled)
     before, after = update(store, team, SESSION.also_closed, session.agent, end)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
-        messages.wake_up(store, team, [after.caller], sent, after.agent)
+        if sent and outputs.is_waited_for(settled):
+            messages.wake_up(store, team, [after.caller], sent, after.agent)
         _give_up_assigned(store, team, after)
     return after
 

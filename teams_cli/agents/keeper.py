@@ -281,7 +281,7 @@ class Keeper:
 
         def settled() -> bool:
             going = not all(child.ended for child in ending.children(self.store, self.team, self.agent))
-            return not going or self._now().interrupted or self._to_stop() is not None
+            return not going or self._now().interrupted or self._is_asked() or self._to_stop() is not None
 
         waited = False
         while True:
@@ -294,6 +294,15 @@ class Keeper:
         if waited:
             self._state("running")
         return self._to_stop()
+
+    def _is_asked(self) -> bool:
+        """Whether an agent that it started, or a question, waits for it: they would wait for each other without end."""
+        own = {child.agent for child in ending.children(self.store, self.team, self.agent)}
+        return any(
+            message.type == "question" or (message.from_ in own and message.type != "output")
+            for message in self._batch()
+            if not message.only_informs
+        )
 
     def _state(self, state: SessionState) -> bool:
         self._change(lambda s: s if s.ended else s.having(state=state))

@@ -5,12 +5,16 @@ from __future__ import annotations
 from teams_cli.agents.sessions import Session
 from teams_cli.errors import NotFound
 from teams_cli.messages import messages
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.questions import questions
 from teams_cli.records.annotations import Count, Name, Text
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 
+_RECENT = 1000
+"""Messages that are looked at."""
+_WRITTEN = ("plain", "reply", "broadcast")
 _MESSAGE = 60_000
 """Bytes of an output that fit into a message with what is said around them."""
 
@@ -42,6 +46,36 @@ def find(store: Store, team: str, agent: str) -> str | None:
         return store.get(team, OUTPUT, agent)[0].text
     except NotFound:
         return None
+
+
+def is_answered(store: Store, team: str, session: Session) -> bool:
+    """Whether mail resumed this generation, and the caller was told by mail what came of it: it is told once."""
+    return _is_of_mail(session) and _told_otherwise(store, team, session)
+
+
+def is_waited_for(session: Session) -> bool:
+    """Whether the caller is to be resumed for the output: not when others wrote what the agent worked at."""
+    wrote = {resume.by for resume in session.resumes if resume.at >= session.started_at}
+    return not _is_of_mail(session) or session.caller in wrote
+
+
+def _is_of_mail(session: Session) -> bool:
+    return session.generation > 1 and session.outcome == "completed"
+
+
+def _told_otherwise(store: Store, team: str, session: Session) -> bool:
+    """Whether the agent wrote to its caller in this generation, or answered a question of it."""
+    agent, since = session.agent, session.started_at
+    start = max(0, store.last(team, MESSAGE) - _RECENT)
+    for message in store.read(team, MESSAGE, session.caller, start, []):
+        if message.from_ == agent and message.timestamp >= since and message.type in _WRITTEN:
+            return True
+    return any(
+        answer.responder == agent and answer.at >= since
+        for question in questions.all_of(store, team, [])
+        if question.from_ == session.caller
+        for answer in question.answers
+    )
 
 
 def pipe(store: Store, team: str, session: Session) -> Message:

@@ -75,6 +75,42 @@ def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
     assert ["plan-1" in told[0], "shutdown-1" in told[1], "task-1" in told[2], len(told)] == [True, True, True, 3]
 
 
+def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
+    """What the agent printed in that turn is no second one; who answers by what it prints is heard all the same."""
+    kid = "test $TEAMS_RESUME || { echo first; exit; }; grep -q please && $T reply msg-2 done; echo printed"
+    cli.more["KID"] = kid
+    asks = '$T spawn "$KID" --agent-id kid --wait; $T send-message kid "please answer"'
+    detach(cli, "par", f"echo x >>$D/turns; test $TEAMS_RESUME || {{ {asks}; }}")
+    ended(cli, "kid", 2)
+    until(lambda: len(lines(cli, "turns")) == 2 and ended(cli, "par"))
+    to_par = [m for m in cli.ok("read-messages", "--all", agent="par") if m["from"] == "kid"]
+    assert [(m["type"], m["message"].strip()) for m in to_par] == [("output", "first"), ("reply", "done")]
+    cli.ok("send-message", "kid", "and you?", agent="bob")
+    ended(cli, "kid", 3)
+    assert [m["message"].strip() for m in cli.ok("read-messages", agent="par")] == ["done", "printed"]
+    assert len(lines(cli, "turns")) == 2
+    cli.ok("send-message", "kid", "well?", agent="par")
+    until(lambda: len(lines(cli, "turns")) == 3)
+
+
+@pytest.mark.parametrize(
+    "asks", ["$T send-message asker which", "$T ask-others which --to asker --timeout 60 >>$D/said &"]
+)
+def test_a_spawner_that_waits_can_be_asked_by_its_child(cli: Cli, asks: str) -> None:
+    """It has a turn for that, and then waits on; the answer comes to the child while that is at work."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.more["KID"] = f"{asks}\n$T read-messages --wait 60 >>$D/said; wait; echo rc $?"
+    if "ask-others" in asks:
+        cli.more["KID"] = f"{asks.removesuffix('&')}; echo rc $?"
+    answers = 'id=$(sed \'s/.*"id": *"\\(msg-[0-9]*\\)".*/\\1/\' $TEAMS_MESSAGES_FILE | head -1); $T reply $id this'
+    resumed = f"grep -q which $TEAMS_MESSAGES_FILE && {{ {answers}; }}"
+    prompt = f'if test $TEAMS_RESUME; then {resumed}; else $T spawn "$KID" --agent-id kid; fi; true'
+    done = run_agent(cli, prompt, "--agent-id", "asker")
+    assert [row["outcome"] for row in done["agents"]] == ["completed"] * 2
+    assert "this" in " ".join(lines(cli, "said"))
+    assert session(cli, "asker").generation == 1 and session(cli, "asker").turns == 3
+
+
 def test_a_task_taken_in_the_name_of_an_agent_that_ended_is_kept(cli: Cli) -> None:
     """Its process is gone, but whoever acts under its name is there."""
     add_tasks(cli, "a", "b")
