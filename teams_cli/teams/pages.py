@@ -105,7 +105,8 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
     check_key(key, "page")
     if body is not None:
         text.checked(body, "page", MAX_PAGE)
-        if not _is_there(store, team_name, key):
+        found = find(store, team_name, key)
+        if found is None or not found.is_there:
             _refuse_more(store, team_name, key)
     return name
 
@@ -125,11 +126,12 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
     return page.having(text=body, version=page.version + 1, author=name, updated_at=now)
 
 
-def _is_there(store: Store, team: str, key: str) -> bool:
+def find(store: Store, team: str, key: str) -> Page | None:
+    """The page of that key, also one that was taken away; None if there never was one."""
     try:
-        return store.get(team, PAGE, key)[0].is_there
+        return store.get(team, PAGE, key)[0]
     except NotFound:
-        return False
+        return None
 
 
 def _refuse_more(store: Store, team: str, key: str) -> None:
@@ -167,10 +169,7 @@ def get(store: Store, team: str, key: str) -> Page:
     Raises:
         PageNotFound: There is none.
     """
-    try:
-        page = store.get(team, PAGE, key)[0]
-    except NotFound:
-        page = None
+    page = find(store, team, key)
     if page is None or not page.is_there:
         known = ", ".join(found.key for found in all_of(store, team, [])[:20])
         hint = f"Pages: {known}." if known else "Make it: teams share KEY TEXT"

@@ -1,0 +1,25 @@
+"""The team of a repository in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.show import present
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.cli.tables import Table
+
+    Parts = list[str | Table]
+
+
+def risen(done: dict[str, Any]) -> Parts:
+    return present(
+        f"{done['team']}: {'made' if done['created'] else 'there'}; its leader is {done['leader']}",
+        *(f"{member['name']}: {member['state']}, {member['role']}" for member in done["members"]),
+        f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
+        f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
+    )
+
+
+def ended(done: dict[str, Any]) -> Parts:
+    return present(f"{done['team']}: closed", f"stopped: {', '.join(done['stopped'])}" if done["stopped"] else None)

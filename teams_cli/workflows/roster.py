@@ -1,0 +1,152 @@
+"""Rosters: the `teams.yaml` of a repository, which says who its team is. Here: its form, and reading it.
+
+name                           what the team is called
+members                        a list of {name, role, harness, model, worktree, permissions, prompt}; those with a
+                               harness are started, the others are expected to come by themselves
+rules                          what everybody is to keep to, a text or a list
+pages                          key: text; what the team shares from the start
+tasks                          a list, as of a workflow; or instead
+workflow                       the file of a workflow, whose tasks are meant
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from teams_cli.errors import InvalidValue, WorkflowNotFound
+from teams_cli.names import check_key, check_name
+from teams_cli.records.types import Name, Permissions, Text
+from teams_cli.teams.teams import LEADER, MEMBER
+from teams_cli.workflows import files, task_lists
+from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
+
+FILE = "teams.yaml"
+_AGENTS = ".claude/agents"
+_FENCE = "---"
+_HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
+
+
+def _lines(said: object) -> object:
+    return "\n".join(f"- {line}" for line in said) if isinstance(said, list) else said
+
+
+class MemberTemplate(Form):
+    """Somebody of the team; with a harness one that is started."""
+
+    name: Name
+    role: Name = MEMBER
+    harness: Name | None = None
+    model: Text | None = None
+    worktree: bool = False
+    permissions: Permissions | None = None
+    prompt: Text | None = None
+
+
+class Roster(Form):
+    """Who the team of a repository is, and what it begins with."""
+
+    name: Name
+    members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
+    rules: Annotated[Text | None, BeforeValidator(_lines)] = None
+    pages: dict[str, Text] = Field(default={})
+    tasks: list[TaskTemplate] = Field(default=[])
+    workflow: Text | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Roster:
+        names = [member.name for member in self.members]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"members: {twice[0]} is there twice")
+        leaders = [member for member in self.members if member.role in (LEADER, "leader")]
+        if len(leaders) > 1:
+            raise ValueError(f"members: {leaders[1].name} can't lead it too: {leaders[0].name} does")
+        if leaders and leaders[0].harness:
+            raise ValueError(f"members: {leaders[0].name} leads the team and can't be started: leave out its harness")
+        if self.tasks and self.workflow:
+            raise ValueError("tasks and workflow go against each other")
+        if each := [task.id for task in self.tasks if task.each]:
+            raise ValueError(f"tasks: {each[0]}: `each` has a sense only in a run")
+        return self
+
+    @property
+    def leader(self) -> str:
+        """Who leads it; empty where the roster does not say."""
+        return next((member.name for member in self.members if member.role in (LEADER, "leader")), "")
+
+
+def place(directory: str) -> str:
+    """The nearest `teams.yaml`, in the directory or one above it, up to the top of the repository.
+
+    Raises:
+        WorkflowNotFound: There is none.
+    """
+    found = os.path.abspath(directory)
+    while not os.path.isfile(f"{found}/{FILE}"):
+        above = os.path.dirname(found)
+        if above == found or os.path.lexists(f"{found}/.git"):
+            raise WorkflowNotFound(f"there is no {FILE} in {directory}", f"Write one, or say where: --file. {_HINT}")
+        found = above
+    return f"{found}/{FILE}"
+
+
+def read(path: str) -> Roster:
+    """The roster in that file.
+
+    Raises:
+        InvalidValue: It is none; names everything that is wrong.
+    """
+    try:
+        document = yaml.safe_load(files.content_of(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InvalidValue(f"{path} is no YAML: {' '.join(str(error).split())}", _HINT) from None
+    try:
+        roster = Roster.model_validate(document)
+    except ValidationError as error:
+        wrong = [
+            ": ".join(filter(None, [".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")]))
+            for problem in error.errors(include_url=False, include_context=False)
+        ]
+        raise InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
+    check_name(roster.name, "team")
+    for member in roster.members:
+        check_name(member.name, "agent")
+    for key in roster.pages:
+        check_key(key, "page")
+    return roster
+
+
+def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
+    """Its tasks, or those of the workflow that it names: a file beside it, or the name of a workflow.
+
+    Raises:
+        InvalidValue: The workflow is none, or makes tasks only in a run.
+        WorkflowNotFound: There is none.
+    """
+    if roster.workflow is None:
+        return roster.tasks
+    return task_lists.read(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))))
+
+
+def descriptions(path: str) -> dict[str, str]:
+    """What the files `.claude/agents/*.md` beside the roster say of agents, by name; of one without sense nothing."""
+    found: dict[str, str] = {}
+    directory = f"{os.path.dirname(path)}/{_AGENTS}"
+    for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
+        if name.endswith(".md"):
+            said = _front_matter(f"{directory}/{name}")
+            if isinstance(said.get("description"), str) and said["description"].strip():
+                found[str(said.get("name") or name.removesuffix(".md"))] = " ".join(said["description"].split())
+    return found
+
+
+def _front_matter(path: str) -> dict[str, Any]:
+    try:
+        head, fence, _ = files.content_of(path).removeprefix("\ufeff").removeprefix(_FENCE).partition(f"\n{_FENCE}")
+        said = yaml.safe_load(head) if fence else None
+    except (InvalidValue, yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

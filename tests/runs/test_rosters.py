@@ -1,0 +1,133 @@
+"""`teams up` and `teams down`: the team that a repository says, made, resumed and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import TIMEOUT, Cli
+
+ROSTER = """
+name: web
+members:
+  - {name: ann, role: team-leader}
+  - {name: bob, role: reviewer, harness: shell, worktree: true, prompt: 'test "$TEAMS_RESUME" || sleep 600; echo again'}
+  - {name: mia, role: task-manager}
+rules: [Be kind, Test first]
+pages: {api: GET /users}
+tasks:
+  - {id: one, title: First, touches: [a.py]}
+  - {id: two, title: Second, blockedBy: [one]}
+"""
+
+
+class Checkout:
+    """A repository with a roster, and a root."""
+
+    def __init__(self, top: Path) -> None:
+        self.cli = Cli(top / "root", team="web")
+        self.path = top / "repository"
+        (self.path / "below").mkdir(parents=True)
+        (self.path / ".claude/agents").mkdir(parents=True)
+        (self.path / ".claude/agents/reviewer.md").write_text("---\nname: reviewer\ndescription: Finds holes\n---\nx\n")
+        (self.path / "teams.yaml").write_text(ROSTER)
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
+            git = ["git", "-C", str(self.path), "-c", "user.name=x", "-c", "user.email=x@y", *words]
+            subprocess.run(git, check=True, timeout=TIMEOUT)
+
+    def run(self, *words: str, agent: str = "") -> tuple[int, Any]:
+        """Run a command below the top; its status, and its document or refusal."""
+        done = subprocess.run(
+            [sys.executable, "-m", "teams_cli", *words, "--json"],
+            env={**self.cli.environ(agent, team=""), "PYTHONPATH": os.getcwd()},
+            cwd=self.path / "below",
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
+        return done.returncode, json.loads(done.stdout or done.stderr.splitlines()[-1])
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def states(document: dict[str, Any]) -> dict[str, str]:
+    return {member["name"]: member["state"] for member in document["members"]}
+
+
+def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
+    """Repeating adds nothing; what the team made of it since stays."""
+    cli = checkout.cli
+    status, made = checkout.run("up")
+    assert status == 0 and (made["team"], made["leader"], made["created"]) == ("web", "ann", True)
+    assert states(made) == {"ann": "leads", "bob": "started", "mia": "expected"}
+    assert (made["pages"], made["tasks"]) == (["api"], ["task-1", "task-2"])
+    cli.ok("share", "api", "GET /people", agent="mia")
+    cli.ok("claim-task", "1", agent="mia")
+    status, again = checkout.run("up", agent="human")
+    assert status == 0 and states(again) == {"ann": "leads", "bob": "running", "mia": "here"}
+    assert (again["created"], again["pages"], again["tasks"]) == (False, [], [])
+    assert cli.ok("shared", "api")["text"] == "GET /people"
+    assert [(task["id"], task["blockedBy"]) for task in cli.ok("get-tasks")] == [("task-1", []), ("task-2", ["task-1"])]
+    team = cli.ok("show-team", "web")
+    assert team["settings"]["rules"] == "- Be kind\n- Test first"
+    assert team["roles"]["reviewer"]["description"] == "Finds holes"
+    assert {m["agentId"]: m["role"] for m in team["members"]}["bob"] == "reviewer"
+    assert checkout.run("up", agent="mia")[0] == checkout.run("down", agent="mia")[0] == 13
+    assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": ["bob"]})
+    assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": []})
+    status, back = checkout.run("up")
+    assert status == 0 and states(back)["bob"] == "resumed"
+    cli.ok("wait", "--agent", "bob", agent="ann")
+    assert "again" in cli("recall", "bob", "--output", agent="ann").stdout
+    assert checkout.run("down")[0] == 0
+
+
+def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
+    """A task that was added to it since is created the next time, behind what it waits for."""
+    workflow = checkout.path / "release.md"
+    (checkout.path / "teams.yaml").write_text("name: web\nworkflow: release.md\n")
+    workflow.write_text("---\nname: r\ntasks:\n- {id: a, title: A, run: 'true'}\n---\n")
+    assert checkout.run("up", agent="lea")[1]["tasks"] == ["task-1"]
+    workflow.write_text(
+        "---\nname: r\ntasks:\n- {id: a, title: A, run: 'true'}\n- {id: b, title: B, prompt: b, blockedBy: [a]}\n---\n"
+    )
+    assert checkout.run("up", agent="lea")[1]["tasks"] == ["task-2"]
+    assert checkout.cli.ok("show-task", "2")["blockedBy"] == ["task-1"]
+    assert checkout.cli.ok("show-team", "web")["leader"] == "lea"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: web\nmembers: [{name: ann}, {name: ann}]", "ann is there twice"),
+        ("name: web\nmembers: [{name: a, role: team-leader}, {name: b, role: leader}]", "b can't lead it too"),
+        ("name: web\nmembers: [{name: a, role: leader, harness: shell}]", "can't be started"),
+        ("name: web\nmembers: [{name: human}]", "reserved"),
+        ("name: web\ntasks: [{id: a, title: A}]\nworkflow: x.md", "go against each other"),
+        ("name: web\npages: {'a b': text}", "can't name a page"),
+        ("name: web\nsurprise: 1", "surprise"),
+        ("members: []", "name"),
+        ("[", "no YAML"),
+        ("just text", "teams.yaml"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checkout, text: str, said: str) -> None:
+    (checkout.path / "teams.yaml").write_text(text)
+    status, refusal = checkout.run("up")
+    assert status == 2 and said in refusal["error"]["message"] and refusal["error"]["hint"]
+    assert checkout.cli.store().teams() == []
+
+
+def test_without_a_roster_it_is_said_where_one_was_looked_for(checkout: Checkout) -> None:
+    (checkout.path / "teams.yaml").unlink()
+    (checkout.path.parent / "teams.yaml").write_text("name: outside")
+    assert checkout.run("up")[1]["error"]["code"] == "workflow_not_found"
+    assert checkout.run("up", "--file", "../../teams.yaml", "--team", "other", agent="lea")[1]["team"] == "other"
