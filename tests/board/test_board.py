@@ -1,4 +1,4 @@
-"""The board, in a real browser on a real server: what the person sees, and what comes of what the person does."""
+"""The board, in a real browser on a real server: what the person sees, does, and is spared."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.board.texts import ESCAPES
 from tests.support.agents import ended, marked, outputs_to, place, session, until
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks
+from tests.support.cli import TIMEOUT, add_tasks
 
 if TYPE_CHECKING:
     from tests.board.page import Page
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
+
 INJECTION = "<script>window.ran = true</script><img src=x onerror='window.ran = true'><b>bold</b>"
-ESCAPES = "\x1b[2J\x1b]0;title\x07 \u202egnp.exe \x9b31m \u200bend"
 
 
 def test_a_question_is_answered_in_place(cli: Cli, page: Page) -> None:
@@ -286,98 +287,6 @@ def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Serving,
     page.until(lambda: not page.one("body").text.count("can't be reached"))
 
 
-def test_without_a_token_the_board_only_shows(cli: Cli, server: Serving, page: Page) -> None:
-    add_tasks(cli, "One")
-    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
-    page.open(server.url)
-    page.reads(".ask.question", "Which engine?")
-    page.one("#card-task-1")
-    assert [e for e in page.all("[data-change]") if e.is_displayed()] == []
-    page.drag("#card-task-1", ".column[data-status=cancelled]")
-    page.click("#access", "Read only")
-    page.picture("token")
-    page.type("dialog input[name=token]", "not the token")
-    page.click("dialog button.primary")
-    page.reads("dialog [role=alert]", "the token is wrong")
-    page.type("dialog input[name=token]", server.token)
-    page.click("dialog button.primary")
-    page.gone("dialog")
-    page.type(".ask.question textarea", "files")
-    page.click(".ask.question button.primary")
-    page.gone(".ask")
-    assert cli.ok("show-task", "1")["status"] == "pending"
-    page.browser.refresh()
-    page.one("#new-task")
-    assert server.token not in page.browser.current_url
-
-
-def test_a_private_server_shows_nothing_without_the_token(cli: Cli, server: Serving, page: Page) -> None:
-    add_tasks(cli, "Secret")
-    server.stop()
-    server.words = ("--private",)
-    server.start("0")
-    page.open(server.url, live=False)
-    page.reads("#banner", "the token is missing")
-    assert page.all(".card") == []
-    page.click("#access", "Read only")
-    page.type("dialog input[name=token]", server.token)
-    page.click("dialog button.primary")
-    page.reads("#card-task-1", "Secret")
-    page.reads("#connection", "Live")
-
-
-def test_another_team_is_chosen_and_named_in_the_address(cli: Cli, server: Serving, page: Page) -> None:
-    cli.ok("spawn-team", "beta", agent="ben", team="")
-    cli.ok("create-task", "Of the other team", agent="ben", team="beta")
-    add_tasks(cli, "Of the first team")
-    cli.ok("ask-others", "First team?", "--human", "--no-wait", agent="bob")
-    cli.ok("ask-others", "Other team?", "--human", "--no-wait", agent="ben", team="beta")
-    page.reads("#card-task-1", "Of the first team")
-    page.reads("#asks", "First team?")
-    page.browser.refresh()
-    page.choose("#team", "beta")
-    page.reads("#card-task-1", "Of the other team")
-    page.reads("#asks", "Other team?")
-    page.type(".ask textarea", "this one")
-    page.click(".ask button.primary", "Answer")
-    page.gone(".ask")
-    assert cli.ok("show-question", "1", team="beta")["status"] == "complete"
-    assert cli.ok("show-question", "1")["status"] == "pending"
-    assert page.browser.current_url.endswith("?team=beta")
-    cli.ok("create-task", "One more", agent="ben", team="beta")
-    page.reads("#card-task-2", "One more")
-    page.browser.back()
-    page.reads("#card-task-1", "Of the first team")
-
-
-def test_in_a_secure_team_the_person_has_a_token_too(cli: Cli, server: Serving, page: Page) -> None:
-    tokens = cli.ok("spawn-team", "vault", "--secure", agent="ben", team="")
-    page.open(server.url, server.token, query="?team=vault")
-    page.type("#composer textarea", "Is this safe?")
-    page.choose("#composer select", "ben")
-    page.click("#composer button", "Send")
-    page.reads("#composer [role=alert]", "asks for a token")
-    page.click("#access")
-    page.type("dialog input[name=own]", tokens["humanToken"])
-    page.click("dialog button.primary")
-    page.gone("dialog")
-    page.click("#composer button", "Send")
-    page.reads("#stream", "Is this safe?")
-
-
-def test_refusals_are_told_with_their_hint(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "One")
-    page.one("#card-task-1")
-    page.click("#card-task-1 .card-menu")
-    page.click("[role=menuitem]", "Give to an agent…")
-    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
-    page.until(lambda: page.tasks_in("cancelled") == ["task-1"])
-    page.click("dialog button.primary", "Give")
-    page.reads("dialog [role=alert] .error-message", "task-1 is cancelled")
-    page.reads("dialog [role=alert] .error-hint", "--status pending")
-    page.keys(Keys.ESCAPE)
-
-
 def test_many_tasks_are_on_few_cards(cli: Cli, page: Page) -> None:
     add_tasks(cli, *(f"Task of many, {number}" for number in range(1, 301)))
     page.reads(".column[data-status=pending] .count", "300")
@@ -389,83 +298,3 @@ def test_many_tasks_are_on_few_cards(cli: Cli, page: Page) -> None:
     page.until(lambda: len(page.all(".card")) == 250)
     page.click(".more", "50 not shown")
     page.until(lambda: len(page.all(".card")) == 300)
-
-
-def crowded(cli: Cli, page: Page) -> None:
-    """A team in which something of everything is seen."""
-    add_tasks(cli, "Read the store's contract and list its promises", priority="high", description="All of it.")
-    add_tasks(cli, "Race two claims of one task", blocked_by=["task-1"], require=["concurrency"])
-    add_tasks(cli, "Rename the flag in the docs", "Measure a cold start", "Drop support for the old layout")
-    for task, agent in (("1", "bob"), ("3", "mia"), ("5", "zoe")):
-        cli.ok("claim-task", task, agent=agent)
-    cli.ok("update-task", "3", "--status", "completed", "--result", "Renamed in 7 places.", agent="mia")
-    cli.ok("update-task", "5", "--status", "failed", "--result", "Two users still need it.", agent="zoe")
-    cli.ok("update-task", "4", "--status", "cancelled", agent="human")
-    cli.ok("announce", "Reading contract.py, 40% done", agent="bob")
-    cli.ok("send-message", "human", "Shall I look at the other engines too?", agent="bob")
-    cli.ok("reply", "msg-2", "Only at the second.", agent="human")
-    cli.ok("broadcast-message", f"Nobody change `locks.py` today, please. {ESCAPES}", agent="lea")
-    cli.ok("propose-plan", "1. Copy the table.\n2. Write to both for a week.\n3. Drop the old one.", agent="mia")
-    cli.ok("request-shutdown", "zoe", "--reason", "Enough hands for now", agent="lea")
-    cli.ok("ask-others", "Does the limit count the first try?", "--human", "--no-wait", agent="zoe")
-    page.reads("#asks", "count the first try")
-
-
-VIEWS = {
-    "light": (1440, 900),
-    "dark": (1440, 900),
-    "phone": (360, 740),
-    "phone-dark": (360, 740),
-    "tablet": (820, 1100),
-}
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_nobody_is_kept_out(cli: Cli, server: Serving, page: Page, name: str) -> None:
-    """No serious barrier that axe knows, nothing wider than the window, in every light and at every width."""
-    width, height = VIEWS[name]
-    crowded(cli, page)
-    page.open(server.url, server.token, width=width, height=height)
-    page.emulate(prefers_color_scheme="dark" if "dark" in name else "light", prefers_reduced_motion="reduce")
-    page.reads("#asks", "count the first try")
-    page.reads("#stream", "locks.py")
-    page.picture(name)
-    ground = page.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-    assert (max(ground) < 60) is ("dark" in name)
-    assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
-    assert page.barriers() == []
-    if width < 500:
-        page.resize(width, 3000)
-        page.picture(f"{name}-whole")
-        page.resize(width, height)
-    page.click("#card-task-1 .open")
-    page.one("dialog")
-    page.picture(f"{name}-task")
-    assert page.barriers() == []
-    page.click("dialog .close")
-    page.click("#new-task")
-    assert page.barriers() == []
-    page.click("dialog .close")
-    page.click("#card-task-1 .card-menu")
-    page.one("[role=menu]")
-    assert page.barriers() == []
-    page.keys(Keys.ESCAPE)
-
-
-def test_the_keyboard_gets_everywhere_and_away_again(cli: Cli, page: Page) -> None:
-    """Tab goes once through the page, each stop is seen, and none is a trap."""
-    crowded(cli, page)
-    seen = []
-    page.keys(Keys.TAB)
-    while page.focused() != "body" and len(seen) < 200:
-        seen.append(page.focused())
-        assert page.run(
-            "const e = document.activeElement, c = e.closest('.card') ?? e;"
-            "return [e, c].some(x => getComputedStyle(x).outlineStyle !== 'none') && e.getClientRects().length > 0"
-        ), seen[-1]
-        page.keys(Keys.TAB)
-    assert 20 < len(seen) < 100, seen
-    assert sum("task-" in stop for stop in seen) <= 4  # one card; the arrow keys go to the others
-    for part in ("#team", "#access", "#new-task", "agent-name", "#stream", "#message-agent"):
-        assert any(part in stop for stop in seen), part
-    assert ALPHA in page.browser.title

@@ -1,4 +1,4 @@
-"""Hooks in the settings of clients: merged in, shown first, and taken out again without a trace."""
+"""Hooks in the settings of clients: merged in, shown first, and taken out again byte for byte."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from teams_cli.clients import hook_settings, known
-from tests.support.cli import TIMEOUT, Answer, Cli, make_team, tree
+from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
+from tests.support.cli import TIMEOUT, make_team, tree
 
-SETTINGS = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "qwen": ".qwen/settings.json",
-}
 OTHERS = {
     "empty object": "{}",
     "nothing": "",
@@ -29,42 +22,6 @@ OTHERS = {
     "one line": '{"zeta": 1, "alpha": [1.50, 2e3, true, null], "hooks": {"enabled": true, "Other": []}}\n',
     "returns": '{\r\n  "theme": "dark"\r\n}\r\n',
 }
-
-
-class Home:
-    """A home in which clients have their settings."""
-
-    def __init__(self, top: Path) -> None:
-        self.path = top / "home"
-        self.path.mkdir()
-        self.cli = Cli(top / "root", HOME=str(self.path), XDG_CONFIG_HOME="")
-
-    def file(self, client: str, text: str | None = None) -> Path:
-        """The client's settings, written with *text*."""
-        path = self.path / SETTINGS[client]
-        if text is not None:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(text.encode())
-        return path
-
-    def change(self, *words: str) -> Any:
-        """Run `install` or `uninstall`; its document."""
-        answer = self.cli(*words, "--json")
-        assert answer.status == 0, answer
-        return answer.json
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
-
-
-def hooks_in(path: Path) -> dict[str, list[str]]:
-    """The commands that the settings name, by event."""
-    hooks = json.loads(path.read_text())["hooks"]
-    return {
-        event: [h["command"] for e in found for h in e["hooks"]] for event, found in hooks.items() if found is not True
-    }
 
 
 def commands_in(path: Path) -> set[str]:
@@ -135,14 +92,6 @@ def test_a_copy_of_what_was_there_is_kept_for_its_owner(home: Home) -> None:
     assert backup.stat().st_mode & 0o077 == 0
 
 
-def refused(home: Home, *words: str) -> Answer:
-    """A command that is refused and leaves the home as it was."""
-    before = tree(home.path)
-    answer = home.cli(*words)
-    assert answer.status != 0 and answer.stdout == "" and tree(home.path) == before, answer
-    return answer
-
-
 @pytest.mark.parametrize(
     "text", ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"a": 1, "a": 2}']
 )
@@ -170,20 +119,6 @@ def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: 
         assert commands_in(project / path) == {f"teams hook {client}"} | waits
         in_project(home, project, "uninstall", client)
     assert tree(project) == {}
-
-
-def in_project(home: Home, project: Path, *words: str, status: int = 0) -> str:
-    """Run a command in the project's directory."""
-    done = subprocess.run(
-        [sys.executable, "-m", "teams_cli", *words, "--project"],
-        cwd=project,
-        env={**home.cli.environ(), "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    assert done.returncode == status, done
-    return done.stderr
 
 
 def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
@@ -259,185 +194,6 @@ def test_wrong_words(home: Home) -> None:
     assert refused(home, "install", "emacs").status == 2
     assert refused(home, "install", "claude", "--user", "--project").status == 2
     assert home.cli("install", "claude", HOME="").status == 2
-
-
-SERVERS = {
-    "claude": ".claude.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
-    "qwen": ".qwen/settings.json",
-    "opencode": ".config/opencode/opencode.json",
-}
-
-
-def server_in(path: Path, client: str) -> dict[str, Any]:
-    """Our MCP server as it stands in the client's settings; empty if it does not."""
-    text = path.read_text()
-    document = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    key = {"codex": "mcp_servers", "opencode": "mcp"}.get(client, "mcpServers")
-    found: dict[str, Any] = document.get(key, {}).get("team", {})
-    return found
-
-
-def words_of(entry: dict[str, Any]) -> list[str]:
-    """The words that the client starts the server with."""
-    return [*entry["command"], *entry.get("args", [])] if "args" not in entry else [entry["command"], *entry["args"]]
-
-
-@pytest.mark.parametrize("client", SERVERS)
-def test_the_server_that_is_installed_serves(home: Home, tmp_path: Path, client: str) -> None:
-    """Started with the words in the settings, as the client starts it, in a directory that is none of ours."""
-    cli = make_team(tmp_path / "root", "bob")
-    home.change("install", client)
-    entry = server_in(home.path / SERVERS[client], client)
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    asked = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_agents", "arguments": {}}},
-    ]
-    done = subprocess.run(
-        words_of(entry),
-        env=cli.environ("bob"),
-        cwd=tmp_path,
-        input="".join(json.dumps(line) + "\n" for line in asked),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert answers[-1]["result"]["structuredContent"]["self"] == "bob", done
-
-
-def test_each_client_is_told_what_it_has_to_know(home: Home) -> None:
-    for client in SERVERS:
-        home.change("install", client)
-    entries = {client: server_in(home.path / path, client) for client, path in SERVERS.items()}
-    assert entries["claude"]["alwaysLoad"] is True
-    assert entries["codex"]["default_tools_approval_mode"] == "approve"
-    assert {"TEAMS_AGENT_ID", "TEAMS_TEAM", "TEAMS_TOKEN", "TEAMS_HOME"} <= set(entries["codex"]["env_vars"])
-    assert entries["gemini"]["env"]["TEAMS_TOKEN"] == "${TEAMS_TOKEN:-}"
-    assert entries["gemini"]["trust"] is entries["qwen"]["trust"] is True
-    assert (entries["opencode"]["type"], entries["opencode"]["enabled"]) == ("local", True)
-
-
-CODEX = {
-    "nothing": "",
-    "a server": '[mcp_servers.docs]\ncommand = "docs"\n',
-    "no end of line": "# mine\nmodel = \"m1\"   # the best\n\n[profiles.x]\nmodel='m2'",
-    "servers by dots": 'mcp_servers.docs.command = "docs"\n\n\n',
-    "odd": "x = 1979-05-27T07:32:00Z\ny = inf\r\n",
-}
-
-
-@pytest.mark.parametrize("text", CODEX.values(), ids=CODEX)
-def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Home, text: str) -> None:
-    path = home.path / ".codex/config.toml"
-    path.parent.mkdir()
-    path.write_bytes(text.encode())
-    home.change("install", "codex")
-    assert path.read_bytes().startswith(text.encode()) and server_in(path, "codex")
-    servers = tomllib.loads(text).get("mcp_servers", {})
-    assert {name: s for name, s in tomllib.loads(path.read_text())["mcp_servers"].items() if name != "team"} == servers
-    assert home.change("install", "codex")["changed"] is False
-    path.write_bytes(path.read_bytes() + b"[later]\nz = 1\n")
-    home.change("install", "codex")
-    assert path.read_bytes().count(b"[mcp_servers.team]") == 1 and tomllib.loads(path.read_text())["later"]
-    home.change("uninstall", "codex")
-    document = tomllib.loads(path.read_text())
-    assert document == {**tomllib.loads(text), "later": {"z": 1}} or "profiles" in document
-    path.write_bytes(text.encode())
-    home.change("install", "codex")
-    home.change("uninstall", "codex")
-    assert path.read_bytes() == text.encode()
-
-
-def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:
-    """And so does what only looks like our block."""
-    path = home.path / ".codex/config.toml"
-    path.parent.mkdir()
-    quoted = 'x = """\n# teams: begin\n[mcp_servers.team]\ncommand = "teams"\n# teams: end\n"""\ny = nan\n'
-    path.write_text(quoted)
-    home.change("install", "codex")
-    more = '# mine\n[mcp_servers.docs]\ncommand = "docs"\n'
-    before, end, after = path.read_text().rpartition("# teams: end\n")
-    path.write_text(before + more + end + after)
-    home.change("uninstall", "codex")
-    assert path.read_text() == quoted + more
-
-
-def test_our_table_is_found_where_the_lines_around_it_are_gone(home: Home) -> None:
-    path = home.path / ".codex/config.toml"
-    home.change("install", "codex")
-    kept = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    path.write_text("\r\n".join(['model = "m"', *kept, "[later]", ""]), newline="")
-    home.change("install", "codex")
-    assert path.read_bytes().count(b"[mcp_servers.team]") == 1
-    home.change("uninstall", "codex")
-    assert tomllib.loads(path.read_bytes().decode()) == {"model": "m", "later": {}}
-
-
-def test_a_path_with_any_character_is_written_and_found_again(home: Home, tmp_path: Path) -> None:
-    """In TOML too, whose texts have other escapes than JSON's."""
-    place = tmp_path / "\U0001f600 \u00e4\"'\\"
-    place.mkdir()
-    (place / "python").symlink_to(sys.executable)
-    words = [place / "python", "-m", "teams_cli", "install", "codex", "--json"]
-    environ = {**home.cli.environ(), "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path[1:]])}
-    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0, done
-    assert words_of(server_in(home.path / ".codex/config.toml", "codex"))[0] == str(place / "python")
-    home.change("uninstall", "codex")
-    assert tree(home.path) == {}
-
-
-@pytest.mark.parametrize(
-    ("client", "text", "status"),
-    [
-        ("codex", "[mcp_servers\n", 15),
-        ("codex", 'mcp_servers = {docs = {command = "docs"}}\n', 15),
-        ("codex", '[mcp_servers.team]\ncommand = "theirs"\n', 2),
-        ("claude", '{"mcpServers": []}', 15),
-        ("claude", '{"mcpServers": {"team": {"command": "theirs"}}}', 2),
-        ("opencode", '{"mcp": {"team": {"type": "remote", "url": "http://localhost"}}}', 2),
-        ("opencode", "// mine\n{}", 15),
-    ],
-)
-def test_servers_that_are_not_ours_are_left_alone(home: Home, client: str, text: str, status: int) -> None:
-    """Nothing is changed then, in no file of the client."""
-    path = home.path / SERVERS[client]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    answer = refused(home, "install", client)
-    assert answer.status == status and str(path) in answer.stderr
-
-
-def test_a_projects_server_names_no_path_of_this_machine(home: Home, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    for client, path in {**SERVERS, "claude": ".mcp.json", "opencode": "opencode.json"}.items():
-        in_project(home, project, "install", client)
-        assert words_of(server_in(project / path, client)) == ["teams", "mcp"]
-        in_project(home, project, "uninstall", client)
-    assert tree(project) == {}
-
-
-def test_without_what_the_server_needs_the_hooks_are_installed_alone(home: Home, tmp_path: Path) -> None:
-    """And the person is told; a later installation adds the server."""
-    (tmp_path / "without").mkdir()
-    (tmp_path / "without/sitecustomize.py").write_text(
-        "import sys\n"
-        "class Missing:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'mcp':\n"
-        "            raise ModuleNotFoundError(name, name=name)\n"
-        "sys.meta_path.insert(0, Missing())\n"
-    )
-    done = home.cli("install", "claude", PYTHONPATH=f"{tmp_path / 'without'}:{os.getcwd()}")
-    assert done.status == 0 and ".[mcp]" in done.stderr
-    assert hooks_in(home.file("claude")) and not (home.path / ".claude.json").exists()
-    home.change("install", "claude")
-    assert server_in(home.path / ".claude.json", "claude")
 
 
 def test_half_a_character_in_the_settings_stays_half_a_character(home: Home) -> None:

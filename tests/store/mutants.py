@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parents[2]
-RACES, CRASH, DAMAGE, FILES, CONTRACT, LOCKS, NUMBERS, SERVER = (
-    f"tests/store/test_{name}.py"
-    for name in ("races", "crash", "damage", "files", "contract", "locks", "numbers", "postgres")
+RACES, CRASH, FILES, LOCKS, NUMBERS = (
+    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
 )
+CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
@@ -118,7 +118,7 @@ MUTANTS = [
         "postgres/connections",
         'return found != [("",)]',
         "return bool(found) and not connection.look('SELECT 1 WHERE false')",
-        f"{SERVER}::TestBrokenConnections",
+        f"{SERVER}/test_broken_connections.py",
     ),
     Mutant("a broken look taken for nothing done", "postgres/connections", "if doubts:\n", "if False:\n", SERVER),
     Mutant(
@@ -200,8 +200,13 @@ def copied(place: Path) -> Path:
     return copy
 
 
+def target(mutant: Mutant, copy: Path) -> Path:
+    """The file that the mutant changes."""
+    return copy / "teams_cli/store" / (mutant.module if "." in mutant.module[2:] else f"{mutant.module}.py")
+
+
 def apply(mutant: Mutant, copy: Path) -> None:
-    path = copy / "teams_cli/store" / (mutant.module if "." in mutant.module[2:] else f"{mutant.module}.py")
+    path = target(mutant, copy)
     text = path.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.name}: the text to replace is {text.count(mutant.old)} times there"
     path.write_text(text.replace(mutant.old, mutant.new))

@@ -133,3 +133,9 @@ class Line:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
+
+
+async def read(client: Any, uri: str) -> Any:
+    """The JSON of a resource."""
+    (content,) = (await client.read_resource(uri)).contents
+    return json.loads(content.text)

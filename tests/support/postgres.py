@@ -152,3 +152,8 @@ def end_users_of(address: str) -> None:
                 os.kill(int(name), signal.SIGKILL)
         except OSError:  # it ended, or is not ours
             continue
+
+
+def schema_of(address: str) -> str:
+    """The schema that an address says."""
+    return address.rpartition("schema=")[2]

@@ -1,0 +1,91 @@
+"""Names that can't be: refused, and naming nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from teams_cli.cli.main import run
+from tests.support.cli import Cli, make_team, tree
+
+BAD_NAMES = {
+    "empty": "",
+    "blank": "  ",
+    "dot": ".",
+    "dots": "..",
+    "traversal": "../../evil",
+    "absolute": "/tmp/evil",
+    "backslash": "..\\evil",
+    "newline at the end": "bob\n",
+    "newline inside": "bo\nb",
+    "tab": "bo\tb",
+    "space": "bo b",
+    "escape": "bo\x1b[31mb",
+    "Cyrillic look-alike": "b\u043eb",
+    "superscript digits": "bob\u00b2",
+    "full-width digit": "bob\uff11",
+    "zero-width space": "bo\u200bb",
+    "right-to-left override": "bo\u202eb",
+    "emoji": "\U0001f600",
+    "combining accent": "bobe\u0301",
+    "300 characters": "a" * 300,
+    "65 characters": "a" * 65,
+    "leading hyphen": "-bob",
+    "leading underscore": "_bob",
+    "hidden": ".bob",
+    "at": "@",
+    "tilde": "~",
+    "star": "*",
+    "dollar": "$HOME",
+    "device": "NUL",
+    "device in lower case": "com1",
+    "reserved human": "human",
+    "reserved system": "System",
+    "reserved all": "ALL",
+    "percent": "%s",
+    "braces": "{0}",
+    "file": "team.json",
+}
+
+
+@pytest.mark.parametrize("name", BAD_NAMES.values(), ids=BAD_NAMES)
+def test_a_bad_name_names_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """No team, agent or role is called that; where nothing was, nothing is made."""
+    root = tmp_path / "root"
+    monkeypatch.setenv("TEAMS_HOME", str(root))
+    assert run(["spawn-team", "--as", "lea", "--", name]) == 2
+    assert (name in ("human", "")) or run(["spawn-team", "alpha", "--as=" + name]) == 2
+    assert tree(root) is None
+    cli = make_team(root)
+    before = tree(root)
+    assert run(["spawn-team", "--as", "lea", "--", name]) == 2
+    if name:
+        assert run(["join-team", "alpha", "--as=" + name]) == 2
+    assert run(["define-role", "--as", "lea", "--team", "alpha", "--", name]) == 2
+    assert run(["show-team", "--", name]) in ((0,) if name == "" else (10, 2))
+    assert run(["send-message", "--as", "lea", "--team", "alpha", "--", name, "hi"]) in (
+        (0,) if name == "human" else (2, 10)
+    )
+    if name != "human":
+        assert tree(root) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["root"]
+    said = capsys.readouterr().err
+    assert "\x1b" not in said and "\u202e" not in said and cli.root == root
+
+
+@pytest.mark.parametrize("name", [b"b\xffb", b"\xed\xa0\x80"], ids=["invalid UTF-8", "surrogate"])
+def test_a_name_that_is_no_text(name: bytes, tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "root", agent="lea")
+    assert cli.refused(b"spawn-team", name) == (2, "invalid_value")
+    assert tree(tmp_path / "root") is None
+
+
+def test_names_that_differ_only_in_case(tmp_path: Path) -> None:
+    """They would be one file on some systems, and one person's mistake on all."""
+    cli = make_team(tmp_path / "root", "bob")
+    assert cli.refused("spawn-team", "ALPHA", agent="zoe") == (11, "already_exists")
+    assert cli.refused("join-team", agent="Bob") == (11, "already_exists")
+    cli.ok("define-role", "security", agent="lea")
+    assert cli.refused("define-role", "Security", agent="lea") == (11, "already_exists")
+    assert cli.refused("define-role", "Team-Member", agent="lea")[0] in (2, 11)

@@ -1,0 +1,136 @@
+"""Messages through the server: they queue, interrupt, or resume; and say which."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.http_api.clients import BUSY, message
+from tests.support.agents import end_all, ended, place, session, team_of_agents, until
+from tests.support.cli import TIMEOUT, Cli
+from tests.support.serving import Server, serving
+
+LISTENS = f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}"
+
+
+def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
+    """Two agents; each sees both; one writes to the other, which is interrupted and has it as its next turn; the
+    sender is told at once; an unknown name is refused with those that there are; and curl sees the same.
+    """
+    cli = team_of_agents(tmp_path, "janus")
+    try:
+        with serving(cli) as server:
+            # 1. two agents, of which one works in a turn of its own
+            cli.ok("run-agent", LISTENS, "--agent-id", "puppet", "--detach", agent="lea")
+            until((place(cli) / "busy").exists)
+            # 2. both are listed
+            rows = {row["name"]: row for row in server.get("/api/agents")}
+            assert rows["puppet"]["status"] == "active" and rows["janus"]["status"] == "idle"
+            # 3. and 5. a message, delivered at once
+            said = {"message": "hello from janus", "sender": "janus"}
+            sent = message(server, "puppet", said, "?interrupt=true")
+            expected = {"delivered": True, "target": "puppet", "id": "msg-1", "number": 1, "interrupted": True}
+            assert (sent.status, sent.json) == (200, expected)
+            # 4. the running turn ended for it, and it is the next
+            assert ended(cli, "puppet").turns == 2
+            given = json.loads((place(cli) / "given").read_text())
+            assert [(m["from"], m["message"]) for m in given] == [("janus", said["message"])]
+            # 6. an agent that there is not
+            missing = message(server, "muppet", {"message": "hello", "sender": "janus"})
+            assert missing.status == 404 and missing.json["delivered"] is False
+            assert missing.json["error"] == 'Agent "muppet" not found'
+            assert missing.json["available"] == ["lea", "janus", "puppet"]
+            # 7. curl
+            if curl := shutil.which("curl"):
+                url = f"http://localhost:{server.port}/api/agents"
+                shown = subprocess.run([curl, "-sS", url], capture_output=True, timeout=TIMEOUT, check=True).stdout
+                assert [row["name"] for row in json.loads(shown)] == ["lea", "janus", "puppet"]
+    finally:
+        end_all(cli.root)
+
+
+def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) -> None:
+    """It is in the inbox either way; the team's setting says what happens when nobody does, also at the shell."""
+    cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
+    until((place(cli) / "busy").exists)
+    told = {"message": "true", "sender": "bob"}
+    assert message(server, "zoe", told).json["interrupted"] is False
+    assert message(server, "zoe", told, "?interrupt=false").json["interrupted"] is False
+    assert session(cli, "zoe").turns == 1 and len(cli.ok("read-messages", "--peek", agent="zoe")) == 2
+    cli.ok("set", "delivery", "interject", agent="lea")
+    assert message(server, "zoe", told, "?interrupt=false").json["interrupted"] is False
+    assert message(server, "zoe", told).json["interrupted"] is True
+    assert ended(cli, "zoe").turns == 2
+    given = json.loads((place(cli) / "given").read_text())
+    assert [m["number"] for m in given] == [1, 2, 3, 4]
+    (place(cli) / "busy").unlink()
+    cli.ok("run-agent", LISTENS, "--agent-id", "eve", "--detach", agent="lea")
+    until((place(cli) / "busy").exists)
+    cli.ok("send-message", "eve", "true", agent="bob")
+    assert ended(cli, "eve").turns == 2
+    assert message(server, "mia", told).json["interrupted"] is False
+    assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
+
+
+def test_an_idle_agent_is_resumed_by_a_message(cli: Cli, server: Server) -> None:
+    """No turn ends for it, whatever was asked for; one that was stopped has it in its inbox, and stays stopped."""
+    assert cli("run-agent", "test $TEAMS_RESUME && cat >>$D/given; true", "--agent-id", "zoe", agent="lea").status == 0
+    assert message(server, "zoe", {"message": "1", "sender": "bob"}).json["interrupted"] is False
+    assert ended(cli, "zoe", 2).turns == 2
+    assert message(server, "zoe", {"message": "2", "sender": "bob"}, "?interrupt=true").json["interrupted"] is False
+    assert ended(cli, "zoe", 3).turns == 3 and '"2"' in (place(cli) / "given").read_text()
+    assert cli("stop-agent", "zoe", agent="lea").status == 0
+    late = message(server, "zoe", {"message": "3", "sender": "bob"}, "?interrupt=true")
+    assert late.json["interrupted"] is False and session(cli, "zoe").generation == 3
+    assert [m["message"] for m in cli.ok("read-messages", "--peek", agent="zoe")][-1] == "3"
+
+
+def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
+    """Is refused if it asks for it, and nothing is stored; what only the setting asks for waits instead."""
+    cli.ok("define-role", "quiet", "--deny", "interject", agent="lea")
+    cli.ok("join-team", "--role", "quiet", agent="eve")
+    cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
+    until((place(cli) / "busy").exists)
+    told = {"message": "x", "sender": "eve"}
+    refused = message(server, "zoe", told, "?interrupt=true")
+    assert (refused.status, refused.json["code"]) == (403, "not_allowed")
+    assert cli.ok("read-messages", "--peek", agent="zoe") == []
+    cli.ok("set", "delivery", "interject", agent="lea")
+    assert message(server, "zoe", told).json["interrupted"] is False and session(cli, "zoe").turns == 1
+    assert [m["from"] for m in cli.ok("read-messages", "--peek", agent="zoe")] == ["eve"]
+    (place(cli) / "go").touch()
+    assert ended(cli, "zoe").turns == 2
+
+
+def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
+    incomplete = {"delivered": False, "error": "Missing message or sender"}
+    for body in (
+        {},
+        {"message": "x"},
+        {"sender": "bob"},
+        {"message": " ", "sender": "bob"},
+        {"message": 1, "sender": 2},
+    ):
+        reply = message(server, "mia", body)
+        assert (reply.status, reply.json) == (400, incomplete)
+    reply = message(server, "bob", {"message": "x", "sender": "bob"})
+    assert (reply.status, reply.json) == (400, {"delivered": False, "error": "Cannot send message to self"})
+    for body, query, status, code in [
+        (b"{", "", 400, "not_json"),
+        (b"[]", "", 400, "not_json"),
+        ({"message": "x", "sender": "bob"}, "?interrupt=perhaps", 400, "invalid_value"),
+        ({"message": "x", "sender": "stranger"}, "", 403, "not_allowed"),
+        ({"message": "x", "sender": "bob", "uid": "a b"}, "", 400, "invalid_value"),
+        ({"message": "x" * 70_000, "sender": "bob"}, "", 400, "invalid_value"),
+        ({"message": "x", "sender": "bob"}, "?team=other", 404, "team_not_found"),
+    ]:
+        reply = message(server, "mia", body, query)
+        assert (reply.status, reply.json["delivered"], reply.json["code"]) == (status, False, code), reply
+        assert reply.json["error"] and reply.json["hint"]
+    assert cli.ok("read-messages", "--peek", agent="mia") == []
+    twice = [message(server, "mia", {"message": "x", "sender": "bob", "uid": "u1"}).json["id"] for _ in range(2)]
+    assert twice == ["msg-1", "msg-1"]
+    reply = message(server, "mia", {"message": "y", "sender": "bob", "uid": "u1"})
+    assert (reply.status, reply.json["code"]) == (409, "uid_taken")

@@ -1,0 +1,111 @@
+"""The stream of events: nothing is lost, and nothing told twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+from tests.support.agents import until
+from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.serving import Events, Server
+
+HISTORY = ["team created", "member joined", "member joined", "task created", "message sent", "status announced"]
+
+
+def test_events_say_what_changes(cli: Cli, server: Server) -> None:
+    """Made by whomever; a stream that says what it saw goes on right behind it."""
+    with Events(server) as live:
+        add_tasks(cli, "one")
+        first = live.next()
+        assert first["event"] == "change" and json.loads(first["data"])["task"] == "task-1"
+        server.post("/api/send-message?as=bob", {"to": "mia", "text": "x"})
+        cli.ok("announce", "busy", agent="mia")
+        assert live.whats(2) == ["message sent", "status announced"]
+    with Events(server, 0) as whole:
+        assert whole.whats(6) == HISTORY
+    with Events(server, first["id"]) as resumed:
+        assert resumed.whats(2) == ["message sent", "status announced"]
+    with Events(server, query=f"?team={ALPHA}&lastEventId={first['id']}") as resumed:
+        assert resumed.whats(1) == ["message sent"]
+    board = server.get("/api/board")
+    with Events(server, board["position"]) as since:
+        cli.ok("announce", "still busy", agent="mia")
+        assert since.whats(1) == ["status announced"]
+
+
+def test_nothing_is_lost_or_told_twice_by_coming_back(cli: Cli, server: Server) -> None:
+    """A reader that drops its stream again and again, while others write, also over a restart of the server."""
+    count, seen, told = 60, 0, []
+
+    def write() -> None:
+        for n in range(count):
+            add_tasks(cli, f"task {n}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    replaced = server
+    while len(told) < count:
+        if len(told) == 30 and replaced is server:
+            assert server.end() == 0
+            replaced = Server(cli)
+        with Events(replaced, seen) as stream:
+            for _ in range(7 if len(told) < count - 7 else count - len(told)):
+                event = stream.next()
+                seen, entry = int(event["id"]), json.loads(event["data"])
+                if entry["what"] == "task created":
+                    told.append(entry["task"])
+                if len(told) in (30, count):
+                    break
+    writer.join()
+    assert told == [f"task-{n}" for n in range(1, count + 1)]
+    assert replaced.end() == 0
+
+
+def test_a_position_that_is_not_there(cli: Cli, server: Server) -> None:
+    """The client is told to look at everything anew, and goes on from the end."""
+    for seen in (10_000_000, "nonsense", "-1"):
+        with Events(server, seen) as stream:
+            reset = stream.next()
+            assert reset["event"] == "reset" and json.loads(reset["data"]) == {"position": int(reset["id"])}
+            cli.ok("announce", "hello", agent="bob")
+            assert stream.whats(1) == ["status announced"]
+
+
+def test_a_history_that_was_cut(cli: Cli, server: Server) -> None:
+    with Events(server, 0) as stream:
+        assert stream.whats(3)[0] == "team created"
+        (cli.root / f"teams/{ALPHA}/history.jsonl").unlink()
+        cli.ok("announce", "anew", agent="bob")
+        assert stream.next()["event"] == "reset"
+        cli.ok("announce", "and on", agent="bob")
+        until(lambda: json.loads(stream.next()["data"])["status"] == "and on")
+
+
+def test_200_streams(cli: Cli, server: Server) -> None:
+    """One change reaches all, without a thread for each, and in little memory; more than 300 are refused."""
+    server.get("/api/board")
+    before = server.memory()
+    streams = [Events(server) for _ in range(200)]
+    try:
+        threads = len(os.listdir(f"/proc/{server.pid}/task"))
+        for n in range(3):
+            cli.ok("announce", f"line {n}", agent="bob")
+            assert {json.loads(stream.next()["data"])["status"] for stream in streams} == {f"line {n}"}
+        assert server.memory() - before < 32 * 1024 * 1024 and threads < 20
+        assert server.get("/api/list-agents")["agents"]
+        streams += [Events(server) for _ in range(100)]
+        more = Events(server)
+        assert more.status == 503 and more.response.getheader("Retry-After") == "1"
+        more.close()
+        streams.pop().close()
+        until(lambda: _taken(server))
+    finally:
+        for stream in streams:
+            stream.close()
+    assert server.end() == 0
+
+
+def _taken(server: Server) -> bool:
+    with Events(server) as stream:
+        return stream.status == 200

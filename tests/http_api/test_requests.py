@@ -1,0 +1,289 @@
+"""What a server answers, and what it refuses, asked by real clients."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+from teams_cli.serving import requests
+from tests.http_api.clients import BUSY
+from tests.support.agents import ended, place, until
+from tests.support.cli import ALPHA, Cli, add_tasks, tree
+from tests.support.serving import Server, received, serving
+
+
+def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> None:
+    made = server.post("/api/create-task", {"title": "t", "blockedBy": [], "priority": "high"})
+    assert made == cli.ok("show-task", "1") == server.get("/api/show-task?task=1")
+    assert server.get("/api/get-tasks?status=pending&ready=true&limit=3") == [made]
+    claimed = server.post("/api/claim-task?as=bob", {"task": "1"})
+    assert (claimed["status"], claimed["owner"]) == ("in_progress", "bob")
+    server.post("/api/update-task?as=bob", {"task": "1", "status": "completed", "result": "täglich ☃"})
+    assert cli.ok("show-task", "1")["result"] == "täglich ☃"
+    assert server.get("/api/whoami?as=bob")["role"] == "team-member" and server.get("/api/whoami")["agentId"] == "human"
+    server.post("/api/send-message?as=bob", {"to": "mia", "text": "hi"})
+    assert [m["message"] for m in server.post("/api/read-messages?as=mia")] == ["hi"]
+    assert [row["name"] for row in server.get("/api/list-agents")["agents"]] == ["lea", "bob", "mia"]
+    assert server.get("/api/discover-teams")[0]["name"] == ALPHA
+    joined = server.post("/api/join-team?as=new", {"teamName": ALPHA, "name": "New One"})
+    assert (joined["agentId"], joined["agentName"], joined["team"]) == ("new", "New One", ALPHA)
+
+
+REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
+    ("POST", "/api/claim-task?as=mia", {"task": "9"}, (404, "task_not_found")),
+    ("POST", "/api/claim-task?as=mia", {"task": "1"}, (409, "task_claimed")),
+    ("POST", "/api/claim-task", {"task": "1"}, (403, "not_allowed")),
+    ("POST", "/api/claim-task?as=nobody", {"task": "1"}, (403, "not_allowed")),
+    ("POST", "/api/claim-task?as=mia", {}, (400, "wrong_usage")),
+    ("POST", "/api/claim-task?as=mia", {"task": {"a": 1}}, (400, "invalid_value")),
+    ("POST", "/api/claim-task?as=mia", {"task": "1", "more": 1}, (400, "invalid_value")),
+    ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
+    ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
+    ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),
+    ("POST", "/api/set", {"key": "nix", "value": "1"}, (400, "invalid_value")),
+    ("GET", "/api/get-tasks?limit=many", None, (400, "invalid_value")),
+    ("GET", "/api/get-tasks?colour=red", None, (400, "invalid_value")),
+    ("GET", "/api/board?team=nix", None, (404, "team_not_found")),
+    ("GET", "/api/board?team=..%2F..", None, (404, "team_not_found")),
+    ("GET", "/api/events?team=nix", None, (404, "team_not_found")),
+    ("GET", "/api/agents/bob/log", None, (404, "agent_not_found")),
+    ("GET", "/api/agents/bob/log?lines=x", None, (400, "invalid_value")),
+    ("GET", "/api/claim-task?task=1", None, (405, "wrong_method")),
+    ("POST", "/api/get-tasks", {}, (405, "wrong_method")),
+    ("POST", "/api/board", {}, (405, "wrong_method")),
+    ("GET", "/api/serve", None, (404, "unknown_address")),
+    ("GET", "/api/doctor", None, (404, "unknown_address")),
+    ("GET", "/nix", None, (404, "unknown_address")),
+    ("GET", "/..%2fapp.py", None, (404, "unknown_address")),
+    ("DELETE", "/", None, (405, "wrong_method")),
+]
+
+
+def test_refusals(cli: Cli, server: Server) -> None:
+    """Each with the code of the command line, and the status that fits; all of them leave every file as it was."""
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    before = tree(cli.root)
+    for method, path, body, expected in REFUSED:
+        assert server.ask(method, path, body).refusal == expected, (method, path, body)
+    assert tree(cli.root) == before
+
+
+def test_a_damaged_record_is_named(cli: Cli, server: Server) -> None:
+    add_tasks(cli, "t", "u")
+    (cli.root / f"tasks/{ALPHA}/task-1.json").write_text("{")
+    assert server.ask("GET", "/api/show-task?task=1").refusal == (500, "damaged_record")
+    listed = server.ask("GET", "/api/get-tasks")
+    assert [task["id"] for task in listed.json] == ["task-2"] and listed.headers["x-teams-damaged"] == "1"
+    assert "task-1.json" in server.get("/api/board")["problems"][0]
+
+
+def test_who_may_ask(cli: Cli, server: Server) -> None:
+    """Only who calls the server by its name, from no other site, and with the token to change something."""
+    own, body = f"http://127.0.0.1:{server.port}", {"to": "mia", "text": "x"}
+
+    def post(**headers: str) -> tuple[int, str]:
+        return server.ask("POST", "/api/send-message?as=bob", body, **headers).refusal
+
+    for host in (
+        f"evil.example:{server.port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        f"[::1]:{server.port}",
+        f"127.1:{server.port}",
+    ):
+        assert post(Host=host) == server.ask("GET", "/", Host=host).refusal == (421, "wrong_host")
+    for origin in ("http://evil.example", "null", "http://localhost:1", own + "0", own.replace("http", "https")):
+        assert post(Origin=origin) == server.ask("GET", "/api/board", Origin=origin).refusal == (403, "foreign_origin")
+    assert post(Sec_Fetch_Site="cross-site") == post(Sec_Fetch_Site="same-site") == (403, "foreign_origin")
+    for given in ("", "Bearer", "Bearer ", "Bearer x", f"Basic {server.token}", f"Bearer {server.token}x", "Bearer ü"):
+        assert post(Authorization=given) == (401, "wrong_token"), given
+    assert server.ask("POST", "/api/claim-task", Authorization="").headers["www-authenticate"] == "Bearer"
+    assert cli.ok("read-messages", "--peek", agent="mia") == []
+    assert server.ask("POST", "/api/send-message?as=bob", body, Origin=own, Sec_Fetch_Site="same-origin").status == 200
+    named = {"Host": f"localhost:{server.port}", "Origin": f"http://localhost:{server.port}"}
+    assert server.ask("POST", "/api/send-message?as=bob", body, **named).status == 200
+
+
+def test_what_browsers_are_told(server: Server) -> None:
+    """No other page may frame, read or script the board, nor may what is in it load anything from elsewhere."""
+    for path in ("/", "/board.js", "/api/board", "/nix", "/openapi.json"):
+        headers = server.ask("GET", path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';"), path
+        assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
+        assert headers["cross-origin-resource-policy"] == "same-origin" and "server" not in headers
+        assert not [name for name in headers if name.startswith("access-control")]
+    assert server.ask("GET", "/").headers["content-type"].startswith("text/html")
+    for path in ("/", "/api/board", "/api/events"):
+        assert server.ask("HEAD", path, Authorization="").body == b""
+
+
+def test_bodies_that_are_refused(cli: Cli, server: Server) -> None:
+    """By their type, by what they are, and by their length, said or not; and the server goes on."""
+    send, big = "/api/send-message?as=bob", 8 * 1024 * 1024 + 1
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        assert server.ask("POST", send, b"{}", Content_Type=kind).refusal == (415, "not_json")
+    for data in (b"{", b"[1]", b'"x"', b"\xff", b'{"to": NaN}', b"[" * 100_000):
+        assert server.ask("POST", send, data).refusal == (400, "not_json"), data[:9]
+    assert server.ask("POST", send, b'{"to": "\\ud800", "text": "x"}').status in (400, 404)
+    assert server.ask("POST", send, b'{"to": "mia", "text": "\\ud800"}').refusal == (400, "invalid_value")
+    head = f"POST {send} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {server.token}\r\n"
+    for how, parts in [
+        (f"Content-Length: {big}\r\n\r\n", []),
+        ("Transfer-Encoding: chunked\r\n\r\n", [b"10000\r\n" + b"x" * 0x10000 + b"\r\n"] * 200),
+    ]:
+        with server.connect() as connection:
+            connection.sendall((head + how).encode())
+            for part in parts:
+                connection.sendall(part)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
+    assert server.get("/api/board")["messages"] == []
+    server.post(send, {"to": "mia", "text": "ä" * 30_000})
+
+
+def test_what_is_no_http_is_refused(server: Server) -> None:
+    for data in (
+        b"\x16\x03\x01\x00\x05hello\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    ):
+        with server.connect() as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            assert received(connection).startswith((b"HTTP/1.1 400", b"HTTP/1.1 421"))
+    with server.connect() as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000)
+        assert received(connection).startswith(b"HTTP/1.1 4")
+    assert server.get("/api/board")["tasks"] == []
+
+
+def test_the_board(cli: Cli, server: Server) -> None:
+    """What a person needs to see; `moves` are those that the server then makes, and no others."""
+    add_tasks(cli, *"abcde")
+    for n in ("1", "2", "3"):
+        cli.ok("claim-task", n, agent="bob")
+    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    cli.ok("update-task", "3", "--status", "failed", agent="bob")
+    cli.ok("update-task", "4", "--status", "cancelled", agent="human")
+    cli.ok("update-task", "5", "--blocked-by", "1", agent="lea")
+    cli.ok("propose-plan", "first", agent="bob")
+    cli.ok("set", "broadcast", "human", agent="lea")
+    cli.ok("ask-others", "why?", "--no-wait", agent="bob")
+    cli.ok("request-shutdown", "mia", agent="lea")
+    board = server.get("/api/board")
+    assert board["team"]["name"] == ALPHA and board["settings"]["broadcast"] == "human"
+    assert [agent["name"] for agent in board["agents"]] == ["lea", "bob", "mia"]
+    assert board["taskCounts"] == {"pending": 1, "in_progress": 1, "completed": 1, "failed": 1, "cancelled": 1}
+    assert board["tasks"][4]["openBlockers"] == ["task-1"] and board["tasks"][0]["leaseExpiresAt"]
+    assert [plan["status"] for plan in board["plans"]] == ["proposed"]
+    assert [q["question"] for q in board["questions"]] == ["why?"] and board["questions"][0]["expiresAt"]
+    assert [s["agent"] for s in board["shutdowns"]] == ["mia"]
+    assert [(m["from"], m["to"]) for m in board["messages"]] == [
+        ("system", who) for who in ("lea", "lea", "lea", "mia")
+    ]
+    again = ["pending"]
+    moves = {"task-1": again, "task-2": again, "task-3": again, "task-4": again, "task-5": ["cancelled"]}
+    assert board["moves"] == moves
+    for task in board["tasks"]:
+        for status in ("pending", "completed", "failed", "cancelled"):
+            released = (task["status"], status) == ("in_progress", "pending")
+            given = {"task": task["id"]} if released else {"task": task["id"], "status": status}
+            reply = server.ask("POST", f"/api/{'release-task' if released else 'update-task'}", given)
+            moved = reply.status == 200 and reply.json["status"] == status != task["status"]
+            assert moved == (status in moves[task["id"]]), (task, status, reply)
+            if moved:
+                break
+
+
+def test_of_finished_tasks_the_newest(cli: Cli, server: Server) -> None:
+    from teams_cli.tasks import changes as task_changes
+    from teams_cli.teams.caller import Caller
+
+    add_tasks(cli, *(f"t{n}" for n in range(103)))
+    for n in range(1, 103):
+        changes = task_changes.Edit(status="cancelled")
+        task_changes.change_task(cli.store(), ALPHA, Caller("human"), str(n), changes)
+    board = server.get("/api/board")
+    assert [task["id"] for task in board["tasks"]] == [f"task-{n}" for n in range(3, 104)]
+    assert board["taskCounts"]["cancelled"] == 102
+
+
+def test_an_agent_is_looked_after(cli: Cli, server: Server) -> None:
+    """Started, paused, resumed, interrupted and stopped over HTTP; its log shows what it printed."""
+    work = {"prompt": f"echo working; {BUSY} echo done", "agentId": "zoe", "detach": True, "cwd": cli.more["D"]}
+    assert server.post("/api/run-agent", work)["agent"] == "zoe"
+    until((place(cli) / "busy").exists)
+    until(lambda: server.get("/api/agents/zoe/log")["lines"] == ["working"])
+    assert server.post("/api/pause-agent", {"agent": "zoe"})["paused"] is True
+    row = server.get("/api/board")["agents"][-1]
+    assert (row["name"], row["harness"], row["paused"], row["sessionState"]) == ("zoe", "shell", True, "running")
+    (place(cli) / "go").touch()
+    assert ended(cli, "zoe").state == "paused"
+    assert server.get("/api/agents/zoe/log?lines=1") == {"agent": "zoe", "lines": ["done"]}
+    server.post("/api/resume-agent", {"agent": "zoe"})
+    server.post("/api/interject", {"agent": "zoe", "text": "echo more"})
+    assert ended(cli, "zoe", 2).turns == 2
+    assert server.post("/api/stop-agent", {"agent": "zoe"})["outcome"] == "stopped"
+
+
+def test_one_of_many_has_the_task(cli: Cli, server: Server) -> None:
+    """Claims by HTTP and at the shell at the same time: one wins, all others are told who."""
+    add_tasks(cli, "wanted")
+    names = [f"w{n}" for n in range(12)]
+    for name in names:
+        cli.ok("join-team", agent=name)
+    results: dict[str, str] = {}
+
+    def by_http(name: str) -> None:
+        reply = server.ask("POST", f"/api/claim-task?as={name}", {"task": "1"})
+        results[name] = "won" if reply.status == 200 else reply.refusal[1]
+
+    def at_shell(name: str) -> None:
+        answer = cli("claim-task", "1", "--json", agent=name)
+        results[name] = "won" if answer.status == 0 else answer.error["code"]
+
+    threads = [threading.Thread(target=by_http if n % 4 else at_shell, args=(name,)) for n, name in enumerate(names)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results.values()) == ["task_claimed"] * 11 + ["won"]
+    winner = next(name for name, how in results.items() if how == "won")
+    assert cli.ok("show-task", "1")["owner"] == winner
+
+
+def test_a_secure_team_asks_for_the_agents_own_token(tmp_path: Path) -> None:
+    """That of the server only says that the person is at the machine."""
+    cli = Cli(tmp_path / "root", team="safe")
+    human = cli.ok("spawn-team", "safe", "--secure", agent="lea")
+    bob = cli.ok("join-team", agent="bob")["token"]
+    with serving(cli) as server:
+        body = {"to": "lea", "text": "x"}
+        assert server.ask("POST", "/api/send-message?as=bob", body).refusal == (403, "not_allowed")
+        wrong = server.ask("POST", "/api/send-message?as=bob", body, X_Teams_Token="wrong")
+        assert wrong.refusal == (403, "not_allowed")
+        assert server.ask("POST", "/api/send-message?as=bob", body, X_Teams_Token=bob).status == 200
+        told = {"message": "x", "sender": "bob"}
+        assert server.ask("POST", "/api/agents/lea/message", told).status == 403
+        assert server.ask("POST", "/api/agents/lea/message", told, X_Teams_Token=bob).status == 200
+        shown = json.dumps([server.get("/api/board"), server.get("/api/show-team")])
+        assert "okenHash" not in shown and human["token"] not in shown
+
+
+def test_the_description_is_whole(server: Server) -> None:
+    """Every command is in it, every reference leads somewhere, every answer to a request is one it tells of."""
+    found = server.get("/openapi.json")
+    for command in requests.offered():
+        method = "get" if command.reads else "post"
+        operation = found["paths"][f"/api/{command.name}"][method]
+        assert operation["summary"] and operation["operationId"] == command.name
+    text = json.dumps(found)
+    for reference in {part.partition('"')[0] for part in text.split('"$ref": "#/')[1:]}:
+        place = found
+        for key in reference.split("/"):
+            place = place[key]
+    assert "\\\\z" not in text and {"Error", "Task", "Message", "Board"} <= set(found["components"]["schemas"])

@@ -1,0 +1,218 @@
+"""Asking the person: one question at a time, on a console or from any shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.questions.asking import Person, ask, by_responder, wait_for
+from tests.support.cli import ALPHA, Cli
+
+
+def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
+    """First come, first served; who was waiting when another was answered is asked all the same."""
+    cli.ok("set", "broadcast", "human", agent="lea")
+    first = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    person.sees("BROADCAST FROM BOB")
+    second = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
+    wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
+    assert "ANN" not in person.shown
+    person.types("blue")
+    one = json.loads(first.communicate(timeout=30)[0])
+    assert one["status"] == "complete"
+    assert one["responses"] == [{"responder_id": "human", "content": "blue", "is_human": True}]
+    person.sees("BROADCAST FROM ANN")
+    person.types("small")
+    two = json.loads(second.communicate(timeout=30)[0])
+    assert (two["status"], by_responder(two)["human"]["content"]) == ("complete", "small")
+    three = ask(cli, "which weight?", agent="cid")
+    assert (three["status"], three["responses"]) == ("deferred", [])
+    answers = [{"question": "which colour?", "answer": "blue"}, {"question": "which size?", "answer": "small"}]
+    assert three["human_qa_history"] == answers
+    assert three["human_qa_note"].startswith("The human has already answered")
+
+
+def test_a_question_to_the_human_beside_those_to_agents_is_not_deferred(cli: Cli) -> None:
+    """What the human has answered is told again only where the human is the one who is asked."""
+    ask(cli, "which colour?", "--human", "--no-wait")
+    cli.ok("answer", "1", "blue", agent="human")
+    assert ask(cli, "which colour?", "--human", "--no-wait", agent="ann")["status"] == "pending"
+    assert "human_qa_history" not in cli.ok("show-question", "1")
+
+
+def test_a_question_that_nobody_waits_for_comes_last(cli: Cli) -> None:
+    """And the person is told so."""
+    gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    gone.kill()
+    gone.communicate()
+    asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
+    wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
+    assert [row.get("leftAlone", False) for row in cli.ok("get-questions")] == [True, False]
+    first = cli("human", "--once", stdin=b"small\n").stdout
+    assert "which size?" in first and "which colour?" not in first
+    assert "bob does not wait" in cli("human", "--once", stdin=b"blue\n").stdout
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "small"
+    assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
+
+
+def test_deferred_then_asked_when_the_question_is_another(cli: Cli, person: Person) -> None:
+    cli.ok("set", "broadcast", "human", agent="lea")
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    person.sees("which colour?")
+    person.types("blue")
+    asking.communicate(timeout=30)
+    assert ask(cli, "which size?", "--human", agent="ann")["status"] == "deferred"
+    assert ask(cli, "which size?", "--human", agent="ann")["status"] == "deferred"
+    asking = cli.start("ask-others", "which size exactly?", "--human", "--json", agent="ann")
+    person.sees("which size exactly?")
+    person.types("42")
+    found = json.loads(asking.communicate(timeout=30)[0])
+    assert by_responder(found)["human"]["content"] == "42" and len(found["human_qa_history"]) == 2
+
+
+def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    person.sees("Enter to skip")
+    began = time.monotonic()
+    person.types("")
+    found = json.loads(asking.communicate(timeout=30)[0])
+    assert found["responses"] == [] and found["skipped"] is True and "human_qa_history" not in found
+    assert time.monotonic() - began < 10
+    again = cli.start("ask-others", "which colour?", "--human", "--json", agent="ann")
+    person.sees("BROADCAST FROM ANN")
+    person.types("red")
+    assert json.loads(again.communicate(timeout=30)[0])["status"] == "complete"
+
+
+def test_the_seconds_count_down_and_the_time_runs_out_once(cli: Cli, person: Person) -> None:
+    asking = cli.start("ask-others", "quick?", "--human", "--timeout", "3", "--json", agent="bob")
+    person.sees("You have 2 seconds")
+    person.sees("You have 1 seconds")
+    found = json.loads(asking.communicate(timeout=30)[0])
+    assert (found["status"], found["responses"]) == ("timeout", [])
+    person.sees("time is over")
+
+
+def test_an_answer_from_any_shell_does_as_well(cli: Cli) -> None:
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    cli.ok("answer", "1", "green", agent="human")
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "green"
+
+
+def test_the_human_skips_from_any_shell_as_well(cli: Cli) -> None:
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
+    assert cli.refused("skip-question", "2", agent="human") == (10, "question_not_found")
+    assert cli.ok("skip-question", "1", agent="human")["status"] == "complete"
+    found = json.loads(asking.communicate(timeout=30)[0])
+    assert found["responses"] == [] and found["skipped"] is True
+    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+
+
+def test_closed_standard_input_is_no_answer(cli: Cli) -> None:
+    ask(cli, "which colour?", "--human", "--no-wait")
+    assert cli("human", stdin=b"").status == 0
+    assert cli.ok("show-question", "1")["status"] == "pending"
+
+
+def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Person) -> None:
+    """Allowed once, it is asked again the next time; allowed always, it is not."""
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
+    for word, status in (("deny", 13), ("allow", 0), ("always", 0)):
+        asking = cli.start("announce", "at work", agent="bob")
+        person.sees("bob wants to announce")
+        person.types(word)
+        assert asking.wait(30) == status
+        asking.communicate()
+    assert cli("announce", "at work", agent="bob").status == 0
+    assert cli.ok("ask-others", "x?", "--to", "ann", agent="bob")["status"] == "complete"
+
+
+def test_old_prompts_are_told_that_nothing_is_to_be_done(cli: Cli) -> None:
+    said = cli.ok("respond-to-broadcast", "my answer", agent="ann")
+    assert said["status"] == "info" and "shadow" not in said["message"]
+
+
+def test_the_human_is_asked_alone(cli: Cli) -> None:
+    """Whoever names others besides is not left waiting for them, nor is the human asked in their place."""
+    for words in (["--to", "human", "--to", "ann"], ["--human", "--to", "ann"]):
+        assert cli.refused("ask-others", "why?", *words, agent="bob") == (2, "invalid_value")
+    cli.ok("set", "broadcast", "human", agent="lea")
+    assert cli.refused("ask-others", "why?", "--to", "ann", agent="bob") == (2, "invalid_value")
+    assert cli.refused("ask-others", "why?", agent="human") == (2, "invalid_value")
+    asked = ask(cli, "why?", "--to", "human", "--no-wait")["requestId"]
+    found = cli.ok("show-question", asked)
+    assert (found["mode"], found["to"]) == ("human", ["human"])
+
+
+@pytest.mark.parametrize("said", [b"caf\xe9", b"x" * 70_000])
+def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli, said: bytes) -> None:
+    asked = ask(cli, "which colour?", "--human", "--no-wait")["requestId"]
+    assert cli("human", "--once", stdin=said + b"\nblue\n").status == 0
+    (given,) = cli.ok("show-question", asked)["answers"]
+    assert given["content"] == "blue"
+
+
+def test_lines_that_come_at_once_answer_one_question_each(cli: Cli) -> None:
+    ask(cli, "which colour?", "--human", "--no-wait")
+    ask(cli, "which size?", "--human", "--no-wait")
+    process = cli.start("human", stdin=subprocess.PIPE)
+    process.stdin.write(b"blue\n42\n")
+    process.stdin.flush()
+    wait_for(lambda: not cli.ok("get-questions", "--open"))
+    process.terminate()
+    process.communicate(timeout=30)
+    answers = [row["answers"][0]["content"] for row in cli.ok("get-questions")]
+    assert answers == ["blue", "42"]
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
+    """Also what was typed for one whose time was over just then."""
+    first = cli.start("ask-others", "quick?", "--human", "--timeout", "2", "--json", agent="bob")
+    person.sees("quick?")
+    os.write(person.end, b"half an ans")
+    first.communicate(timeout=30)
+    person.sees("time is over")
+    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
+    person.sees("which colour?")
+    person.types("blue")
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["human"]["content"] == "blue"
+
+
+def test_a_question_is_skipped_from_any_shell(cli: Cli) -> None:
+    """Once, and while it waits."""
+    ask(cli, "which colour?", "--human", "--no-wait")
+    answer = cli("skip-question", "1", agent="human")
+    assert (answer.status, answer.stdout) == (0, "ask-1: complete, from bob: which colour?\n")
+    assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+    ask(cli, "which size?", "--human", "--timeout", "0.1")
+    assert cli.refused("skip-question", "2", agent="human") == (11, "wrong_state")
+
+
+def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:
+    """Else every agent could answer, and allow itself, in the name of the person."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    made = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
+    assert cli("ask-others", "which?", "--human", "--no-wait", agent="lea", TEAMS_TOKEN=made["token"]).status == 0
+    for token in ("", made["token"]):
+        answer = cli("human", "--once", agent="", stdin=b"mine\n", TEAMS_TOKEN=token)
+        assert answer.status == 13 and "token" in answer.stderr
+    assert cli.ok("show-question", "1", agent="")["answers"] == []
+    assert cli("human", "--once", agent="", stdin=b"that\n", TEAMS_TOKEN=made["humanToken"]).status == 0
+    assert cli.ok("show-question", "1", agent="")["answers"][0]["content"] == "that"
+
+
+def test_the_console_does_not_answer_in_a_closed_team(cli: Cli) -> None:
+    ask(cli, "which?", "--human", "--no-wait")
+    cli.ok("close-team", agent="lea")
+    answer = cli("human", "--once", stdin=b"that\n")
+    assert answer.status == 11 and "closed" in answer.stderr
+    assert [row["answers"] for row in cli.ok("get-questions")] == [[]]

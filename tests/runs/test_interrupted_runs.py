@@ -1,0 +1,199 @@
+"""Runs that are interrupted, or whose processes are killed: nothing is left behind, and they are resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli
+from tests.support.workflow_runs import (
+    LIMIT,
+    left_running,
+    nothing_left,
+    processes_of,
+    results,
+    run,
+    until,
+    write_workflow,
+)
+
+SLOW = """
+agents: 2
+tasks:
+  - {id: first, title: First, run: 'echo one; echo run >>"$TEAMS_WORK/first.runs"'}
+  - id: slow
+    title: Slow
+    blockedBy: [first]
+    run: |
+      echo "$$" >>"$TEAMS_WORK/slow.runs"
+      [ -e "$TEAMS_WORK/go" ] || { (setsid sleep 300 &); sleep 300; }
+      echo two
+  - {id: last, title: Last, blockedBy: [slow], run: 'cat "$TEAMS_RESULTS/slow.txt"'}
+"""
+
+
+class Started:
+    """A run of the slow workflow that has come to its slow task."""
+
+    def __init__(self, cli: Cli, tmp_path: Path, front: str = SLOW) -> None:
+        self.cli = cli
+        self.work = cli.root / "runs" / "small-1" / "work"
+        path = write_workflow(tmp_path / "workflows", front)
+        # A shell that starts something in the background makes it ignore SIGINT, and the tests may run in one.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.process = cli.start("run", str(path), start_new_session=True)
+        signal.signal(signal.SIGINT, before)
+        until((self.work / "slow.runs").exists, "the slow task")
+
+    def let_go(self) -> None:
+        (self.work / "go").touch()
+
+    def task(self, step: str) -> dict[str, Any]:
+        rows = self.cli.ok("get-tasks", team="small-1")
+        return next(row for row in rows if row["step"] == step)
+
+    def pid_of(self, agent: str) -> int:
+        place = self.cli.root / "teams/small-1/agents" / f"{agent}.json"
+        until(place.exists, f"{agent}'s joining")
+        return int(json.loads(place.read_text())["pid"])
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; the exit status, and what it said on standard error."""
+        _, err = self.process.communicate(timeout=LIMIT)
+        assert b"Traceback" not in err, err.decode()
+        return self.process.returncode, err.decode()
+
+
+def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
+    answer = cli("run", "--resume", "--json", *words)
+    assert answer.status == status and answer.stderr == "", answer
+    nothing_left(cli.root)
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+# What fails
+
+
+def test_a_run_is_resumed_by_its_file_whatever_that_is_called(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "other.md"
+    task = "tasks: [{id: a, title: A, run: 'test -e fixed || { touch fixed; exit 4; }'}]"
+    path.write_text(f"---\nname: kaboom\ndescription: K.\n{task}\n---\n")
+    failed = cli("run", str(path), "--var", f"repo={tmp_path}")
+    assert failed.status == 1 and "teams run --resume --team kaboom" in failed.stdout
+    assert cli("run", str(path), "--resume").status == 0
+
+
+def test_what_failed_is_tried_again_by_resume(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(
+        tmp_path,
+        """
+tasks:
+  - {id: good, title: Good, run: 'echo run >>"$TEAMS_WORK/good"'}
+  - {id: bad, title: Bad, run: '[ -e fixed ] && echo mended'}
+  - {id: after, title: After, blockedBy: [bad], run: 'cat "$TEAMS_RESULTS/bad.txt"'}""",
+    )
+    failed = run(cli, path, status=1, directory=tmp_path)
+    (tmp_path / "fixed").touch()
+    path.unlink()  # what is resumed is the run as it was begun
+    found = resume(cli)
+    assert found["team"] == failed["team"] and found["status"] == "completed"
+    assert results(found)["after"] == "mended\n"
+    assert (cli.root / "runs/small-1/work/good").read_text() == "run\n"
+    assert cli.refused("run", "--resume") == (10, "not_found")
+
+
+# What is interrupted and killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: Path, number: int) -> None:
+    started = Started(cli, tmp_path)
+    started.process.send_signal(number)
+    status, said = started.end()
+    assert status == 130 and "go on with: teams run --resume --team small-1" in said
+    nothing_left(cli.root)
+    assert started.task("slow")["status"] == "pending" and started.task("first")["status"] == "completed"
+    started.let_go()
+    found = resume(cli, "--team", "small-1")
+    assert found["status"] == "completed" and results(found)["last"] == "two\n"
+    assert (started.work / "first.runs").read_text() == "run\n"
+    assert len((started.work / "slow.runs").read_text().split()) == 2
+
+
+def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    owner = started.task("slow")["owner"]
+    started.let_go()
+    os.kill(started.pid_of(owner), signal.SIGKILL)
+    status, said = started.end()
+    assert status == 0 and f"{owner} died (ended by signal 9)" in said
+    nothing_left(cli.root)
+    slow = started.task("slow")
+    assert slow["status"] == "completed" and slow["owner"] != owner and slow["claim"] == 2
+    assert f"{owner} died" in (cli.root / "runs/small-1/report.md").read_text()
+
+
+def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    for agent in ("worker-1", "worker-2"):
+        os.kill(started.pid_of(agent), signal.SIGKILL)
+    status, _ = started.end()
+    assert status == 1
+    nothing_left(cli.root)
+    assert "Tasks are left that no worker was there to do." in (cli.root / "runs/small-1/report.md").read_text()
+    started.let_go()
+    assert resume(cli)["status"] == "completed"
+
+
+def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
+    started = Started(cli, tmp_path)
+    assert cli("run", "--resume", "--team", "small-1").status == 11
+    started.process.kill()
+    started.end()
+    nothing_left(cli.root)
+    assert json.loads((cli.root / "teams/small-1/runs/run-1.json").read_text())["status"] == "running"
+    started.let_go()
+    found = resume(cli)
+    assert found["status"] == "completed" and results(found)["last"] == "two\n"
+    assert (started.work / "first.runs").read_text() == "run\n"
+
+
+def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: Path) -> None:
+    """Nobody is left who could end the command; the next attempt does, before it goes on."""
+    started = Started(cli, tmp_path)
+    workers = {started.pid_of("worker-1"), started.pid_of("worker-2")}
+    started.process.send_signal(signal.SIGSTOP)  # so that none of them sees another go
+    for pid in (*workers, started.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    started.end()
+    until(lambda: not workers & set(processes_of(cli.root)), "their end")
+    assert left_running(cli.root) != []
+    started.let_go()
+    assert resume(cli)["status"] == "completed"
+
+
+def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'false'}]")
+    run(cli, path, status=1)
+    assert cli.refused("run", "--resume", agent="stranger") == (13, "not_allowed")
+    assert cli.refused("run", "--resume", "--var", "a=1") == (2, "wrong_usage")
+    assert cli.refused("run", "--resume", "--team", "none") == (10, "team_not_found")
+    cli.ok("spawn-team", "plain", agent="lea")
+    assert cli.refused("run", "--resume", "--team", "plain") == (10, "not_found")
+    run(cli, path, status=1)
+    assert cli.refused("run", "--resume") == (2, "no_team")
+
+
+def test_a_run_that_was_killed_while_it_made_its_tasks_makes_the_rest(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path, "tasks: [{id: a, title: A, each: [x, y, z], run: 'echo \"$item\"'}]")
+    done = run(cli, path)
+    for number in (2, 3):
+        (cli.root / f"tasks/{done['team']}/task-{number}.json").unlink()
+    found = resume(cli, "--team", done["team"])
+    assert results(found) == {"a-1": "x\n", "a-2": "y\n", "a-3": "z\n"} and len(found["tasks"]) == 3

@@ -1,0 +1,106 @@
+"""Shadows: copies of agents that answer questions beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from teams_cli.membership import joining
+from teams_cli.teams.caller import Caller
+from tests.questions.asking import ask, by_responder, wait_for
+from tests.support.cli import ALPHA, Cli
+
+
+def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
+    joining.join(cli.store(), ALPHA, Caller("bad"), answer="echo no >&2; exit 4")
+    joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 300")
+    found = ask(cli, "why?", "--to", "ann", "--to", "bad", "--to", "slow", "--timeout", "2")
+    answers = by_responder(found)
+    assert answers["ann"]["content"] == "ann says why?"
+    assert answers["bad"]["failed"] and "exit status 4: no" in answers["bad"]["content"]
+    assert "slow" not in answers or answers["slow"]["failed"]
+
+
+def test_the_depth_reaches_the_shadow(cli: Cli) -> None:
+    joining.join(cli.store(), ALPHA, Caller("eve"), answer="jq -r .depth")
+    assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "medium"
+    cli.ok("set", "response_depth", "low", agent="lea")
+    assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "low"
+    assert by_responder(ask(cli, "why?", "--to", "eve", "--depth", "high"))["eve"]["content"] == "high"
+
+
+def test_a_command_reads_what_its_agent_printed(cli: Cli) -> None:
+    """Also in the turn that is going on."""
+    answer = "cat $TEAMS_TRANSCRIPT"
+    cli.ok("run-agent", "echo so far; sleep 20", "--agent-id", "eve", "--answer", answer, "--detach", agent="lea")
+    wait_for(lambda: list((cli.root / "logs" / ALPHA).glob("eve.1.out")))
+    wait_for(lambda: (cli.root / "logs" / ALPHA / "eve.1.out").read_text() == "so far\n")
+    assert by_responder(ask(cli, "where are you?", "--to", "eve", "--timeout", "20"))["eve"]["content"] == "so far"
+    cli.ok("stop-agent", "eve", agent="lea")
+
+
+def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
+    joining.join(cli.store(), ALPHA, Caller("eve"), answer="env | grep -E '^TEAMS_(AGENT|TOKEN|TEAM)' || echo none")
+    assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "none"
+
+
+def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path: Path) -> None:
+    """By the pattern of the profile; an agent whose client has not written it yet is asked itself."""
+    keeps = 'test -e "$TOP/off" || cat > "$TOP/kept-$0.log"; echo done'
+    profile = {
+        "start": ["sh", "-c", keeps, "{session_id}"],
+        "resume": ["sh", "-c", "cat", "{session_id}"],
+        "fork": ["sh", "-c", 'tail -n 1 "$0"', "{session_file}"],
+        "sessionFile": "{TOP}/kept-{session_id:.8}*.log",
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"keeping": profile}}))
+    cli.more["TOP"] = str(tmp_path)
+    words = ["the word is xylophone", "--agent-id", "eve", "--harness", "keeping"]
+    assert cli("run-agent", *words, agent="lea").status == 0
+    assert by_responder(ask(cli, "which?", "--to", "eve"))["eve"]["content"] == "the word is xylophone"
+    (tmp_path / "off").touch()
+    words = ["the word is zither", "--agent-id", "fay", "--harness", "keeping"]
+    assert cli("run-agent", *words, agent="lea").status == 0
+    asking = cli.start("ask-others", "which?", "--to", "fay", "--json", agent="bob")
+    wait_for(lambda: [row for row in cli.ok("read-messages", "--all", agent="fay") if row["type"] == "question"])
+    cli.ok("answer", "2", "zither", agent="fay")
+    assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"
+
+
+def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tmp_path: Path) -> None:
+    """Asked itself, it would not hear of the question before its turn is over."""
+    slowly = 'while ! test -e "$TOP/go"; do sleep 0.1; done; cat > "$TOP/kept-$0.log"; sleep 100'
+    profile = {
+        "start": ["sh", "-c", slowly, "{session_id}"],
+        "resume": ["true"],
+        "fork": ["cat", "{session_file}"],
+        "sessionFile": "{TOP}/kept-{session_id}.log",
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"slow": profile}}))
+    cli.more["TOP"] = str(tmp_path)
+    cli.ok("spawn", "the word is xylophone", "--agent-id", "eve", "--harness", "slow", agent="bob")
+    asking = cli.start("ask-others", "which?", "--to", "eve", "--json", agent="bob")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    (tmp_path / "go").touch()
+    (answer,) = json.loads(asking.communicate(timeout=60)[0])["responses"]
+    assert answer["content"] == "the word is xylophone"
+    cli.ok("stop-agent", "eve", agent="lea")
+
+
+@pytest.mark.parametrize(
+    ("command", "begins", "ends"),
+    [
+        ("sleep 300 & echo at once", "at once", "at once"),
+        ("head -c 100000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),
+        ('echo "${PYTHONPATH:-nothing of ours}"', "nothing", "ours"),
+        ("cat >/dev/null; printf '\\377\\000x'", "\ufffd", "x"),
+    ],
+)
+def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli, command: str, begins: str, ends: str) -> None:
+    """Whatever it leaves in the background, and however much it is."""
+    cli.ok("join-team", "--answer", command, agent="zed")
+    (said,) = ask(cli, "which?", "--to", "zed", "--timeout", "30")["responses"]
+    assert said["content"].startswith(begins) and said["content"].endswith(ends)
+    assert len(said["content"].encode()) <= 64 * 1024

@@ -1,0 +1,229 @@
+"""What the contract promises of messages and of the history, on every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from teams_cli.errors import InvalidValue
+from tests.store.contract.threads import in_threads
+from tests.store.kinds import (
+    MESSAGE,
+    TASK,
+    Message,
+    Task,
+    broadcast,
+    make_team,
+    send,
+    texts,
+)
+
+
+class TestNumbers:
+    def test_the_highest_that_was_given_is_known(self, store):
+        assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (0, 0)
+        for n in range(1, 4):
+            store.create("alpha", TASK, None, Task(title="t"))
+            send(store, "bob", "hello")
+            assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (n, n)
+
+    def test_reserved_ones_are_not_given(self, store):
+        store.reserve("alpha", TASK, 7)
+        store.reserve("alpha", MESSAGE, 1500)
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-8"
+        assert send(store, "bob", "hello", uid="u").number == 1501
+        assert texts(store, "bob", after=1500) == ["hello"]
+        assert send(store, "bob", "hello", uid="u").number == 1501
+        assert store.get("alpha", MESSAGE, "msg-1501")[0].message == "hello"
+
+    def test_those_below_the_highest_change_nothing(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        store.reserve("alpha", TASK, 1)
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-2"
+
+    def test_each_kind_and_team_has_its_own(self, store):
+        make_team(store, "beta")
+        store.reserve("alpha", TASK, 7)
+        assert store.create("beta", TASK, None, Task(title="t"))[0].id == "task-1"
+        assert send(store, "bob", "hello").number == 1
+
+
+class TestAppend:
+    def test_numbers_are_the_order_of_commitment(self, store):
+        sent = [send(store, "bob", f"m{n}") for n in range(1, 13)]
+        assert [message.number for message in sent] == list(range(1, 13))
+        assert [message.id for message in sent] == [f"msg-{n}" for n in range(1, 13)]
+        assert texts(store, "bob") == [f"m{n}" for n in range(1, 13)]
+
+    def test_numbers_go_on_across_a_thousand(self, store):
+        sent = [send(store, "bob", f"m{n}", uid=f"u{n}").number for n in range(1, 1003)]
+        assert sent == list(range(1, 1003))
+        assert texts(store, "bob", after=997) == ["m998", "m999", "m1000", "m1001", "m1002"]
+        assert store.last("alpha", MESSAGE) == 1002
+        assert store.get("alpha", MESSAGE, "msg-999")[0].message == "m999"
+        assert send(store, "bob", "again", uid="u1").message == "m1"
+
+    def test_a_message_to_several_is_one_message(self, store):
+        sent = broadcast(store, ["bob", "cid"], "hello")
+        assert texts(store, "bob") == texts(store, "cid") == texts(store, None) == ["hello"]
+        assert texts(store, "dan") == []
+        assert sent.number == store.last("alpha", MESSAGE) == 1
+
+    def test_a_message_to_all_where_all_is_one(self, store):
+        """A team of two: the list of recipients has one name."""
+        sent = broadcast(store, ["bob"], "hello")
+        assert texts(store, "bob") == texts(store, None) == ["hello"]
+        assert store.get("alpha", MESSAGE, sent.id)[0] == sent
+
+    def test_the_same_uid_gives_the_first_message_and_adds_nothing(self, store):
+        draft = Message(from_="ann", to="bob", message="first")
+        first, new = store.append("alpha", MESSAGE, ["bob"], draft, "ann~order-1")
+        again, new_again = store.append("alpha", MESSAGE, ["bob"], draft.having(message="second"), "ann~order-1")
+        assert (new, new_again) == (True, False)
+        assert again == first
+        assert texts(store, "bob") == ["first"]
+
+    def test_a_uid_that_another_ends_with_is_another(self, store):
+        send(store, "bob", "first", uid="order-11")
+        assert send(store, "bob", "second", uid="1").message == "second"
+        assert send(store, "bob", "third", uid="order-1").message == "third"
+
+    def test_without_a_uid_each_message_is_new(self, store):
+        assert [send(store, "bob", "same").number for _ in range(3)] == [1, 2, 3]
+
+    def test_of_several_with_one_uid_one_is_new(self, store):
+        draft = Message(from_="ann", to="bob", message="hello")
+        outcomes = in_threads(8, lambda n: store.append("alpha", MESSAGE, ["bob"], draft, "one"))
+        assert sorted(new for _, new in outcomes) == [False] * 7 + [True]
+        assert texts(store, "bob") == ["hello"]
+
+    @pytest.mark.parametrize("to", [["bob"], ["bob", "cid"]])
+    def test_text_that_is_not_unicode_adds_nothing(self, store, to):
+        draft = Message(from_="ann", to=to[0], message="\ud800", recipients=to if len(to) > 1 else None)
+        with pytest.raises(InvalidValue):
+            store.append("alpha", MESSAGE, to, draft, None)
+        assert store.last("alpha", MESSAGE) == 0
+
+
+class TestRead:
+    @pytest.fixture(autouse=True)
+    def sent(self, store):
+        for n in range(1, 7):
+            send(store, "bob" if n % 2 else "cid", f"m{n}")
+        broadcast(store, ["bob", "cid"], "m7")
+
+    def test_each_agent_gets_its_own_in_order(self, store):
+        assert texts(store, "bob") == ["m1", "m3", "m5", "m7"]
+        assert texts(store, "cid") == ["m2", "m4", "m6", "m7"]
+        assert texts(store, None) == [f"m{n}" for n in range(1, 8)]
+
+    def test_after_a_number(self, store):
+        assert texts(store, "bob", after=3) == ["m5", "m7"]
+        assert texts(store, "bob", after=4) == ["m5", "m7"]
+        assert texts(store, None, after=7) == texts(store, None, after=5000) == []
+
+    def test_at_most_so_many(self, store):
+        assert texts(store, "bob", limit=2) == ["m1", "m3"]
+        assert texts(store, None, after=2, limit=3) == ["m3", "m4", "m5"]
+        assert texts(store, "bob", limit=100) == ["m1", "m3", "m5", "m7"]
+
+    def test_what_is_to_several_others_hides_nothing(self, store):
+        send(store, "dan", "m8")
+        assert texts(store, "dan") == ["m8"]
+        assert texts(store, "dan", limit=1) == ["m8"]
+
+    def test_nothing_for_a_stranger_or_in_a_missing_team(self, store):
+        assert texts(store, "dan") == texts(store, "bob", team="nobody") == []
+
+    def test_by_numbers(self, store):
+        problems = []
+        fetched = store.fetch("alpha", MESSAGE, [7, 2, 99, 4], problems)
+        assert [message.message for message in fetched] == ["m2", "m4", "m7"]
+        assert problems == []
+        assert store.fetch("nobody", MESSAGE, [1], problems) == []
+
+    def test_the_last_number(self, store):
+        assert store.last("alpha", MESSAGE) == 7
+        assert store.last("nobody", MESSAGE) == 0
+
+
+class TestSearch:
+    def found(self, store, *words, kind=MESSAGE, team="alpha"):
+        """What has the words, the newest first; engines may give more, which is left out here."""
+        problems = []
+        records = list(store.search(team, kind, [word.lower() for word in words], problems))
+        numbers = [kind.number_in(record.id) for record in records]
+        assert numbers == sorted(numbers, reverse=True) and problems == []
+        said = [" ".join(str(value) for value in record.to_json().values()).lower() for record in records]
+        return [key for key, text in zip(numbers, said, strict=True) if all(w.lower() in text for w in words)]
+
+    def test_messages_with_all_words_the_newest_first(self, store):
+        for text in ("the cat sat", "the dog ran", "a cat ran", "nothing"):
+            send(store, "bob", text)
+        assert self.found(store, "cat") == [3, 1]
+        assert self.found(store, "cat", "ran") == [3]
+        assert self.found(store, "cow") == []
+
+    @pytest.mark.parametrize(
+        ("text", "word"),
+        [
+            ("Capitals", "capitals"),
+            ("the beginning", "begin"),
+            ("src/teams/locks.py:17", "locks"),
+            ("snake_case and kebab-case", "case"),
+            ("a\nline\tand\r\nanother", "another"),
+            ('said "quoted"', "quoted"),
+            ("C:\\temp\\new", "new"),
+            ("Öl für ÄRGER", "öl"),
+            ("Öl für ÄRGER", "ärger"),
+            ("STRASSE an der Straße", "straße"),
+            ("поиск слов", "СЛОВ"),
+            ("日本語 テキスト", "テキスト"),
+            ("number 1e5x and v2beta", "v2"),
+            ("user@example.org and https://example.org/a?b=c", "example"),
+            ("x" * 3000 + " behind", "behind"),
+            (" ".join(f"w{n}" for n in range(60_000)) + " last", "last"),
+            ("control \x01 character", "character"),
+        ],
+    )
+    def test_words_are_found_in_every_text(self, store, text, word):
+        send(store, "bob", "before")
+        send(store, "bob", text)
+        send(store, "bob", "after")
+        for kind in (MESSAGE, TASK):
+            if kind is TASK:
+                store.create("alpha", TASK, None, Task(title="t", notes={"deep": [{"er": text}]}))
+            numbers = [kind.number_in(r.id) for r in store.search("alpha", kind, [word.lower()], [])]
+            assert (2 if kind is MESSAGE else 1) in numbers
+
+    def test_what_was_changed_is_found_as_it_is_now(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="the old words"))
+        store.replace("alpha", TASK, task.id, task.having(title="the new words"), revision)
+        assert (self.found(store, "old", kind=TASK), self.found(store, "new", kind=TASK)) == ([], [1])
+
+    def test_across_thousands(self, store):
+        for number in range(1, 1003):
+            send(store, "bob", "needle" if number in (1, 998, 1001) else "hay")
+        for _ in range(2):
+            assert self.found(store, "needle") == [1001, 998, 1]
+
+    def test_nothing_in_a_missing_team(self, store):
+        for kind in (MESSAGE, TASK):
+            assert list(store.search("nix", kind, ["word"], [])) == []
+
+
+class TestHistory:
+    def test_entries_come_back_in_order(self, store):
+        for n in range(5):
+            store.journal("alpha", {"what": "done", "n": n, "text": "é\n\ud800"})
+        assert [entry["n"] for _, entry in store.history("alpha")] == list(range(5))
+        assert next(iter(store.history("alpha")))[1]["text"] == "é\n\ud800"
+
+    def test_goes_on_from_a_position(self, store):
+        for n in range(5):
+            store.journal("alpha", {"n": n})
+        positions = [position for position, _ in store.history("alpha")]
+        for index, position in enumerate(positions):
+            assert [entry["n"] for _, entry in store.history("alpha", position)] == list(range(index + 1, 5))
+
+    def test_nothing_where_nothing_was_noted(self, store):
+        assert list(store.history("alpha")) == list(store.history("nobody")) == []

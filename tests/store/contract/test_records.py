@@ -1,0 +1,276 @@
+"""What the contract promises of records, sentence by sentence, on every engine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
+from tests.store.contract.threads import in_threads
+from tests.store.kinds import (
+    INBOX,
+    MESSAGE,
+    TASK,
+    TEAM,
+    Inbox,
+    Member,
+    Task,
+    broadcast,
+    make_team,
+    send,
+    texts,
+    titles,
+)
+
+
+class TestCreate:
+    def test_gives_back_the_record_and_a_revision_to_replace_it_by(self, store):
+        record, revision = store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert record == Inbox(agent="bob")
+        store.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=3), revision)
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 3
+
+    def test_numbered_records_count_up_from_one(self, store):
+        made = [store.create("alpha", TASK, None, Task(title=f"t{n}"))[0].id for n in range(1, 13)]
+        assert made == [f"task-{n}" for n in range(1, 13)]
+
+    def test_the_number_is_in_the_record_as_stored(self, store):
+        made, _ = store.create("alpha", TASK, None, Task(title="t"))
+        assert store.get("alpha", TASK, "task-1")[0] == made == Task(id="task-1", title="t")
+
+    def test_numbers_count_in_each_team(self, store):
+        make_team(store, "beta")
+        for team in ("alpha", "beta"):
+            assert store.create(team, TASK, None, Task(title="first"))[0].id == "task-1"
+
+    @pytest.mark.parametrize("key", ["bob", "BOB", "boB"])
+    def test_a_key_that_differs_only_in_case_is_taken(self, store, key):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=7))
+        with pytest.raises(AlreadyExists):
+            store.create("alpha", INBOX, key, Inbox(agent=key))
+        assert [inbox.up_to for inbox, _ in store.scan("alpha", INBOX, [])] == [7]
+
+    def test_of_several_that_create_one_key_one_wins(self, store):
+        outcomes = in_threads(8, lambda n: store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=n))[0].up_to)
+        winners = [outcome for outcome in outcomes if isinstance(outcome, int)]
+        assert len(winners) == 1
+        assert store.get("alpha", INBOX, "bob")[0].up_to == winners[0]
+        assert sum(isinstance(outcome, AlreadyExists) for outcome in outcomes) == 7
+
+    def test_text_that_is_not_unicode_is_refused_and_changes_nothing(self, store):
+        with pytest.raises(InvalidValue):
+            store.create("alpha", TASK, None, Task(title="\ud800"))
+        assert titles(store) == {}
+
+    def test_what_is_too_large_to_be_read_again_is_refused_and_changes_nothing(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        large = task.having(notes={"list": ["a"] * 2_000_000})
+        with pytest.raises(InvalidValue, match="bytes"):
+            store.create("alpha", TASK, None, large)
+        with pytest.raises(InvalidValue, match="bytes"):
+            store.replace("alpha", TASK, task.id, large, revision)
+        with pytest.raises(InvalidValue, match="bytes"):
+            send(store, "bob", "x" * (16 << 20))
+        assert titles(store) == {"task-1": "t"}
+        assert texts(store, "bob") == []
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-2"
+
+    def test_a_refused_number_is_not_used_up(self, store):
+        with pytest.raises(InvalidValue):
+            store.create("alpha", TASK, None, Task(title="\ud800"))
+        assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-1"
+
+
+class TestGet:
+    def test_what_is_not_there(self, store):
+        with pytest.raises(NotFound):
+            store.get("alpha", TASK, "task-1")
+
+    def test_in_a_team_that_is_not_there(self, store):
+        with pytest.raises(NotFound):
+            store.get("nobody", TASK, "task-1")
+        with pytest.raises(NotFound):
+            store.get("nobody", TEAM, "nobody")
+
+    def test_names_are_looked_up_to_the_letter(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        with pytest.raises(NotFound):
+            store.get("alpha", INBOX, "Bob")
+
+    def test_the_revision_stays_while_the_record_does(self, store):
+        _, made = store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert store.get("alpha", INBOX, "bob")[1] == store.get("alpha", INBOX, "bob")[1] == made
+
+    def test_every_type_of_value_comes_back(self, store):
+        task = Task(
+            title='"\\\n\t\u2028é日本\U0001f600',
+            owner="bob",
+            count=2**53 - 1,
+            weight=1.5,
+            blocked_by=["task-9"],
+            notes={"deep": [{"er": None, "yes": True, "no": False, "e": 1e300}], "": ""},
+        )
+        store.create("alpha", TASK, None, task)
+        assert store.get("alpha", TASK, "task-1")[0] == task.having(id="task-1")
+
+    def test_nested_records_come_back(self, store):
+        team, revision = store.get("alpha", TEAM, "alpha")
+        store.replace("alpha", TEAM, "alpha", team.having(members=[Member(name="bob")]), revision)
+        assert store.get("alpha", TEAM, "alpha")[0].members == [Member(name="bob", active=True)]
+
+    def test_a_message_by_its_id(self, store):
+        sent = send(store, "bob", "hello")
+        assert store.get("alpha", MESSAGE, "msg-1")[0] == sent
+        for missing in ("msg-2", "msg-1000000"):
+            with pytest.raises(NotFound):
+                store.get("alpha", MESSAGE, missing)
+
+
+class TestScan:
+    def test_numbered_records_come_in_the_order_of_their_numbers(self, store):
+        for n in range(1, 13):
+            store.create("alpha", TASK, None, Task(title=f"t{n}"))
+        assert list(titles(store).values()) == [f"t{n}" for n in range(1, 13)]
+
+    def test_named_records_come_in_the_order_of_their_names(self, store):
+        for name in ("cid", "Ann", "bob", "b-2"):
+            store.create("alpha", INBOX, name, Inbox(agent=name))
+        assert [inbox.agent for inbox, _ in store.scan("alpha", INBOX, [])] == ["Ann", "b-2", "bob", "cid"]
+
+    def test_the_revisions_can_be_replaced_by(self, store):
+        store.create("alpha", TASK, None, Task(title="old"))
+        for task, revision in store.scan("alpha", TASK, []):
+            store.replace("alpha", TASK, task.id, task.having(title="new"), revision)
+        assert titles(store) == {"task-1": "new"}
+
+    def test_nothing_in_an_empty_or_missing_team(self, store):
+        assert titles(store) == titles(store, "nobody") == {}
+
+
+class TestLabels:
+    def test_find_the_keys_lowest_number_first(self, store):
+        for n in range(12):
+            store.create("alpha", TASK, None, Task(title="t", status="pending" if n % 2 else "completed"))
+        assert store.labelled("alpha", TASK, "pending") == [f"task-{n}" for n in (2, 4, 6, 8, 10, 12)]
+
+    def test_follow_the_record(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        store.replace("alpha", TASK, task.id, task.having(status="in_progress"), revision)
+        assert store.labelled("alpha", TASK, "in_progress") == ["task-1"]
+        assert store.labelled("alpha", TASK, "pending") == []
+
+    def test_records_without_a_label_are_not_listed(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        store.replace("alpha", TASK, task.id, task.having(status="failed"), revision)
+        assert store.labelled("alpha", TASK, "pending") == store.labelled("alpha", TASK, "failed") == []
+
+    def test_nothing_in_a_missing_team(self, store):
+        assert store.labelled("nobody", TASK, "pending") == []
+
+
+class TestReplace:
+    def test_a_record_that_changed_meanwhile_is_left_alone(self, store):
+        task, first = store.create("alpha", TASK, None, Task(title="first"))
+        store.replace("alpha", TASK, task.id, task.having(title="second"), first)
+        with pytest.raises(StaleRevision):
+            store.replace("alpha", TASK, task.id, task.having(title="third"), first)
+        assert titles(store) == {"task-1": "second"}
+
+    def test_gives_the_revision_to_go_on_from(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="0"))
+        for n in range(1, 4):
+            revision = store.replace("alpha", TASK, task.id, task.having(title=str(n)), revision)
+        assert store.get("alpha", TASK, task.id)[1] == revision
+        assert titles(store) == {"task-1": "3"}
+
+    def test_of_several_one_wins(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        outcomes = in_threads(8, lambda n: store.replace("alpha", TASK, task.id, task.having(count=n + 1), revision))
+        assert sum(isinstance(outcome, StaleRevision) for outcome in outcomes) == 7
+
+    def test_what_is_not_there(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(NotFound):
+            store.replace("alpha", TASK, "task-2", task, revision)
+        assert titles(store) == {"task-1": "t"}
+
+    def test_where_there_is_no_record_of_the_kind_or_no_team(self, store):
+        _, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(NotFound):
+            store.replace("alpha", INBOX, "bob", Inbox(agent="bob"), revision)
+        with pytest.raises(NotFound):
+            store.replace("nobody", TASK, "task-1", Task(id="task-1", title="t"), revision)
+        assert store.teams() == ["alpha"]
+
+    def test_keeps_fields_that_this_version_does_not_know(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t", extra={"x-later": {"a": [1, None]}}))
+        read, revision = store.get("alpha", TASK, task.id)
+        store.replace("alpha", TASK, task.id, read.having(title="u"), revision)
+        assert store.get("alpha", TASK, task.id)[0].extra == {"x-later": {"a": [1, None]}}
+
+    def test_text_that_is_not_unicode_changes_nothing(self, store):
+        task, revision = store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(InvalidValue):
+            store.replace("alpha", TASK, task.id, task.having(title="\udcff"), revision)
+        assert titles(store) == {"task-1": "t"}
+
+
+class TestRecordsAreValues:
+    """Nothing that a caller does to a record reaches the store but through `replace`."""
+
+    def test_changing_what_was_handed_in(self, store):
+        task = Task(title="t", notes={"a": 1})
+        store.create("alpha", TASK, None, task)
+        task.notes["a"] = 2
+        assert store.get("alpha", TASK, "task-1")[0].notes == {"a": 1}
+
+    def test_changing_what_was_read(self, store):
+        store.create("alpha", TASK, None, Task(title="t", notes={"a": 1}))
+        store.get("alpha", TASK, "task-1")[0].notes["a"] = 2
+        next(iter(store.scan("alpha", TASK, [])))[0].notes["a"] = 3
+        assert store.get("alpha", TASK, "task-1")[0].notes == {"a": 1}
+
+    def test_changing_a_message(self, store):
+        broadcast(store, ["bob", "cid"], "hello").recipients.append("eve")
+        store.read("alpha", MESSAGE, None, 0, [])[0].recipients.append("eve")
+        assert store.get("alpha", MESSAGE, "msg-1")[0].recipients == ["bob", "cid"]
+
+    def test_changing_an_entry_of_the_history(self, store):
+        entry = {"what": "made", "list": [1]}
+        store.journal("alpha", entry)
+        entry["list"].append(2)
+        next(iter(store.history("alpha")))[1]["list"].append(3)
+        assert [noted for _, noted in store.history("alpha")] == [{"what": "made", "list": [1]}]
+
+
+class TestConfirm:
+    def test_changes_nothing(self, store):
+        _, revision = store.create("alpha", TASK, None, Task(title="t"))
+        send(store, "bob", "hello")
+        store.confirm("alpha", TASK, "task-1")
+        store.confirm("alpha", TEAM, "alpha")
+        store.confirm("alpha", MESSAGE, "msg-1")
+        assert store.get("alpha", TASK, "task-1")[1] == revision
+
+
+class TestTime:
+    def test_is_the_one_of_the_clock_aware_and_utc(self, store, clock):
+        assert store.now() == clock.now()
+        assert store.now().utcoffset() == timedelta(0)
+        clock.advance(3600)
+        assert store.now() == clock.now()
+
+    def test_the_steady_clock_has_an_epoch(self, store, clock):
+        before = store.steady()
+        clock.advance(60)
+        assert store.steady() == (before[0], before[1] + 60)
+        clock.restart()
+        assert store.steady()[0] != before[0]
+
+
+def test_a_closed_store_keeps_its_records(store):
+    """`close` gives back what the engine holds, not what it keeps."""
+    store.create("alpha", TASK, None, Task(title="t"))
+    store.close()
+    assert titles(store) == {"task-1": "t"}

@@ -1,0 +1,192 @@
+"""What the contract promises of whole teams: made, closed, packed, dropped; on every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from teams_cli.errors import AlreadyExists, NotFound, StaleRevision, WrongState
+from teams_cli.store.retrying import update, upsert
+from tests.store.contract.threads import in_threads
+from tests.store.kinds import (
+    INBOX,
+    MESSAGE,
+    TASK,
+    TEAM,
+    Inbox,
+    Message,
+    Task,
+    Team,
+    broadcast,
+    close_team,
+    make_team,
+    seen,
+    send,
+    texts,
+    titles,
+)
+
+
+class TestTeams:
+    def test_are_listed_by_name(self, store):
+        for name in ("zeta", "Beta", "gamma"):
+            make_team(store, name)
+        assert store.teams() == ["Beta", "alpha", "gamma", "zeta"]
+
+    @pytest.mark.parametrize("name", ["alpha", "ALPHA", "Alpha"])
+    def test_names_that_differ_only_in_case_are_one(self, store, name):
+        with pytest.raises(AlreadyExists):
+            make_team(store, name)
+        assert store.teams() == ["alpha"]
+        assert store.get("alpha", TEAM, "alpha")[0].leader == "ann"
+
+    def test_each_has_records_of_its_own(self, store):
+        make_team(store, "beta")
+        store.create("alpha", TASK, None, Task(title="of alpha"))
+        send(store, "bob", "to alpha", uid="u")
+        assert titles(store, "beta") == {}
+        assert send(store, "bob", "to beta", uid="u", team="beta").id == "msg-1"
+        assert texts(store, "bob") == ["to alpha"]
+        assert texts(store, "bob", team="beta") == ["to beta"]
+
+    def test_place_is_said_for_people(self, store):
+        assert isinstance(store.address, str)
+        assert store.address
+
+
+class TestClosedTeams:
+    """What the record of the team says is looked at with the change itself, not before it."""
+
+    CHANGES = (
+        lambda store: store.create("alpha", TASK, None, Task(title="late")),
+        lambda store: store.create("alpha", INBOX, "cid", Inbox(agent="cid")),
+        lambda store: send(store, "bob", "late"),
+        lambda store: broadcast(store, ["bob", "cid"], "late", uid="late"),
+        lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(owner="bob")),
+        lambda store: upsert(store, "alpha", INBOX, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1)),
+        lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+    )
+
+    @pytest.fixture(autouse=True)
+    def records(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        send(store, "bob", "hello", uid="early")
+
+    @pytest.mark.parametrize("nth", range(len(CHANGES)))
+    def test_nothing_is_changed(self, store, nth):
+        close_team(store)
+        before = seen(store)
+        with pytest.raises(WrongState, match="alpha is closed"):
+            self.CHANGES[nth](store)
+        assert seen(store) == before
+        assert (store.last("alpha", TASK), store.last("alpha", MESSAGE)) == (1, 1)
+
+    @pytest.mark.parametrize("nth", range(len(CHANGES)))
+    def test_once_it_is_open_again_everything_is(self, store, nth):
+        close_team(store)
+        close_team(store, "active")
+        before = seen(store)
+        self.CHANGES[nth](store)
+        assert seen(store) != before
+
+    def test_what_was_begun_comes_to_its_end(self, store):
+        close_team(store)
+        update(store, "alpha", TASK.also_closed, "task-1", lambda task: task.having(status="completed"))
+        upsert(store, "alpha", INBOX.also_closed, "bob", Inbox(agent="bob"), lambda inbox: inbox.having(up_to=1))
+        draft = Message(from_="ann", to="bob", message="done")
+        assert store.append("alpha", MESSAGE.also_closed, ["bob"], draft, None)[1]
+        assert texts(store, "bob") == ["hello", "done"]
+        assert store.get("alpha", TASK, "task-1")[0].status == "completed"
+
+    def test_a_message_that_was_sent_before_is_given_back(self, store):
+        close_team(store)
+        assert send(store, "bob", "hello", uid="early").number == 1
+
+    def test_other_teams_are_not_concerned(self, store):
+        make_team(store, "beta")
+        close_team(store)
+        store.create("beta", TASK, None, Task(title="t"))
+
+    def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
+        """`update` looks, then another closes the team, then it writes."""
+
+        def change(task: Task) -> Task:
+            close_team(store)
+            return task.having(owner="bob")
+
+        with pytest.raises(WrongState):
+            update(store, "alpha", TASK, "task-1", change)
+        assert store.get("alpha", TASK, "task-1")[0].owner is None
+
+
+class TestPack:
+    """What `pack` gives, `put` into an empty team makes the same, numbers included."""
+
+    KINDS = (TASK, INBOX, MESSAGE, TEAM)
+
+    def test_what_is_put_reads_the_same(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
+        for n in range(1, 13):
+            store.create("alpha", TASK, None, Task(title=f"t{n}", status="pending" if n % 2 else "completed"))
+            send(store, "bob", f"m{n}", uid=f"u{n}")
+        broadcast(store, ["bob", "cid"], "to both")
+        packed = [(kind, key, data) for kind in self.KINDS for key, data in store.pack("alpha", kind)]
+        for kind, key, data in packed:
+            if kind is not TEAM:
+                store.put("beta", kind, key, data)
+        assert titles(store, "beta") == titles(store)
+        assert texts(store, "cid", team="beta") == ["to both"]
+        assert store.labelled("beta", TASK, "pending") == store.labelled("alpha", TASK, "pending")
+        assert [item for kind in self.KINDS[:3] for item in store.pack("beta", kind)] == [
+            (key, data) for kind, key, data in packed if kind is not TEAM
+        ]
+        assert store.create("beta", TASK, None, Task(title="next"))[0].id == "task-13"
+        assert send(store, "bob", "next", team="beta").number == 14
+        assert send(store, "bob", "again", uid="u3", team="beta").number == 3
+
+    def test_putting_again_changes_a_record_and_adds_no_message(self, store):
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2))
+        send(store, "bob", "hello", uid="u")
+        ((_, data),) = store.pack("alpha", INBOX)
+        ((key, message),) = store.pack("alpha", MESSAGE)
+        update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=7))
+        store.put("alpha", INBOX, "bob", data)
+        store.put("alpha", MESSAGE, key, message)
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 2
+        assert texts(store, "bob") == ["hello"]
+
+    def test_nothing_of_a_missing_team(self, store):
+        assert [list(store.pack("nobody", kind)) for kind in self.KINDS[:3]] == [[], [], []]
+
+
+def test_two_teams_created_at_once_under_one_name(store):
+    outcomes = in_threads(8, lambda n: make_team(store, "beta" if n % 2 else "Beta"))
+    assert outcomes.count(None) == 1
+    assert len(store.teams()) == 2
+
+
+def test_a_closed_team_is_dropped_with_all_it_has(store):
+    """What is not closed, or was changed meanwhile, stays; the name is free then, and numbers begin anew."""
+    make_team(store, "beta")
+    store.create("alpha", TASK, None, Task(title="t"))
+    revision = store.get("alpha", TEAM, "alpha")[1]
+    with pytest.raises(StaleRevision):
+        store.drop("alpha", TEAM, revision)
+    close_team(store)
+    closed = store.get("alpha", TEAM, "alpha")[1]
+    with pytest.raises(StaleRevision):
+        store.drop("alpha", TEAM, revision)
+    assert titles(store) == {"task-1": "t"}
+    store.drop("alpha", TEAM, closed)
+    assert store.teams() == ["beta"]
+    with pytest.raises(NotFound):
+        store.drop("alpha", TEAM, closed)
+    make_team(store, "alpha")
+    assert titles(store) == {} and store.last("alpha", TASK) == 0
+
+
+def test_a_team_record_is_like_any_other(store):
+    team, revision = store.get("alpha", TEAM, "alpha")
+    store.replace("alpha", TEAM, "alpha", team.having(leader="bob"), revision)
+    with pytest.raises(StaleRevision):
+        store.replace("alpha", TEAM, "alpha", team, revision)
+    assert store.get("alpha", TEAM, "alpha")[0] == Team(name="alpha", leader="bob")

@@ -1,0 +1,25 @@
+"""Several at once, and waiting until all is still."""
+
+from __future__ import annotations
+
+import threading
+
+
+def in_threads(count, job):
+    """What `job(0)`, `job(1)`, … returned or raised when all began at once."""
+    outcomes = [None] * count
+    barrier = threading.Barrier(count)
+
+    def run(n):
+        barrier.wait()
+        try:
+            outcomes[n] = job(n)
+        except Exception as error:
+            outcomes[n] = error
+
+    threads = [threading.Thread(target=run, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes

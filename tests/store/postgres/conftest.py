@@ -1,0 +1,23 @@
+"""A store in PostgreSQL, and a wire to it that can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.store.postgres.engine import PostgresStore
+from tests.conftest import new_address
+
+
+@pytest.fixture
+def address() -> str:
+    return new_address()
+
+
+@pytest.fixture
+def store(address: str, tmp_path: Path) -> Iterator[PostgresStore]:
+    made = PostgresStore(address, str(tmp_path / "root"), patience=5.0)
+    yield made
+    made.close()

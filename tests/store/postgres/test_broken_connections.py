@@ -1,0 +1,207 @@
+"""Connections to PostgreSQL that break or lie behind a pooler: every change is made once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.errors import Busy, OutcomeUnknown
+from teams_cli.store.polling import PollingWatch
+from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.store.postgres.watches import ListeningWatch
+from tests.conftest import server
+from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, Team, make_team, send, texts
+from tests.support.postgres import schema_of
+from tests.support.wire import Wire
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    made = Wire(f"{server().directory}/.s.PGSQL.5432")
+    yield made
+    made.close()
+
+
+def over(wire: Wire, address: str, tmp_path: Path, patience: float = 5.0) -> PostgresStore:
+    """The store at *address*, reached over the wire."""
+    place = f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={schema_of(address)}"
+    return PostgresStore(place, str(tmp_path / "root"), patience=patience)
+
+
+CHANGES = {
+    "create": (lambda s: s.create("alpha", INBOX, "bob", Inbox(agent="bob")), b"INSERT INTO changes"),
+    "number": (lambda s: s.create("alpha", TASK, None, Task(title="t")), b"; COMMIT"),
+    "append": (lambda s: send(s, "bob", "hello"), b"; COMMIT"),
+    "replace": (
+        lambda s: s.replace("alpha", TEAM, "alpha", Team(name="alpha", leader="bob"), s.get("alpha", TEAM, "alpha")[1]),
+        b"INSERT INTO changes",
+    ),
+}
+
+
+def counts(store: PostgresStore) -> tuple[int, ...]:
+    sql = "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM messages)"
+    return tuple(store.look(sql)[0])
+
+
+class TestBrokenConnections:
+    @pytest.mark.parametrize("after", [False, True], ids=["before the server heard", "before the client heard"])
+    @pytest.mark.parametrize("what", CHANGES)
+    def test_a_change_is_made_once(self, what, after, wire, store, address, tmp_path):
+        """Cut while committing, the client finds out on another connection whether it did, and only then repeats."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        assert mine.teams() == ["alpha"]
+        change, at = CHANGES[what]
+        before = counts(store)
+        wire.cut(at, after)
+        change(mine)
+        assert wire.cuts == 1
+        grown = sum(counts(store)) - sum(before)
+        assert grown == (what != "replace")
+        if what == "replace":
+            assert store.get("alpha", TEAM, "alpha")[0].leader == "bob"
+
+    @pytest.mark.parametrize("looks", [1, 2])
+    @pytest.mark.parametrize("what", CHANGES)
+    def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(
+        self, what, looks, wire, store, address, tmp_path
+    ):
+        """The change never arrives; the look whether it did is made, and its answer cut off; then it is made anew."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        assert mine.teams() == ["alpha"]
+        change, at = CHANGES[what]
+        before = counts(store)
+        wire.cut(at, after=False)
+        for _ in range(looks):
+            wire.cut(b"ON CONFLICT DO NOTHING", after=True)
+        change(mine)
+        assert wire.cuts == 1 + looks
+        assert sum(counts(store)) - sum(before) == (what != "replace")
+        assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
+
+    def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address, tmp_path):
+        """That nothing was changed would be a guess."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        wire.cut(b"; COMMIT", after=True)
+        table = f'"{schema_of(address)}".changes'
+        assert server().psql(f"ALTER TABLE {table} ADD CHECK (team <> '') NOT VALID").returncode == 0
+        with pytest.raises(OutcomeUnknown):
+            send(mine, "bob", "hello")
+        assert texts(store, "bob") == ["hello"]
+
+    def test_logins_whose_answer_is_lost_are_given_with_their_passwords(self, wire, store, address, tmp_path):
+        """They are shown this once."""
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        wire.cut(b"; COMMIT", after=True)
+        assert list(mine.admit("alpha", {"bob": ""}, [])) == ["bob"]
+        assert wire.cuts == 1
+
+    def test_the_revision_of_such_a_change_can_be_replaced_by(self, wire, store, address, tmp_path):
+        make_team(store)
+        mine = over(wire, address, tmp_path)
+        _, revision = mine.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        wire.cut(b"INSERT INTO changes", after=True)
+        revision = mine.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=1), revision)
+        mine.replace("alpha", INBOX, "bob", Inbox(agent="bob", up_to=2), revision)
+        assert store.get("alpha", INBOX, "bob")[0].up_to == 2
+
+    @pytest.mark.parametrize("after", [False, True])
+    def test_what_can_not_be_found_out_is_unknown(self, after, wire, store, address, tmp_path):
+        """It was made or not; asking again, under the same uid, tells."""
+        make_team(store)
+        mine = over(wire, address, tmp_path, patience=0.3)
+        assert mine.teams() == ["alpha"]
+        wire.cut(b"; COMMIT", after, for_good=True)
+        with pytest.raises(OutcomeUnknown) as unknown:
+            send(mine, "bob", "hello", uid="u")
+        assert unknown.value.status == 12
+        assert len(texts(store, "bob")) == after
+        wire.mend()
+        assert send(mine, "bob", "hello", uid="u").number == 1
+        assert texts(store, "bob") == ["hello"]
+
+    def test_a_server_that_is_not_there_is_busy_and_nothing_changed(self, wire, store, address, tmp_path):
+        make_team(store)
+        mine = over(wire, address, tmp_path, patience=0.3)
+        assert mine.teams() == ["alpha"]
+        wire.cut(b"BEGIN", after=False, for_good=True)
+        with pytest.raises(Busy) as busy:
+            send(mine, "bob", "hello")
+        assert type(busy.value) is Busy
+        assert texts(store, "bob") == []
+
+    def test_who_goes_away_in_the_middle_wedges_nobody(self, wire, store, address, tmp_path):
+        """It holds the number of the next message; the server takes that from it after some seconds."""
+        make_team(store)
+        mine = over(wire, address, tmp_path, patience=60)
+        assert mine.teams() == ["alpha"]
+        wire.freeze_at = b"; COMMIT"
+        stuck = threading.Thread(target=send, args=[mine, "bob", "of the one"], daemon=True)
+        stuck.start()
+        while wire.freeze_at:
+            time.sleep(0.01)
+        assert send(store, "bob", "of the other").number == 1
+        stuck.join(60)
+        assert sorted(texts(store, "bob")) == ["of the one", "of the other"]
+
+    def test_a_watch_goes_on_after_the_connection_broke(self, wire, store, address, tmp_path):
+        make_team(store)
+        watch = over(wire, address, tmp_path).watch("alpha")
+        assert isinstance(watch, ListeningWatch)
+        store.look("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+        assert watch.wait(5)  # who can't hear looks again
+        while watch.wait(0.1):
+            pass
+        send(store, "bob", "hello")
+        assert watch.wait(5)
+        watch.close()
+
+
+class TestPoolers:
+    def test_behind_one_it_looks_again_and_again(self, store, address, tmp_path):
+        """A pooler passes no notifications on, and tells another process id than the server does."""
+        make_team(store)
+        pooler = Wire(f"{server().directory}/.s.PGSQL.5432", pooler=True)
+        watch = over(pooler, address, tmp_path).watch("alpha")
+        assert isinstance(watch, PollingWatch)
+        assert not watch.wait(0.1)
+        for change in (
+            lambda: send(store, "bob", "hello"),
+            lambda: store.replace("alpha", TEAM, "alpha", Team(name="alpha", leader="b"), revision(store)),
+            lambda: store.journal("alpha", {"what": "said"}),
+        ):
+            threading.Timer(0.05, change).start()
+            assert watch.wait(5)
+        assert not watch.wait(0.15)
+        pooler.close()
+
+
+def revision(store: PostgresStore) -> str:
+    return store.get("alpha", TEAM, "alpha")[1]
+
+
+def test_connections_are_given_back(address, tmp_path):
+    """What eight threads used is kept for the next, and closing ends it."""
+    place = f"{address}&application_name={schema_of(address)}"
+    store = PostgresStore(place, str(tmp_path))
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
+    make_team(store)
+    for _ in range(3):
+        threads = [threading.Thread(target=store.teams) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert store.look(sql, [schema_of(address)])[0][0] < 8
+    store.close()
+    other = PostgresStore(address, str(tmp_path))
+    while other.look(sql, [schema_of(address)])[0][0]:  # the server takes a moment
+        time.sleep(0.01)

@@ -1,0 +1,192 @@
+"""What only the PostgreSQL engine has: tables, addresses, people who look with SQL, settings of the server."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from teams_cli.errors import Busy, DamagedRecord, InvalidValue, NotAllowed, StorageFailed
+from teams_cli.store import opening
+from teams_cli.store.documents import encode
+from teams_cli.store.postgres import schema
+from teams_cli.store.postgres.engine import PostgresStore
+from tests.conftest import server
+from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team, send, texts, titles
+from tests.support.postgres import Postgres, schema_of
+
+
+class TestTables:
+    def test_reading_makes_none(self, store, address):
+        assert (store.teams(), titles(store), texts(store, None)) == ([], {}, [])
+        assert store.look("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema_of(address)]) == []
+
+    def test_of_several_that_make_them_each_succeeds(self, address, tmp_path):
+        stores = [PostgresStore(address, str(tmp_path / f"{n}")) for n in range(6)]
+        made: list[object] = []
+        threads = [
+            threading.Thread(target=lambda s=s, n=n: made.append(make_team(s, f"t{n}"))) for n, s in enumerate(stores)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 6
+        assert stores[0].teams() == [f"t{n}" for n in range(6)]
+
+    @pytest.mark.parametrize("version", range(1, schema.VERSION))
+    def test_older_ones_are_brought_up_to_date(self, version, address, tmp_path):
+        """Those of each version, with what is in them."""
+        make_tables(address, version)
+        body = encode(Team(name="alpha", leader="ann")).decode()
+        sql = f"""INSERT INTO "{schema_of(address)}".records (team, kind, key, body)
+            VALUES ('alpha', 'team', 'alpha', $${body}$$)"""
+        assert server().psql(sql).returncode == 0
+        later = PostgresStore(address, str(tmp_path / "later"))
+        assert later.teams() == ["alpha"]
+        send(later, "bob", "hello")
+        assert later.look("SELECT version FROM format") == [(schema.VERSION,)]
+
+    def test_newer_ones_are_refused(self, store, address, tmp_path):
+        make_team(store)
+        server().psql(f'UPDATE "{schema_of(address)}".format SET version = 1000')
+        later = PostgresStore(address, str(tmp_path / "later"))
+        for do in (later.teams, lambda: send(later, "bob", "hello"), lambda: make_team(later, "beta")):
+            with pytest.raises(StorageFailed, match="version 1000"):
+                do()
+
+    def test_a_database_in_another_encoding_is_refused(self, tmp_path):
+        server().psql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+        store = PostgresStore(server().address("latin"), str(tmp_path))
+        with pytest.raises(StorageFailed, match="LATIN1"):
+            make_team(store)
+
+    def test_a_login_that_may_make_none_is_told_so(self, tmp_path):
+        server().psql("CREATE ROLE nobody LOGIN")
+        address = server().address(schema="ofnobody", user="nobody")
+        with pytest.raises(NotAllowed) as refused:
+            make_team(PostgresStore(address, str(tmp_path)))
+        assert refused.value.status == 13
+
+
+def make_tables(address: str, version: int) -> None:
+    """Make the tables as a program of that version did."""
+    name = schema_of(address)
+    parts = [part for number, part in schema.parts().items() if number <= version]
+    kept = ["CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"]
+    kept += [f"INSERT INTO format VALUES ({version}, 'x')"]
+    made = server().psql("; ".join([f'CREATE SCHEMA "{name}"; SET search_path TO "{name}"', *kept, *parts]))
+    assert made.returncode == 0, made
+
+
+class TestPeople:
+    """Those who look inside, or change something, with psql."""
+
+    def test_records_are_read_with_sql(self, store, address):
+        make_team(store)
+        store.create("alpha", TASK, None, Task(title='say "hi"', blocked_by=["task-9"], notes={"deep": [1, None]}))
+        send(store, "bob", "hello \x00 \\u0000 \U0001f600")
+        name = schema_of(address)
+        sql = f"""SELECT record->>'title', record->'blockedBy'->>0 FROM "{name}".records WHERE key = 'task-1'"""
+        shown = server().psql(sql)
+        assert shown.stdout.strip() == 'say "hi"|task-9'
+        shown = server().psql(f"SELECT record->>'message', recipients FROM \"{name}\".messages")
+        assert shown.stdout.strip() == "hello \ufffd \\u0000 \U0001f600|{bob}"
+        assert texts(store, "bob") == ["hello \x00 \\u0000 \U0001f600"]
+
+    def test_a_change_by_hand_is_checked_and_taken(self, store, address):
+        make_team(store)
+        _, old = store.create("alpha", TASK, None, Task(title="t"))
+        name = schema_of(address)
+        sql = f"UPDATE \"{name}\".records SET body = jsonb_set(record, '{{title}}', '\"by hand\"') WHERE key = 'task-1'"
+        assert server().psql(sql).returncode == 0
+        assert titles(store) == {"task-1": "by hand"}
+        with pytest.raises(Exception, match="changed meanwhile"):
+            store.replace("alpha", TASK, "task-1", Task(id="task-1", title="mine"), old)
+
+    @pytest.mark.parametrize("wrong", ['{"id": "task-1", "title": 7}', "[]", '{"id": "task-2", "title": "t"}'])
+    def test_a_wrong_change_by_hand_is_named_and_hides_nothing(self, wrong, store, address):
+        make_team(store)
+        for title in ("one", "two"):
+            store.create("alpha", TASK, None, Task(title=title))
+        name = schema_of(address)
+        server().psql(f"UPDATE \"{name}\".records SET body = '{wrong}' WHERE key = 'task-1'")
+        with pytest.raises(DamagedRecord, match="alpha/task/task-1"):
+            store.get("alpha", TASK, "task-1")
+        problems: list[Exception] = []
+        assert [task.title for task, _ in store.scan("alpha", TASK, problems)] == ["two"]
+        assert len(problems) == 1
+        (finding,) = store.examine([TASK, MESSAGE], fix=False)
+        assert finding["level"] == "problem" and "task-1" in finding["what"]
+
+    def test_what_is_no_json_is_refused_by_the_server(self, store, address):
+        make_team(store)
+        done = server().psql(f"UPDATE \"{schema_of(address)}\".records SET body = 'x'")
+        assert done.returncode != 0 and "json" in done.stderr
+
+
+class TestAddresses:
+    def test_a_password_is_never_shown(self):
+        address = "postgresql://me:s3cret@127.0.0.1:1/db?password=s3cret&schema=x"
+        assert "s3cret" not in opening.without_secrets(address)
+        assert "s3cret" not in PostgresStore(address, "/nowhere").address
+
+    @pytest.mark.parametrize(
+        "address", ["mysql://x:s3cret@y", "postgresql://x:s3cret@y:zz:1/?a", "postgresql://a/b?schema=;"]
+    )
+    def test_a_wrong_one_is_refused_without_its_password(self, address):
+        with pytest.raises(InvalidValue) as refused:
+            opening.open_store("/nowhere", address)
+        assert "s3cret" not in refused.value.message + refused.value.hint
+
+    def test_a_database_that_is_not_there_is_told_at_once(self, tmp_path):
+        store = PostgresStore(server().address("nodb"), str(tmp_path), patience=3600)
+        with pytest.raises(StorageFailed, match='"nodb" does not exist'):
+            store.teams()
+
+    def test_a_server_that_takes_no_changes_is_refused(self, tmp_path):
+        server().psql("CREATE DATABASE readonly; ")
+        server().psql("ALTER DATABASE readonly SET default_transaction_read_only = on")
+        store = PostgresStore(server().address("readonly"), str(tmp_path), patience=0.2)
+        with pytest.raises(Busy, match="read-only"):
+            store.teams()
+
+
+class TestDoctor:
+    @pytest.mark.parametrize(
+        ("setting", "level"),
+        [("fsync=off", "problem"), ("full_page_writes=off", "problem"), ("synchronous_commit=off", "warning")],
+    )
+    def test_settings_that_lose_changes_are_told(self, setting, level, tmp_path):
+        server()  # skips where there is none
+        careless = Postgres(setting)
+        try:
+            store = PostgresStore(careless.address(), str(tmp_path))
+            make_team(store)
+            (finding,) = store.examine([TEAM], fix=False)
+            assert finding["level"] == level and setting.partition("=")[0] in finding["what"]
+        finally:
+            careless.stop()
+
+    def test_a_server_at_its_defaults_is_fine(self, store):
+        make_team(store)
+        assert list(store.examine([TEAM, TASK, INBOX, MESSAGE], fix=False)) == []
+
+
+def test_the_time_is_the_servers(store):
+    make_team(store)
+    before = store.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+    now = store.now().timestamp()
+    after = store.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+    assert before - 0.05 <= now <= after + 0.05
+    assert store.steady()[0] == PostgresStore(store.variables["TEAMS_STORE"], "/nowhere").steady()[0] != ""
+
+
+def test_the_text_is_kept_to_the_byte(store):
+    make_team(store)
+    store.create("alpha", TASK, None, Task(title="t", weight=1e11, notes={"b": 1.50, "a": [0.1, 10**20]}))
+    ((_, data),) = store.pack("alpha", TASK)
+    store.create("beta", TASK, None, Task(title="t", weight=1e11, notes={"b": 1.50, "a": [0.1, 10**20]}))
+    assert ((_, data),) == tuple(store.pack("beta", TASK))
+    assert list(json.loads(data)["notes"]) == ["b", "a"]
