@@ -226,7 +226,7 @@ from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from teams_cli.errors import NothingReady
 from teams_cli.store.opening import open_store
-from teams_cli.tasks.changes import Changes, change_task
+from teams_cli.tasks.changes import Edit, change_task
 
 root, me, what, times = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 store, caller, done = open_store(root, sys.argv[5], 120), Caller(f"a{me}"), []
@@ -242,7 +242,7 @@ elif what == "next":
     try:
         while True:
             done.append(claims.claim_next(store, "alpha", caller).id)
-            change_task(store, "alpha", caller, done[-1], Changes(status="completed"))
+            change_task(store, "alpha", caller, done[-1], Edit(status="completed"))
     except NothingReady:
         pass
 else:

@@ -28,7 +28,7 @@ from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from teams_cli.errors import Busy, NothingReady, StaleClaim, WrongState
 from teams_cli.store.opening import open_store
-from teams_cli.tasks.changes import Changes, change_task
+from teams_cli.tasks.changes import Edit, change_task
 
 name, patience = sys.argv[1], float(sys.argv[2])
 store, caller = open_store(os.environ["TEAMS_HOME"], os.environ["TEAMS_STORE"], patience), Caller(name)
@@ -55,7 +55,7 @@ while True:
     sent += 1
     try:
         insist("complete", lambda: change_task(
-            store, "alpha", caller, task.id, Changes(status="completed", result=uid, claim=task.claim)))
+            store, "alpha", caller, task.id, Edit(status="completed", result=uid, claim=task.claim)))
     except StaleClaim:
         continue
     print("completed", task.id, uid, flush=True)
