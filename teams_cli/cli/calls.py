@@ -46,20 +46,9 @@ def make_call(
     settings = config.load(os.path.abspath(root), environ)
     address, store_source = store_address(said_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""))
-    caller = None
-    if agent == HUMAN and environ.get("TEAMS_PERMISSIONS"):
-        from teams_cli.clients import permissions
-
-        permissions.refuse_more(environ, permissions.LEVELS[-1], "act as the person")
-    if agent:
-        caller = Caller(
-            agent,
-            display=look_up("display", None, environ)[0],
-            type=look_up("type", None, environ)[0],
-            token=token,
-            config=settings,
-            approve=lambda operation, about: _approve(store, team, agent, approve, operation, about),
-        )
+    caller = _caller(agent, token, environ, settings) if agent else None
+    if caller:
+        caller.approve = lambda operation, about: _approve(store, team, agent, approve, operation, about)
     shown = opening.without_secrets(address or FILES)
     sources = {
         "root": (root, root_source),
@@ -68,6 +57,15 @@ def make_call(
         "agent": (agent, agent_source),
     }
     return Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+
+
+def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
+    if name == HUMAN and environ.get("TEAMS_PERMISSIONS"):
+        from teams_cli.clients import permissions
+
+        permissions.refuse_more(environ, permissions.LEVELS[-1], "act as the person")
+    display, type = look_up("display", None, environ)[0], look_up("type", None, environ)[0]
+    return Caller(name, display=display, type=type, token=token, config=settings)
 
 
 def _terminal() -> Terminal:

@@ -14,12 +14,13 @@ from teams_cli.errors import (
 )
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
+from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, claims, dependencies, editing, leases, plans, tasks
 from teams_cli.tasks.claims import refuse_stranger, state_of
-from teams_cli.tasks.tasks import FINISHED, TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, FINISHED, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import Standing, require, standing_of
@@ -34,16 +35,13 @@ _RESULT = 400
 
 
 class Edit:
-    """What to change; None leaves a field as it is."""
+    """What to change; None leaves a field as it is. Any of the fields of a task that are `EDITABLE` may be given."""
 
     def __init__(
         self,
         *,
         status: str | None = None,
         result: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        priority: str | None = None,
         block: list[str] | None = None,
         unblock: list[str] | None = None,
         owner: str | None = None,
@@ -51,12 +49,13 @@ class Edit:
         reason: str | None = None,
         append: str | None = None,
         unassign: bool = False,
+        **fields: Any,
     ) -> None:
+        if strange := fields.keys() - set(EDITABLE):
+            raise TypeError(f"a task has no field to edit called {', '.join(sorted(strange))}")
         self.status = status
         self.result = result
-        self.title = title
-        self.description = description
-        self.priority = priority
+        self.fields = {key: value for key, value in fields.items() if value is not None}
         self.block = [id_of(word, "task") for word in block or ()]
         self.unblock = [id_of(word, "task") for word in unblock or ()]
         self.owner = owner
@@ -67,9 +66,8 @@ class Edit:
 
     @property
     def words(self) -> bool:
-        """Whether title, description, priority or blockers change."""
-        texts = self.description is not None or self.append is not None
-        return bool(self.title or self.priority or self.block or self.unblock) or texts
+        """Whether fields or blockers change."""
+        return bool(self.fields or self.block or self.unblock) or self.append is not None
 
     def check(self) -> None:
         """Refuse what no task could take.
@@ -82,11 +80,11 @@ class Edit:
             raise WrongUsage("--owner and --unassign go against each other", "Say one of them.")
         if not (self.words or self.status or self.owner or self.unassign) and self.result is None:
             raise WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
-        if self.title is not None:
-            text.one_line(self.title, "title", 500)
+        if "title" in self.fields:
+            text.one_line(self.fields["title"], "title", 500)
         if self.status == "in_progress":
             raise InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
-        text.within(self.description or "", "description", text.MAX_MESSAGE)
+        text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
         if self.append is not None:
             text.checked(self.append, "text to append")
         text.within(self.result or "", "result", text.MAX_RESULT)

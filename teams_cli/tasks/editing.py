@@ -12,7 +12,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.claims import state_of
-from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
+_QUOTED = {"title": '"{}"'}
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
@@ -36,17 +37,12 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
 
 
 def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
-    """The task with what its title, description, priority or blockers are to be, and a note that says which changed."""
+    """The task with what its fields and blockers are to be, and a note that says which changed."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     if missing := set(changes.unblock) - set(task.blocked_by):
         raise WrongState(f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}")
     blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
-    changed = task.having(
-        title=changes.title or task.title,
-        description=_description(task, changes),
-        priority=changes.priority or task.priority,
-        blocked_by=blockers,
-    )
+    changed = task.having(**{**changes.fields, "description": _description(task, changes)}, blocked_by=blockers)
     if changed == task:
         return task
     before = task.to_json()
@@ -55,7 +51,7 @@ def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
 
 
 def _description(task: Task, changes: Edit) -> str | None:
-    said = task.description if changes.description is None else changes.description
+    said: str | None = changes.fields.get("description", task.description)
     if changes.append is None:
         return said
     longer = f"{said}\n\n{changes.append}" if said else changes.append
@@ -64,9 +60,9 @@ def _description(task: Task, changes: Edit) -> str | None:
 
 def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
     """What is to be told to whom the task concerns, if another edited it."""
+    plain = [key for key in EDITABLE if key != "description" and getattr(task, key) != getattr(before, key)]
     told = [
-        f'title: "{task.title}"' if task.title != before.title else "",
-        f"priority: {task.priority}" if task.priority != before.priority else "",
+        *(f"{key}: {_QUOTED.get(key, '{}').format(getattr(task, key))}" for key in plain),
         f"waits for: {', '.join(task.blocked_by) or 'nothing'}" if task.blocked_by != before.blocked_by else "",
         _about_text(before, task, changes),
     ]
@@ -80,7 +76,7 @@ def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
 def _about_text(before: Task, task: Task, changes: Edit) -> str:
     if task.description == before.description:
         return ""
-    if changes.append is not None and changes.description is None:
+    if changes.append is not None and "description" not in changes.fields:
         return f"added: {changes.append}"
     said = task.description or "(none)"
     return f"description: {said}" if len(said) <= _MOST_SHOWN else f"description: teams show-task {task.id}"

@@ -54,6 +54,10 @@ class Note(Record):
     added: Text | None = None
 
 
+EDITABLE = ("title", "description", "priority")
+"""The fields into which an edit puts what it is given. But for the description, they are on the cards of the board."""
+
+
 class Task(Record):
     """One task. `claim` is the fencing number: it rises with each claim, and an older one is over. A pending task is
     kept for its `assignee`.

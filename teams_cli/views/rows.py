@@ -10,9 +10,10 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
+from teams_cli.records.records import key_of
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, leases, tasks
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks.tasks import EDITABLE, Task
 from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
@@ -74,9 +75,8 @@ def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
     blockers = plan.open_blockers.get(task.id, [])
     row: dict[str, Any] = {
         "id": task.id,
-        "title": task.title,
+        **{key_of(key): getattr(task, key) for key in EDITABLE if key != "description"},
         "status": task.status,
-        "priority": task.priority,
         "owner": task.owner,
         "blocked": bool(blockers),
         "blockedBy": task.blocked_by,

@@ -10,7 +10,7 @@ import { go } from './place.js';
 import { current, on, taskOf } from './state.js';
 import { WORDS, move, moveLabel } from './statuses.js';
 import { chip } from './task_card.js';
-import { PRIORITIES, assign, wordsOf } from './task_forms.js';
+import { assign, editable, wordsOf } from './task_forms.js';
 import { block, plain } from './text.js';
 
 let shown = null;
@@ -120,14 +120,11 @@ function edit(task) {
     inputs: [
       field({ name: 'title', label: 'Title', required: true, maxlength: 500, value: task.title }),
       field({ name: 'description', label: 'Description', kind: 'area', rows: 5, value: task.description ?? '' }),
-      field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority }),
+      ...editable(task),
     ],
     label: 'Save',
-    submit: async ({ title, description, priority }) => {
-      const changed = {};
-      if (title !== task.title.trim()) changed.title = title;
-      if (description !== (task.description ?? '').trim()) changed.description = description;
-      if (priority !== task.priority) changed.priority = priority;
+    submit: async (said) => {
+      const changed = Object.fromEntries(Object.entries(said).filter(([name, value]) => value !== String(task[name] ?? '').trim()));
       if (Object.keys(changed).length) await perform('update-task', { task: task.id, ...changed });
     },
   });

@@ -13,6 +13,11 @@ export function wordsOf(line) {
   return line.split(/[\s,]+/).filter(Boolean);
 }
 
+/** The fields that a task is created with and that can be edited, beside its texts. */
+export const editable = (task = {}) => [
+  field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority ?? 'normal' }),
+];
+
 export function createTask() {
   ask({
     title: 'New task',
@@ -21,7 +26,7 @@ export function createTask() {
       field({ name: 'title', label: 'Title', required: true, maxlength: 500 }),
       field({ name: 'description', label: 'Description', kind: 'area', rows: 4 }),
       el('div', { class: 'field-row' },
-        field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: 'normal' }),
+        ...editable(),
         field({ name: 'blockedBy', label: 'Waits for', placeholder: 'task-3 task-4' }),
         field({ name: 'require', label: 'Required skills', placeholder: 'security-review' })),
       field({ name: 'run', label: 'Shell command (optional)', hint: 'What does it, for workers without a model.', class: 'code' }),

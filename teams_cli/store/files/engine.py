@@ -26,6 +26,7 @@ from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
 from teams_cli.store.documents import decode, encode, says_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory
+from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
 FILES = "files"
 """The address of the store that is in files under the root."""
 
-_REMEMBERED = 64
-_SMALL = 256 * 1024
-
 
 class FileStore(Store):
     """Records as files under *root*. A change waits at most *lock_timeout* seconds for its turn, which *lock* gives."""
@@ -63,7 +61,7 @@ class FileStore(Store):
         self.lock = lock
         self.layout = Layout(self.address)
         self._writable = False
-        self._known: dict[str, tuple[bytes, Record]] = {}
+        self._decoded = Decoded()
         root_directory.check_owner(self.address)
 
     def teams(self) -> list[str]:
@@ -145,19 +143,7 @@ class FileStore(Store):
             data = disk.read_file(path)
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
-        return self._decoded(data, kind, key, path), data
-
-    def _decoded(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """The record in a file: that of the last time where the bytes are those of the last time."""
-        known = self._known.get(path)
-        if known and known[0] == data:
-            return known[1]  # type: ignore[return-value]  # one path is one kind
-        record = decode(data, kind, key, path)
-        if len(data) <= _SMALL:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[path] = data, record
-        return record
+        return self._decoded.get(data, kind, key, path), data
 
     def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
         directory = self.layout.directory(team, kind)
@@ -205,7 +191,7 @@ class FileStore(Store):
                 self._refuse_closed(team, kind)
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
-                before = self.layout.marks(team, kind, key, self._decoded(revision, kind, key, path))
+                before = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
                 marks.clear(before, kept=self.layout.marks(team, kind, key, record))
         except BaseException:
             disk.discard(temp)
