@@ -212,10 +212,10 @@ class Keeper:
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)
         self.overlaps.look()
-        self._note_usage(turn, began)
         self._change(lambda session: session.having(given=None))
         self._start_left()
         self._learn_session(turn.printed)
+        self._note_usage(turn, began)
         with suppress(OSError):
             logs.rotate(self.store, self.team, self.agent, session.turns + 1)
         return turn

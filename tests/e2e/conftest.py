@@ -131,7 +131,7 @@ class Office:
 
     def end(self, process: subprocess.Popen[str], status: int = 0) -> Any:
         """Wait for it; its document."""
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=240)
         assert process.returncode == status, (process.returncode, stdout, stderr, self.logs())
         return json.loads(stdout)
 
@@ -147,7 +147,7 @@ class Office:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
         assert done.returncode == 0, done
         return done.stdout
