@@ -35,7 +35,7 @@ class TeamsError(Exception):
 
 
 class InvalidValue(TeamsError):
-    """A value is not of the form asked for."""
+    """A value is not valid."""
 
     status = 2
 

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import PortableLock
 from teams_cli.store.memory import MemoryStore
+from teams_cli.teams.caller import Caller
 from tests.support import postgres
+from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
@@ -102,6 +105,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
     made = ENGINES[request.param](tmp_path, clock)
     yield made
     made.close()
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """A store of every engine in turn, with the team alpha that lea leads and bob is a member of."""
+    founding.spawn_team(store, ALPHA, Caller("lea"))
+    joining.join(store, ALPHA, Caller("bob"))
+    return store
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, word: s
     """Give the budget of one agent or one run another limit; 0 for none.
 
     Raises:
-        InvalidValue: There is no such agent or run, or the limit is no number of tokens.
+        InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
     """
     by = require(store, team_name, caller, "set", SETTING).caller.name
     limit = int(settings.known(SETTING).parse(SETTING, word))

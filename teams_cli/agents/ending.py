@@ -26,7 +26,7 @@ _LINGER = 5.0
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
-    """As `find`, but a session whose keeper is gone is settled as lost first."""
+    """The agent's session, settled as lost first if its keeper is gone; None if `teams` did not start the agent."""
     session = find(store, team, agent)
     return session if session is None else _settled(store, team, session)
 

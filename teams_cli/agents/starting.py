@@ -240,8 +240,8 @@ def _new_uuid() -> str:
 
 
 def clear_away(store: Store, team: Team) -> Team:
-    """Take away members whose launcher was killed before it started them: there is nobody behind them, and their names
-    are free again. The team as it is then.
+    """Remove members whose launcher died before it started them: there is nobody behind them, and their names are
+    free again. The team as it is then.
     """
     for member in team.members:
         if _was_never_started(store, team, member):

@@ -178,7 +178,7 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
     """The file that the client keeps the session in, *variables* being its environment; None if it is not there.
 
     Raises:
-        InvalidValue: The pattern of the profile has a name that there is no value for.
+        InvalidValue: The pattern of the profile names a value that is missing.
     """
     from glob import escape, glob
 

@@ -124,7 +124,7 @@ def _without_server(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both say the same; what is no number in one is none in the other, though it equals nothing."""
+    """Whether both say the same; NaN in one is NaN in the other, though it equals nothing."""
     return repr(one) == repr(other)
 
 

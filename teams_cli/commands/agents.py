@@ -81,7 +81,7 @@ def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
 
 
 def settle_output(call: Call, session: Session) -> None:
-    """The output was printed: it is no news in the caller's inbox any more."""
+    """Mark the message with the agent's output as handled: its caller has seen it printed."""
     for message in handling.outputs_of(call.store, call.team, session.caller, session.agent):
         handling.settle(call.store, call.team, session.caller, {message.number}, also_closed=True)
 

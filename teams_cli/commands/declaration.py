@@ -103,7 +103,7 @@ class Parameter:
         """The value that a word means.
 
         Raises:
-            ValueError: It is no number, or none of the choices.
+            ValueError: It is not a number, or not one of the choices.
         """
         if self.choices and word not in self.choices:
             raise ValueError(word)

@@ -11,7 +11,7 @@ tasks as of a workflow, or workflow, the file of one. Members with a harness are
 What `.claude/agents/*.md` say of an agent or a role they are told. What is there already stays: repeating is safe.
 
 Raises:
-    InvalidValue: The file is not of the form; names everything that is wrong.
+    InvalidValue: The file is not valid; names everything that is wrong.
     WorkflowNotFound: There is no such file.
     NotAllowed: The caller does not lead the team.
 """

@@ -19,7 +19,7 @@ Mail (read with that), a task that you can claim, an edit or the loss of yours, 
 a leader also tasks that end, plans, members lost, all settled. Or for one of the things named.
 
 Raises:
-    WaitRanOut: It did not come about within the time.
+    WaitRanOut: It did not happen in time.
 """
 
 

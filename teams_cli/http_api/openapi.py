@@ -24,10 +24,10 @@ the human unless `as` says otherwise; in a team made with --secure the caller's 
 could not be read, the header X-Teams-Damaged of an answer says how many.
 """
 _REFUSALS = {
-    "400": "A value is not of the form asked for, or the body is not JSON.",
+    "400": "A value is not valid, or the body is not JSON.",
     "401": "The server's token is missing or wrong.",
     "403": "The caller may not do this, or the request comes from a page of another site.",
-    "404": "There is no such thing.",
+    "404": "It was not found.",
     "405": "The address is for another method.",
     "408": "The time to wait was over, or the body did not come in time.",
     "409": "The state of the team does not admit the change.",

@@ -200,7 +200,7 @@ class Works:
     async def settle(self, patience: float) -> None:
         """Wait until all that runs waits for changes, *patience* seconds at the most."""
         give_up = time.monotonic() + patience
-        idle = 0
+        idle = 0  # looks in a row at which all waited: a single one may fall between two waits of the same call
         while idle < 3 and time.monotonic() < give_up:
             await asyncio.sleep(_PAUSE / 2)
             idle = idle + 1 if all(stop.is_waited_for for stop in self._running) else 0

@@ -131,7 +131,7 @@ def read(
 
     def mark(inbox: Inbox) -> Inbox:
         nonlocal before
-        problems.clear()
+        problems.clear()  # when another writer was first, this is called again, and finds them again
         before = advance(store, team_name, inbox, problems)
         seen[:] = open_messages(store, team_name, before, problems)
         shown = {message.number for message in selection.pick(seen, before)}

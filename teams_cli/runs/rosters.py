@@ -45,7 +45,7 @@ def up(
     is there already stays as it is, so that repeating is safe.
 
     Raises:
-        InvalidValue: The file is not of the form; names everything that is wrong.
+        InvalidValue: The file is not valid; names everything that is wrong.
         WorkflowNotFound: There is no such file, here or above.
         NotAllowed: The caller does not lead the team.
     """

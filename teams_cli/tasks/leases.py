@@ -55,7 +55,7 @@ def over(store: Store, team: Team, task: Task) -> str:
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """The task as it is once claims that are over are released. On a disk that can't be written, only shown so."""
+    """The task as it is once claims that are over are released. On a read-only disk, only in what is returned."""
     if not over(store, team, task):
         return task
     try:

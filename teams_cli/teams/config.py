@@ -46,7 +46,7 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
     """The configuration, with what OpenCode's own says beneath it.
 
     Raises:
-        DamagedRecord: The file is not of the form; names the field.
+        DamagedRecord: The file is not valid; names the field.
     """
     own = own_of(root)
     permission, agent = opencode_rules.read(opencode_directory(root, environ))
@@ -60,7 +60,7 @@ def own_of(root: str) -> Config:
     """What the file of the root says by itself; an empty configuration when there is none.
 
     Raises:
-        DamagedRecord: The file is not of the form; names the field.
+        DamagedRecord: The file is not valid; names the field.
     """
     path = path_in(root)
     try:

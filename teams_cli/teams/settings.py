@@ -199,7 +199,7 @@ def of_user(config: Config) -> dict[str, Value]:
     """The user's values, which a new team starts with.
 
     Raises:
-        DamagedRecord: One of them is no setting, or no value of it; names it.
+        DamagedRecord: One of them is not a setting, or has a value that is not valid; names it.
     """
     return {key: _of_user(key, value) for key, value in config.settings.items()}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import Conflict, NotAllowed, ShutdownNotFound, TeamsError, WrongState
-from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import claims, tasks
@@ -26,14 +26,12 @@ LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("huma
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
+def team(team: Store) -> Store:
     """A team in which bob has a task in progress."""
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
-    claims.claim(store, ALPHA, BOB, "1")
-    return store
+    joining.join(team, ALPHA, MIA)
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    return team
 
 
 def read(store: Store, caller: Caller) -> list[str]:

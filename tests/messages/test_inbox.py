@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
-from teams_cli.membership import founding, joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import handling, inboxes, messages
 from teams_cli.messages.inboxes import INBOX, Inbox, Open, Selection
 from teams_cli.messages.messages import MESSAGE
@@ -30,11 +30,9 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    return store
+def team(team: Store) -> Store:
+    joining.join(team, ALPHA, MIA)
+    return team
 
 
 def shown(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[dict[str, Any]]:

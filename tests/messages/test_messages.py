@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
-@pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    joining.join(store, ALPHA, BOB)
-    return store
-
-
 def test_numbers_count_from_one_whoever_sends(team: Store) -> None:
     sent = [messages.send(team, ALPHA, sender, to, "x") for sender, to in ((LEA, "bob"), (BOB, "lea"), (BOB, "human"))]
     assert [(m.id, m.number, m.from_, m.to) for m in sent] == [

@@ -17,7 +17,7 @@ from teams_cli.errors import (
     TeamsError,
     WrongState,
 )
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.tasks import changes, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
@@ -31,11 +31,9 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    joining.join(store, ALPHA, BOB)
-    joining.join(store, ALPHA, MIA, specialty="rust")
-    return store
+def team(team: Store) -> Store:
+    joining.join(team, ALPHA, MIA, specialty="rust")
+    return team
 
 
 def add(store: Store, title: str = "t", **fields: Any) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
-from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.membership import joining, leaving, shutdowns
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import changes as task_changes
@@ -32,15 +32,13 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
+def team(team: Store) -> Store:
     """A team with a task that bob has in progress, and a free one."""
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
+    joining.join(team, ALPHA, MIA)
     for title in ("one", "two"):
-        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
-    claims.claim(store, ALPHA, BOB, "1")
-    return store
+        tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
+    claims.claim(team, ALPHA, BOB, "1")
+    return team
 
 
 def seen(store: Store, task: str = "1") -> Task:

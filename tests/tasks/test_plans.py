@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import NotAllowed, PlanRequired, WrongState
-from teams_cli.membership import founding, joining, leaving
+from teams_cli.membership import joining, leaving
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
@@ -23,14 +23,12 @@ LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("huma
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
+def team(team: Store) -> Store:
     """A team with a task that asks for a plan, in progress by bob."""
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="", plan_required=True))
-    claims.claim(store, ALPHA, BOB, "1")
-    return store
+    joining.join(team, ALPHA, MIA)
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="", plan_required=True))
+    claims.claim(team, ALPHA, BOB, "1")
+    return team
 
 
 def read(store: Store, caller: Caller) -> list[str]:

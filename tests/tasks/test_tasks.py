@@ -23,12 +23,10 @@ LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    joining.join(store, ALPHA, MAX, "task-manager")
-    return store
+def team(team: Store) -> Store:
+    joining.join(team, ALPHA, MIA)
+    joining.join(team, ALPHA, MAX, "task-manager")
+    return team
 
 
 def add(store: Store, *titles: str, **fields: Any) -> list[str]:

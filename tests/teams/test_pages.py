@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, PageNotFound, StaleVersion, TeamsError, WrongState
-from teams_cli.membership import founding, joining
+from teams_cli.membership import joining
 from teams_cli.teams import pages
 from teams_cli.teams.caller import Caller
 from teams_cli.views import brief, concerns, search
@@ -23,11 +23,9 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
 @pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, ALPHA, caller)
-    return store
+def team(team: Store) -> Store:
+    joining.join(team, ALPHA, MIA)
+    return team
 
 
 def told(store: Store, caller: Caller) -> list[str]:

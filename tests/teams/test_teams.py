@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
-@pytest.fixture
-def team(store: Store) -> Store:
-    founding.spawn_team(store, ALPHA, LEA)
-    joining.join(store, ALPHA, BOB)
-    return store
-
-
 def test_the_brief_of_a_closed_team_names_what_can_be_done(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("create-task", "t", agent="lea")

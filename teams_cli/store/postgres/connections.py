@@ -318,7 +318,5 @@ def _parse(address: str) -> tuple[str, dict[str, Any]]:
     try:
         said = extensions.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
     except psycopg2.Error:  # its text shows the whole address
-        raise InvalidValue(
-            "the address of the store is not of the form", "Write postgresql://USER@HOST:PORT/DATABASE."
-        ) from None
+        raise InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **said}
