@@ -109,6 +109,10 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
 
         if guard.answer(client, given, standpoint, environ) or _is_before(given):
             return
+    if b'"agent_id"' in given:
+        from teams_cli.hooks import subagents
+
+        subagents.tell(client, given, standpoint, environ)
     if not _is_quiet(standpoint, given):
         from teams_cli.hooks import news
 

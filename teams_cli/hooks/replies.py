@@ -59,8 +59,8 @@ def answer(
     informs = moment != "stop"  # what only informs is no reason to go on
     waits = seated and event.get("hook_event_name") == "SessionStart"
     room = MAX_TEXT - sum(len(part) + 2 for part in parts)
-    mail, shown = ([], set()) if waits else _mail(store, team, caller.name, room, informs)
-    text = "\n\n".join([*parts, *mail])[:MAX_TEXT]
+    letters, shown = ([], set()) if waits else mail(store, team, caller.name, room, informs)
+    text = "\n\n".join([*parts, *letters])[:MAX_TEXT]
     if not text:
         return None
     return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
@@ -77,7 +77,7 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
     return [f"Still at work for you: {named}. What they found comes as a message: teams read-messages --wait 600"]
 
 
-def _mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
+def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
     """As many of the unread messages as there is room for, at least one of them, and their numbers."""
     unread = store.fetch(team, MESSAGE, inboxes.unread(store, team, name, quiet), [])
     if not unread:

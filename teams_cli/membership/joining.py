@@ -25,6 +25,7 @@ def join(
     display: str | None = None,
     answer: str | None = None,
     started_by: str | None = None,
+    child_of: str | None = None,
 ) -> tuple[Member, str]:
     """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
 
@@ -36,7 +37,7 @@ def join(
         AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
         NotAllowed: Leaders create teams and don't join; who was shut down does not come back; the token is wrong.
     """
-    wish = _Wish(caller, role, specialty, display, answer, started_by)
+    wish = _Wish(caller, role, specialty, display, answer, started_by, child_of)
 
     team = teams.get(store, team_name)
     if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
@@ -63,6 +64,7 @@ class _Wish:
         display: str | None,
         answer: str | None,
         started_by: str | None,
+        child_of: str | None,
     ) -> None:
         self.caller = caller
         self.config = caller.config if caller else None
@@ -71,6 +73,7 @@ class _Wish:
         self.display = (caller.display or None) if caller and display is None else display
         self.answer = answer
         self.started_by = started_by
+        self.child_of = child_of
 
     def admitted(self, store: Store, team: Team) -> Team:
         """The team with the member in it; the team itself if it was in it before."""
@@ -109,6 +112,7 @@ class _Wish:
             answer=None if self.answer is None else text.checked(self.answer, "command"),
             answer_host=None if self.answer is None else store.host or None,
             started_by=self.started_by,
+            child_of=self.child_of,
         )
 
     def _role(self, team: Team, name: str) -> tuple[str, str | None]:

@@ -25,6 +25,7 @@ class Member(Record):
     left_at: Time | None = None
     stopped_by: Word | None = None
     started_by: Name | None = None
+    child_of: Name | None = None
     answer: Text | None = None
     answer_host: Word | None = None
     token_hash: Word | None = None

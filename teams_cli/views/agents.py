@@ -70,6 +70,9 @@ def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dic
     for row in rows:
         if row["name"] in own:
             row["tasks"] = own[row["name"]]
+        member = team.member(row["name"])
+        if member and member.child_of:
+            row["childOf"] = member.child_of
         session, terminal = started.get(row["name"]), seated.get(row["name"])
         if session:
             describe(session, row)

@@ -55,7 +55,7 @@ class Claude(Client):
 
     profile = _PROFILE
     dialect = COMMON
-    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop")
+    events = ("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "SubagentStart", "SubagentStop")
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
     waiting = ("SessionStart", "Stop")
     seat = Seat(

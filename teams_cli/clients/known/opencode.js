@@ -67,7 +67,25 @@ export const teams = async ({ client }) => {
   const named = process.env.TEAMS_AGENT_ID || process.env.OPENCODE_AGENT_ID
   const started = new Set()
   const refused = new Set()
-  const children = new Set()
+  const children = new Map()
+  const said = new Map()
+  const greetings = new Map()
+  // A session that another one started is an agent of its own, and its hooks are those of an agent inside the client.
+  const inside = (event, id, more = {}) => ask(event, latest, { agent_id: id, ...more })
+  const begins = (info) => {
+    const kind = (info.title ?? "").match(/@([\w-]+) subagent/)?.[1] ?? ""
+    children.set(info.id, info.parentID)
+    greetings.set(info.id, contextIn(inside("SubagentStart", info.id, { agent_type: kind })))
+  }
+  const greeting = (id) => {
+    const text = greetings.get(id)
+    greetings.delete(id)
+    return text
+  }
+  const ends = (id) => {
+    inside("SubagentStop", id, { can_go_on: false, last_assistant_message: said.get(id) ?? "" })
+    said.delete(id)
+  }
   let latest = namedSession()
   let waiting = null
   const wait = () => {
@@ -78,7 +96,8 @@ export const teams = async ({ client }) => {
   return {
     event: async ({ event }) => {
       const about = event.properties ?? {}
-      if (event.type === "session.created" && about.info?.parentID) children.add(about.info.id)
+      if (event.type === "session.created" && about.info?.parentID) begins(about.info)
+      if (event.type === "session.idle" && children.has(about.sessionID)) ends(about.sessionID)
       if (!about.sessionID || children.has(about.sessionID)) return
       const doing = { state: "working", source: "plugin" }
       if (event.type === "session.idle") tell("TerminalState", about.sessionID, { state: "idle", source: "plugin" })
@@ -89,26 +108,34 @@ export const teams = async ({ client }) => {
       }
     },
     "chat.message": async (input, output) => {
-      if (children.has(input.sessionID)) return
-      latest = input.sessionID
-      const text = contextIn(ask("UserPromptSubmit", input.sessionID))
+      const child = children.has(input.sessionID)
+      if (!child) latest = input.sessionID
+      const text = child
+        ? (greeting(input.sessionID) ?? contextIn(inside("UserPromptSubmit", input.sessionID)))
+        : contextIn(ask("UserPromptSubmit", input.sessionID))
       const last = output.parts.at(-1)
       if (text && last) {
         const place = { id: `${last.id}z`, sessionID: last.sessionID, messageID: last.messageID }
         output.parts.push({ ...place, type: "text", text, synthetic: true })
       }
-      wait()
+      if (!child) wait()
     },
     "tool.execute.after": async (input, output) => {
-      if (children.has(input.sessionID)) return
+      if (children.has(input.sessionID)) {
+        const mail = greeting(input.sessionID) ?? contextIn(inside("PostToolUse", input.sessionID))
+        if (mail) output.output = `${output.output}\n\n${mail}`
+        return
+      }
       const first = named && !started.has(input.sessionID)
       started.add(input.sessionID)
-      const said = ask(first ? "SessionStart" : "PostToolUse", input.sessionID, { state: "working" })
-      const text = contextIn(said)
+      const text = contextIn(ask(first ? "SessionStart" : "PostToolUse", input.sessionID, { state: "working" }))
       if (text) output.output = `${output.output}\n\n${text}`
     },
-    "experimental.text.complete": async (input) => {
-      if (children.has(input.sessionID)) return
+    "experimental.text.complete": async (input, output) => {
+      if (children.has(input.sessionID)) {
+        said.set(input.sessionID, output?.text ?? "")
+        return
+      }
       const more = { stop_hook_active: refused.delete(input.sessionID), state: "working" }
       const reason = ask("Stop", input.sessionID, more).reason
       if (!reason) return

@@ -1,0 +1,112 @@
+"""Agents inside a client: members of their own from their start to their end, as children of the client's agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import TIMEOUT, Cli, make_team
+
+PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob")
+
+
+def hook(cli: Cli, event: str, agent_id: str, **more: Any) -> Any:
+    given = {"hook_event_name": event, "session_id": "s1", "agent_id": agent_id, **more}
+    answer = cli("hook", "claude", agent="bob", stdin=json.dumps(given).encode())
+    assert (answer.status, answer.stderr) == (0, "")
+    return json.loads(answer.stdout) if answer.stdout else None
+
+
+def context(answer: Any) -> str:
+    return str(answer["hookSpecificOutput"]["additionalContext"])
+
+
+def members(cli: Cli) -> dict[str, Any]:
+    team = json.loads((cli.root / "teams/alpha/team.json").read_text())
+    return {member["agentId"]: member for member in team["members"] if "leftAt" not in member}
+
+
+def test_it_joins_is_told_and_leaves(cli: Cli) -> None:
+    begun = hook(cli, "SubagentStart", "a1", agent_type="Explore")
+    assert begun["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
+    assert "You are agentA in team alpha" in context(begun) and "--as agentA" in context(begun)
+    child = members(cli)["agentA"]
+    assert (child["childOf"], child["agentType"], child["role"]) == ("bob", "Explore", "team-member")
+    assert "agentB" in context(hook(cli, "SubagentStart", "a2", agent_type="Plan"))
+    rows = {row["name"]: row for row in cli.ok("list-agents")["agents"]}
+    assert rows["agentA"]["childOf"] == "bob" and "childOf" not in rows["bob"]
+    cli.ok("send-message", "agentA", "Which file?", agent="agentB")
+    assert "| Which file?" in context(hook(cli, "PostToolBatch", "a1", tool_calls=[]))
+    assert hook(cli, "PostToolBatch", "a1", tool_calls=[]) is None
+    assert hook(cli, "PostToolBatch", "a2", tool_calls=[]) is None
+    cli.ok("broadcast-message", "Stop looking.", agent="lea")
+    refused = hook(cli, "SubagentStop", "a1", stop_hook_active=False)
+    assert refused["decision"] == "block" and "| Stop looking." in refused["reason"]
+    assert hook(cli, "SubagentStop", "a1", stop_hook_active=True, last_assistant_message="It is a.py") is None
+    assert "agentA" not in members(cli) and "agentB" in members(cli)
+    (output,) = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"]
+    assert (output["from"], output["message"]) == ("agentA", "It is a.py") and output["handledAt"]
+
+
+def test_the_next_one_has_the_next_name(cli: Cli) -> None:
+    """Also under the same id; and who is told again that it begins is the same."""
+    hook(cli, "SubagentStart", "a1")
+    assert "agentA" in context(hook(cli, "SubagentStart", "a1"))
+    hook(cli, "SubagentStop", "a1")
+    assert hook(cli, "SubagentStop", "a1") is None
+    assert "agentB" in context(hook(cli, "SubagentStart", "a1"))
+    assert sorted(members(cli)) == ["agentB", "bob", "lea"]
+
+
+DRIVER = """
+const { teams } = await import(process.argv[2])
+const hooks = await teams({ client: { session: { promptAsync: async () => {} } } })
+const shown = []
+await hooks["chat.message"]({ sessionID: "ses_main" }, { parts: [] })
+const info = { id: "ses_child", parentID: "ses_main", title: "Look (@explore subagent)" }
+await hooks.event({ event: { type: "session.created", properties: { info } } })
+const parts = [{ id: "p1", sessionID: "ses_child", messageID: "m1", type: "text", text: "go" }]
+await hooks["chat.message"]({ sessionID: "ses_child" }, { parts })
+shown.push(parts.at(-1).text)
+const output = { output: "listing" }
+await hooks["tool.execute.after"]({ sessionID: "ses_child" }, output)
+shown.push(output.output)
+await hooks["experimental.text.complete"]({ sessionID: "ses_child" }, { text: "It is a.py" })
+await hooks.event({ event: { type: "session.idle", properties: { sessionID: "ses_child" } } })
+console.log(JSON.stringify(shown))
+process.exit(0)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
+def test_a_session_inside_opencode_is_an_agent(cli: Cli, tmp_path: Path) -> None:
+    """From its creation until it is idle, in the plugin as OpenCode calls it."""
+    (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
+    (tmp_path / "driver.mjs").write_text(DRIVER)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/teams"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
+    program.chmod(0o755)
+    environ = {**cli.environ("bob"), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
+    done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
+    assert done.returncode == 0, done
+    greeted, result = json.loads(done.stdout)
+    assert "You are agentA in team alpha" in greeted and result == "listing"
+    team = json.loads((cli.root / "teams/alpha/team.json").read_text())
+    (child,) = [member for member in team["members"] if member.get("childOf")]
+    assert (child["agentType"], child["childOf"]) == ("explore", "bob") and child["leftAt"]
+    (output,) = [row for row in cli.ok("read-messages", "--all", agent="bob") if row["type"] == "output"]
+    assert (output["from"], output["message"]) == ("agentA", "It is a.py")
