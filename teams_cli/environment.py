@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ _VARIABLES = {
     "team": ("TEAMS_TEAM", "OPENCODE_TEAM_NAME"),
     "token": ("TEAMS_TOKEN",),
 }
+
+
+def to_install(extra: str) -> str:
+    """How to install an extra where this program is, which pip, pipx or uv may have put there."""
+    wanted = f"'.[{extra}]'"
+    way = f"{sys.executable} -m pip install {wanted}"
+    if "/uv/tools/" in sys.prefix:
+        way = f"uv tool install --force {wanted}"
+    elif "/pipx/" in sys.prefix:
+        way = f"pipx install --force {wanted}"
+    return f"Install it, in a clone of teams: {way}"
 
 
 def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -64,6 +64,12 @@ def _command_first(words: list[str]) -> list[str]:
 
 
 def _run(words: list[str]) -> int:
+    if "_TEAMS_COMPLETE" in os.environ:
+        from teams_cli.cli import completing
+
+        if said := completing.answer(os.environ):
+            streams.written(lambda: print(said[0]))
+            return said[1]
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0

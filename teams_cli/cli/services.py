@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
+from teams_cli.environment import to_install
 from teams_cli.errors import NotInstalled
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ def run(call: Call, service: Service) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("teams_cli"):
             raise
-        hint = f"Install it, in a clone of teams: pip install '.[{service.extra}]'"
-        raise NotInstalled(f"this needs the Python package {error.name}, which is not installed", hint) from None
+        raise NotInstalled(
+            f"this needs the Python package {error.name}, which is not installed", to_install(service.extra)
+        ) from None
     return int(module.run(call, service.settings))

@@ -12,6 +12,7 @@ from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.environment import to_install
 from teams_cli.errors import InvalidValue, WrongUsage
 from teams_cli.records.annotations import Any
 
@@ -56,9 +57,7 @@ with no identity you can look, and join. `--tools all` offers also what is seldo
 Raises:
     NotInstalled: The extra `mcp` is missing.
 """
-_NO_SERVER = (
-    "without the MCP server, whose needs are not installed: pip install '.[mcp]' in its clone, and install again"
-)
+_NO_SERVER = "without the MCP server, whose needs are not installed"
 
 
 def _hook(call: Call, client: str) -> Any:
@@ -69,12 +68,12 @@ def _mcp(call: Call, tools: str) -> Any:
     return Service("mcp_server", "mcp", {"tools": tools})
 
 
-def _serve(call: Call, port: int, private: bool) -> Any:
+def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
     if not 0 <= port <= _LAST_PORT:
         raise InvalidValue(
             f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
         )
-    return Service("http_api.server", "serve", {"port": port, "private": private})
+    return Service("http_api.server", "serve", {"port": port, "private": private, "browse": browse})
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
@@ -91,7 +90,7 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
 def _install(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     ours = _ours(client, project)
     if not ours.server:
-        call.say(_NO_SERVER)
+        call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     where = _places(call, client, project, user)
     if only_print:
         return _shown(call, [installation.install(call.store, place, ours) for place in where], only_print)
@@ -163,6 +162,7 @@ COMMANDS = table(
         _serve,
         option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
         switch("--private", "Ask for the token when reading too."),
+        switch("--open", "Open the board in a browser.", name="browse"),
         doc=_SERVE,
         in_team=False,
         changes=False,

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 
 import uvicorn
 
@@ -32,7 +33,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     """
     token = registration.token(call.store.root)
     with _listen(call, settings["port"]) as listener:
-        server = Server(call, listener, token, settings["private"])
+        server = Server(call, listener, token, settings["private"], settings["browse"])
         try:
             server.run([listener])
         finally:
@@ -40,15 +41,24 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     return INTERRUPTED if server.interrupted else 0
 
 
+def _open(address: str) -> None:
+    """Open the address in the person's browser, for which nobody waits."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+
 class Server(uvicorn.Server):
     """uvicorn's server, which also ends the streams and the waiting when it ends."""
 
-    def __init__(self, call: Call, listener: socket.socket, token: str, private: bool) -> None:
+    def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._call = call
         self._port = listener.getsockname()[1]
         self._token = token
         self._private = private
+        self._browse = browse
         self.interrupted = False
         self.api: Api | None = None
         super().__init__(
@@ -84,6 +94,10 @@ class Server(uvicorn.Server):
         self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
         self._call.show({key: found[key] for key in ("url", "token", "pid")})
+        if sys.stderr.isatty():
+            self._call.say("Ctrl-C ends the server")
+        if self._browse:
+            _open(f"{found['url']}/#token={found['token']}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End: whoever waits is let go first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.environment import to_install
 from teams_cli.errors import InvalidValue, StorageFailed
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
@@ -27,9 +28,7 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0, host: st
     try:
         from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
-        raise StorageFailed(
-            "a store in PostgreSQL needs its client", "Install it, in a clone of teams: pip install '.[postgres]'"
-        ) from None
+        raise StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
     return PostgresStore(address, root, host=host, patience=patience)
 
 

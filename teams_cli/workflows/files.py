@@ -14,6 +14,7 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
+from teams_cli.workflows.places import directories, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,18 +22,12 @@ if TYPE_CHECKING:
 
 MAX_FILE = 1024 * 1024
 MAX_NODES = 100_000
-LOCAL = "workflows"
 _FENCE = "---"
 _SAID = {"extra_forbidden": "is not a key here", "missing": "is missing"}
 
 
 class TooManyValues(yaml.YAMLError):
     """The document is larger than any workflow, however short it is written."""
-
-
-def shipped_directory() -> str:
-    """Where the workflows that come with the program are."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "shipped")
 
 
 def path_of(word: str, directory: str) -> str:
@@ -44,7 +39,7 @@ def path_of(word: str, directory: str) -> str:
     if os.sep in word or word.endswith(".md"):
         places = [os.path.join(directory, word)]
     else:
-        places = [os.path.join(place, f"{word}.md") for place in _directories(directory)] if is_name(word) else []
+        places = [os.path.join(place, f"{word}.md") for place in directories(directory)] if is_name(word) else []
     for place in places:
         if os.path.exists(place):
             return os.path.abspath(place)
@@ -52,21 +47,6 @@ def path_of(word: str, directory: str) -> str:
     raise WorkflowNotFound(
         f"there is no workflow {word!r}", f"Workflows: {known or 'none'}. Or give the path of a file."
     )
-
-
-def paths(directory: str) -> list[str]:
-    """The files of the shipped workflows, then of those in ./workflows."""
-    found: list[str] = []
-    for place in _directories(directory):
-        names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-        found += [os.path.join(place, name) for name in names if name.endswith(".md")]
-    return found
-
-
-def _directories(directory: str) -> list[str]:
-    """Shipped ones first: the name of one must not start what a foreign checkout calls the same."""
-    places = [shipped_directory(), os.path.join(directory, LOCAL)]
-    return [places[0]] if os.path.realpath(places[0]) == os.path.realpath(places[1]) else places
 
 
 def read(path: str, roles: Roles | None = None) -> Workflow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.clock import SystemClock, seconds_since
+from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -10,6 +10,18 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 def ago(at: str | None) -> str:
     """`35 s ago`; a dash for what never was."""
     return "-" if at is None else f"{_length(seconds_since(at, SystemClock().now()))} ago"
+
+
+def moment(at: str | None) -> str:
+    """A time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
+    if at is None:
+        return "-"
+    try:
+        then = parse_rfc3339(at).astimezone()
+    except ValueError:
+        return at
+    today = SystemClock().now().astimezone().date() == then.date()
+    return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
 def left(until: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.cli.show.ages import ago
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ def _mine(found: dict[str, Any]) -> Lines:
     lines: Lines = []
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
-        lines.append((f"the team was closed{by} at {found['closed']['at']}", _NEEDED))
+        lines.append((f"the team was closed{by} {ago(found['closed']['at'])}", _NEEDED))
     lines += [(found["about"], _NEEDED)] if found.get("about") else []
     lines += [(f"| {line}", _SEEN) for line in found.get("rules", "").splitlines()]
     for task in found["myTasks"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    return f"{entry.get('at')}  {history.line(entry)}"
+    return f"{moment(str(entry.get('at')))}  {history.line(entry)}"
 
 
 def changes(found: Any) -> Parts:
@@ -21,7 +22,7 @@ def changes(found: Any) -> Parts:
 
 def hits(found: list[dict[str, Any]]) -> Parts:
     """Each hit with where it is; of a task also what it is called."""
-    rows = [[hit["in"], hit["id"], hit["from"] or "-", hit["at"] or "-", _told(hit)] for hit in found]
+    rows = [[hit["in"], hit["id"], hit["from"] or "-", moment(hit["at"]), _told(hit)] for hit in found]
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
 
 
@@ -52,4 +53,4 @@ def set_to(done: dict[str, Any]) -> Parts:
 
 
 def version(found: dict[str, Any]) -> Parts:
-    return [f"teams {found['version']} on Python {found['python']}"]
+    return [f"teams {found['version']} on Python {found['python']}; the teams are in {found['store']}"]

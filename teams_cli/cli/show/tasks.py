@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago, left
+from teams_cli.cli.show.ages import ago, left, moment
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -126,5 +126,8 @@ def _because(note: dict[str, Any]) -> str:
 
 
 def beat(done: dict[str, Any]) -> Parts:
-    kept = [f"{task['id']}: lasts until {task['leaseExpiresAt']}" for task in done["tasks"]]
-    return [f"{done['agent']}: seen {done['lastSeen']}", *kept]
+    kept = [
+        f"{task['id']}: {left(task['leaseExpiresAt'])}, until {moment(task['leaseExpiresAt'])} or the next sign of life"
+        for task in done["tasks"]
+    ]
+    return [f"{done['agent']}: seen {ago(done['lastSeen'])}", *kept]

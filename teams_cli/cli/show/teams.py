@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.cli.show import present
+from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -26,7 +27,7 @@ def teams(rows: list[dict[str, Any]]) -> Parts:
             row["leader"],
             str(row["memberCount"]),
             _counts(row["taskCounts"]),
-            row["createdAt"],
+            ago(row["createdAt"]),
             row["state"],
         ]
         for row in rows
@@ -49,7 +50,7 @@ def team(team: dict[str, Any]) -> Parts:
         ]
         for member in team["members"]
     ]
-    head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {team['createdAt']}"
+    head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {ago(team['createdAt'])}"
     roles = [f"role {name} extends {role['extends']}" for name, role in team["roles"].items()]
     members = Table(["agent", "role", "type", "name", "state"], rows, "no members")
     return [*present(head, team.get("description")), members, *roles]

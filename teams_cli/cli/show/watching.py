@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history
@@ -79,7 +80,7 @@ def _task(task: dict[str, Any]) -> list[str]:
 
 
 def _message(message: dict[str, Any]) -> list[str]:
-    return [message["id"], message["timestamp"][11:19], message["from"], message["to"], _short(message["message"])]
+    return [message["id"], moment(message["timestamp"]), message["from"], message["to"], _short(message["message"])]
 
 
 def _short(said: str) -> str:
@@ -90,5 +91,5 @@ def _short(said: str) -> str:
 def watched(found: dict[str, Any]) -> Parts:
     """The first frame whole, then only what changed."""
     if "changes" in found:
-        return [f"{entry.get('at')}  {history.line(entry)}" for entry in found["changes"]]
+        return [f"{moment(str(entry.get('at')))}  {history.line(entry)}" for entry in found["changes"]]
     return frame(found)

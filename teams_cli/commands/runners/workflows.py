@@ -16,7 +16,7 @@ from teams_cli.runs.leader import Ended
 from teams_cli.runs.steps import key_of
 from teams_cli.runs.surroundings import Surroundings
 from teams_cli.teams.caller import Caller
-from teams_cli.workflows import files
+from teams_cli.workflows import files, places
 
 
 def run(
@@ -135,7 +135,7 @@ def _answer(ended: Ended) -> Any:
 
 
 def list_workflows(call: Call) -> Any:
-    rows = [files.describe(path, call.problems) for path in files.paths(call.directory)]
+    rows = [files.describe(path, call.problems) for path in places.paths(call.directory)]
     return [row for row in rows if row]
 
 
