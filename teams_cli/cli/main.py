@@ -156,6 +156,8 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         _talk(f"teams: {call.more}")
     elif call.more:
         streams.written(lambda: print(call.more))
+    if call.follows and not as_json:
+        streams.written(lambda: print(f"next: {call.follows}"))
     return status
 
 

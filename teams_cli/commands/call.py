@@ -82,6 +82,8 @@ class Call:
         """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
         self.more = ""
         """What a list has left out, and how to get it."""
+        self.follows = ""
+        """The command that follows, where the answer is told in words."""
         if store.on_append is None:
             store.on_append = self._appended
 

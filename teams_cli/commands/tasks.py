@@ -126,7 +126,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "A file with many: `tasks` as of a workflow; `-` reads it from standard input.",
+            "Many: a YAML file (or `-`) with a list of {id, title, description, blockedBy: [id]}.",
             metavar="FILE",
             name="from_",
             text=True,

@@ -22,6 +22,10 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     if edit.owner:
         refuse_stopped(call, edit.owner)
     changed = changes.change_task(call.store, call.team, call.caller, task, edit)
+    if edit.status in ("completed", "failed") and changed.owner == call.agent:
+        from teams_cli.views import facts
+
+        call.follows = facts.after_work(call.store, call.load_team(), call.known)
     return to_document(call, changed)
 
 

@@ -57,6 +57,8 @@ class Agent(Record):
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
     """What it was told of what is so at the time: that a task is ready, that all are settled."""
+    waiting: bool | None = None
+    """Whether it waits for whatever concerns it, with no task of its own."""
     offered: Word | None = None
     offered_at: Time | None = None
     """Which ready task it was told of last, and when: for a while the others leave it to that agent."""

@@ -6,6 +6,8 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.agents import ending
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, messages
@@ -40,6 +42,8 @@ def wait(
 
     Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join.
 
+    Of several that wait for work, each is told of another task.
+
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
@@ -51,7 +55,12 @@ def wait(
         found.update(lookout.look())
         return bool(found)
 
-    if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
+    lookout.begin()
+    try:
+        came = sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say)
+    finally:
+        lookout.end()
+    if not came:
         raise WaitRanOut(f"nothing happened within {timeout:g} seconds", "Wait on: teams wait; or look: teams brief")
     return found
 
@@ -64,6 +73,30 @@ class Lookout:
         self.team = team
         self.caller = caller
         self.alarm = Alarm()
+        self.queue: dict[str, float] = {}
+        self._is_queued = False
+
+    def begin(self) -> None:
+        """Have the others that wait for work know that this one does, too."""
+        with suppress(TeamsError):
+            facts = self._facts(teams.get(self.store, self.team))
+            if facts.works and not facts.held():
+                self._queue(True)
+
+    def end(self) -> None:
+        """Wait for work no more."""
+        if self._is_queued:
+            with suppress(TeamsError):
+                self._queue(None)
+
+    def _queue(self, waiting: bool | None) -> None:
+        fresh = presence.Agent(agent=self.caller.name)
+        place = presence.AGENT.also_closed
+        upsert(self.store, self.team, place, self.caller.name, fresh, lambda agent: agent.having(waiting=waiting))
+        self._is_queued = bool(waiting)
+
+    def _facts(self, team: Team) -> Facts:
+        return Facts(self.store, team, self.caller, self.alarm, self.queue)
 
     def topics(self) -> frozenset[str]:
         """What changes may concern the caller."""
@@ -73,11 +106,10 @@ class Lookout:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
             return frozenset(found)
-        facts = Facts(self.store, team, self.caller, self.alarm)
+        facts = self._facts(team)
         if facts.leads or self.caller.is_human:
             found |= {"plan", *({"question"} if self.caller.is_human else ())}
-        mine = [task.id for task in tasks.labelled(self.store, self.team, tasks.IN_PROGRESS) if task.owner == name]
-        if mine:
+        if mine := facts.held():
             found.update(f"task/{key}" for key in mine)
         elif facts.works or facts.leads:
             found |= tasks.FREED
@@ -138,21 +170,20 @@ class Lookout:
 
     def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
-        facts = Facts(self.store, team, self.caller, self.alarm)
+        facts = self._facts(team)
         known = facts.still_told(agent)
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
-        told = {f"ready:{shown['id']}:" for shown in untold.values() if shown["what"] == "ready"}
-        offered = next((about for about in true if about.rpartition(":")[0] + ":" in told), None)
+        offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if set(agent.told).symmetric_difference(true):
-            self._note_told(sorted(true), offered)
+            self._note_told(sorted(true), offer)
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
-    def _note_told(self, told: list[str], offered: str | None) -> None:
+    def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
-        more = {"offered": offered, "offered_at": teams.now(self.store)} if offered else {}
-        fresh = presence.Agent(agent=self.caller.name)
-        upsert(self.store, self.team, presence.AGENT, fresh.agent, fresh, lambda agent: agent.having(told=told, **more))
+        more = {"offered": offer, "offered_at": teams.now(self.store) if offer else None}
+        name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
+        upsert(self.store, self.team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told, **more))
 
     def _pages(self) -> list[Found]:
         """The pages that others changed since the caller looked, a line each; told with this."""

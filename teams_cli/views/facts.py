@@ -4,6 +4,8 @@ question waits. Each has a word by which it is known whether the agent was told.
 
 from __future__ import annotations
 
+import time
+
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
@@ -19,7 +21,7 @@ from teams_cli.teams import presence, roles
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
-from teams_cli.views import conditions, steps
+from teams_cli.views import brief, conditions, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _TITLE = 60
 _TO_TAKE_IT = 5.0
 """Seconds in which a ready task is left to the agent that was told of it first."""
 _PAST = 0.005
+_TURN = 0.1
+"""Seconds by which those who wait for work look for it one after the other."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Found:
@@ -40,16 +44,22 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
 
 
 class Facts:
-    """What is so now and concerns the caller. The alarm is set for what time alone may make so."""
+    """What is so now and concerns the caller. The alarm is set for what time alone may make so.
 
-    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm) -> None:
+    The *queue* says from when on the caller may be told of a task that was left to those who wait before it.
+    """
+
+    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, queue: dict[str, float]) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
+        self.queue = queue
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
         member = team.member(caller.name)
+        self.offer: str | None = None
+        """Which ready task the caller is told of first."""
         self.works = member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
     def true(self, known: set[str]) -> Known:
@@ -72,6 +82,11 @@ class Facts:
             f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
             for row in late
         }
+
+    def held(self) -> list[str]:
+        """The tasks that the caller has in progress."""
+        found = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
+        return [task.id for task in found if task.owner == self.caller.name]
 
     def still_told(self, agent: Agent) -> set[str]:
         """What the agent knows of what it was told. Once it took one of the tasks that were ready, the others are news
@@ -100,6 +115,7 @@ class Facts:
         free = self._not_offered(ready) if len(mine) < len(ready) else ready
         if not free:
             return {_about(task): None for task in mine}
+        self.offer = _about(free[0])
         kept = ", kept for you," if free[0].assignee == self.caller.name else ""
         text = f"{free[0].id}{kept} is ready: {free[0].title[:_TITLE]}"
         if len(free) > 1:
@@ -109,18 +125,41 @@ class Facts:
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
-        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
-        others = (agent for agent, _ in self.store.scan(self.team.name, presence.AGENT, []))
-        left: dict[str, float] = {}
-        for agent in others:
-            if agent.offered and agent.offered_at and self.team.member(agent.agent):
-                seconds = _TO_TAKE_IT - seconds_since(agent.offered_at, self.store.now())
-                if 0 < seconds <= _TO_TAKE_IT and agent.agent != self.caller.name and agent.agent not in busy:
-                    left[agent.offered] = max(seconds, left.get(agent.offered, 0.0))
+        others = self.idle()
+        offers = {agent.offered: agent for agent in others if 0 < self._left(agent) <= _TO_TAKE_IT}
         for task in ready:
-            if _about(task) in left:
-                self.alarm.ring_in(left[_about(task)] + _PAST)
-        return [task for task in ready if task.assignee or _about(task) not in left]
+            if agent := offers.get(_about(task)):
+                self.alarm.ring_in(self._left(agent) + _PAST)
+        free = [task for task in ready if task.assignee or _about(task) not in offers]
+        before = sum(bool(agent.waiting) and agent.agent < self.caller.name for agent in others)
+        return free if free and free[0].assignee else self._in_turn(free, before)
+
+    def _in_turn(self, free: list[Task], before: int) -> list[Task]:
+        """The tasks for the caller, where so many who wait come *before* it and take the first ones.
+
+        What they don't take, because they wait no more, is its own a moment later.
+        """
+        left = free[:before]
+        for place, task in enumerate(left):
+            since = self.queue.setdefault(_about(task), time.monotonic() + _TURN * (before - place))
+            self.alarm.ring_in(since - time.monotonic())
+        late = [task for task in left if self.queue[_about(task)] <= time.monotonic()]
+        return [*free[before:], *late] if free[before:] else late
+
+    def idle(self) -> list[Agent]:
+        """The other members that were heard of and have no task."""
+        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
+        found = (agent for agent, _ in self.store.scan(self.team.name, presence.AGENT, []))
+        others = (agent for agent in found if agent.agent not in (self.caller.name, *busy))
+        return [agent for agent in others if self.team.member(agent.agent) and not self._is_long_silent(agent)]
+
+    def _is_long_silent(self, agent: Agent) -> bool:
+        silent = seconds_since(agent.last_seen, self.store.now()) if agent.last_seen else 0.0
+        return silent > leases.length(self.team)
+
+    def _left(self, agent: Agent) -> float:
+        """Seconds for which the task that the agent was told of is left to it."""
+        return _TO_TAKE_IT - seconds_since(agent.offered_at, self.store.now()) if agent.offered_at else 0.0
 
     def _settled(self) -> Known:
         found = conditions.settled(self.store, self.team.name)
@@ -179,6 +218,18 @@ class Facts:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"plan:{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
+
+
+def after_work(store: Store, team: Team, caller: Caller) -> str:
+    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait take all
+    that are ready.
+    """
+    if step := steps.work(brief.tasks_of(store, team, caller)):
+        return step
+    facts = Facts(store, team, caller, Alarm(), {})
+    ready = list(claims.ready_for(store, team, caller)) if facts.works else []
+    others = sum(bool(agent.waiting) for agent in facts.idle()) if ready and not ready[0].assignee else 0
+    return steps.CLAIM if len(ready) > others else steps.WAIT
 
 
 def _about(task: Task) -> str:

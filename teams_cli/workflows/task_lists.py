@@ -12,7 +12,8 @@ from teams_cli.workflows.model import TaskTemplate
 
 _FENCE = "---"
 _LIST = TypeAdapter(list[TaskTemplate])
-_HINT = "Give a list of {id, title, description, blockedBy, require, priority, run}, as the `tasks` of a workflow."
+_KEYS = "id, title, description, blockedBy, require, priority, planRequired, run"
+_HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
 
 
 def read(content: str) -> list[TaskTemplate]:

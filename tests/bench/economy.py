@@ -200,7 +200,7 @@ def _work(office: Office) -> None:
 
 def _completed(office: Office) -> int:
     said = office.end("teams get-tasks", office.begin("lea", "teams get-tasks --status completed"))
-    return said.count(" completed ")
+    return len(re.findall(r"^task-\d+ +completed ", said, re.MULTILINE))
 
 
 def main() -> int:

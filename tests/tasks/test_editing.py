@@ -95,7 +95,7 @@ def test_a_result_is_amended_by_its_owner(cli: Cli) -> None:
 MANY = [
     {"id": "last", "title": "put together", "blockedBy": ["lexer", "parser", "task-1"]},
     {"id": "lexer", "title": "write the lexer", "priority": "high", "description": "all of it"},
-    {"id": "parser", "title": "write the parser", "blockedBy": ["lexer"]},
+    {"id": "parser", "title": "write the parser", "blockedBy": ["lexer"], "planRequired": True},
 ]
 
 
@@ -109,6 +109,7 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
         ("task-4", "put together", ["task-2", "task-3", "task-1"]),
     ]
     assert (made[0]["priority"], made[0]["description"]) == ("high", "all of it")
+    assert [task.get("planRequired") for task in made] == [None, True, None]
     file = tmp_path / "plan.md"
     file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
     told = cli("create-task", "--from", str(file), agent="lea").stdout

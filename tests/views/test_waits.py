@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from teams_cli.teams import presence
+from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
@@ -214,6 +216,31 @@ def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> Non
     nothing(cli, "bob")
 
 
+def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
+    """And who ended a task is told to wait, where they take all that is ready by that."""
+    cli.ok("join-team", agent="tom")
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    cli.ok("claim-task", "1", agent="tom")
+    waiting = {name: begin(cli, name) for name in ("bob", "mia")}
+    until(lambda: all(presence.load(cli.store(), ALPHA, name).waiting for name in waiting))
+    assert cli("update-task", "1", "--status", "completed", agent="tom").stdout.endswith("\nnext: teams wait\n")
+    first = until(lambda: next((name for name in waiting if waiting[name].poll() is not None), None))
+    assert texts(ended(waiting.pop(first))) == ["task-2 is ready: two"]
+    cli.ok("claim-task", "--next", agent=first)
+    (other,) = waiting.values()
+    assert other.poll() is None
+    add_tasks(cli, "three")
+    assert texts(ended(other)) == ["task-3 is ready: three"]
+
+
+def test_who_ended_a_task_takes_the_next_where_nobody_waits(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    answer = cli("update-task", "1", "--status", "completed", agent="bob")
+    assert answer.stdout == "task-1: completed by bob: one\nnext: teams claim-task --next\n"
+
+
 def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
     cli.ok("request-shutdown", "bob", agent="lea")
     add_tasks(cli, "one")
@@ -286,9 +313,8 @@ def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
 def test_who_loses_a_task_to_another_s_decision_is_told(cli: Cli, words: tuple[str, ...], why: str) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
-    waiting = begin(cli, "bob")
     cli.ok(*words, agent="human")
-    said = ended(waiting)["messages"][0]["message"]
+    said = ended(begin(cli, "bob"))["messages"][0]["message"]
     assert said.startswith(f"task-1 (one) is no longer yours: {why}")
 
 

@@ -27,6 +27,7 @@ def created_from(call: Call, said: str) -> list[Task]:
             touches=touching.checked(one.touches) or None,
             run=one.run,
             prompt=one.prompt,
+            plan_required=one.plan_required or None,
         )
         planned.append(creating.Planned(one.id, draft, list(one.blocked_by)))
     return creating.create_all(call.store, call.team, call.caller, planned)
