@@ -67,10 +67,10 @@ def test_what_was_changed_since_stays_changed(home: Home) -> None:
     document = json.loads(path.read_text())
     document["model"] = "sonnet"
     document["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
-    document["hooks"]["PreToolUse"] = [{"hooks": [{"type": "command", "command": "teams hook claude"}]}]
+    document["hooks"]["PreCompact"] = [{"hooks": [{"type": "command", "command": "teams hook claude"}]}]
     path.write_text(json.dumps(document))
     home.change("install", "claude")
-    assert hooks_in(path)["Stop"][0] == "say done" and "PreToolUse" not in hooks_in(path)
+    assert hooks_in(path)["Stop"][0] == "say done" and "PreCompact" not in hooks_in(path)
     home.change("uninstall", "claude")
     expected = {"model": "sonnet", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
     assert json.loads(path.read_text()) == expected
