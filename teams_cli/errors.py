@@ -160,6 +160,10 @@ class PlanRequired(Conflict):
     """The task needs an approved plan first."""
 
 
+class SetupFailed(TeamsError):
+    """The command that prepares a worktree failed; nothing is started in it."""
+
+
 class TaskFailed(TeamsError):
     """A task of a workflow failed, or could not be run because of one that did."""
 

@@ -7,7 +7,7 @@ import os
 import sys
 
 from teams_cli import processes
-from teams_cli.agents import ending, logs, sessions, started_here
+from teams_cli.agents import ending, logs, ports, sessions, started_here
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import environments, permissions, profiles
@@ -94,7 +94,8 @@ def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
     own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}
     both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
     ours = {**both, **store.variables, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
-    return {**(session.variables or {}), **ours}
+    port = {ports.VARIABLE: str(session.port_base)} if session.port_base else {}
+    return {**(session.variables or {}), **ours, **port}
 
 
 def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:

@@ -49,6 +49,7 @@ class Session(Record):
     variables: Object | None = None
     worktree: Text | None = None
     branch: Text | None = None
+    port_base: Count | None = None
     state: SessionState = "starting"
     outcome: Outcome | None = None
     outcome_before: Outcome | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from teams_cli import names, processes, text
-from teams_cli.agents import budgets, ending, sessions, started_here
+from teams_cli.agents import budgets, ending, ports, sessions, started_here
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, SetupFailed
 from teams_cli.membership import joining, leaving
 from teams_cli.records.annotations import Any, Mapping, Permissions
 from teams_cli.store.contract import Store
@@ -149,7 +149,8 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
-        tree, branch = _worktree(store, team, member.agent_id, top) if top else (None, None)
+        port = ports.base_of(store, team.name, member.agent_id)
+        tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
         now = teams.now(store)
         draft = Session(
             agent=member.agent_id,
@@ -160,6 +161,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             permissions=level,
             worktree=tree,
             branch=branch,
+            port_base=port,
             session_id=_new_uuid(),
             session_known=output.is_preset(profile) or None,
             created_at=now,
@@ -168,6 +170,9 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
         )
         started_here.note(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
+    except SetupFailed:  # there never was such an agent, and the next may be called so
+        _remove(store, team.name, member)
+        raise
     except BaseException:
         if sessions.find(store, team.name, member.agent_id) is None:
             leaving.leave(store, team.name, Caller(member.agent_id, token=token))
@@ -227,10 +232,18 @@ def _repository(store: Store, team: Team, request: StartRequest) -> str:
     return top
 
 
-def _worktree(store: Store, team: Team, agent: str, top: str) -> tuple[str, str]:
-    from teams_cli.agents import worktrees
+def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
+    """Make a worktree, with all that the team says it needs; where that fails there is none."""
+    from teams_cli.agents import furnishing, worktrees
 
-    return worktrees.add(store.root, team.name, agent, top)
+    path, branch = worktrees.add(store.root, team.name, agent, top)
+    own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, ports.VARIABLE: str(port), **store.variables}
+    try:
+        furnishing.furnish(team, top, path, {**request.environ, **own})
+    except BaseException:
+        worktrees.take_back(top, path, branch)
+        raise
+    return path, branch
 
 
 def _new_uuid() -> str:

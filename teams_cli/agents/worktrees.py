@@ -74,6 +74,12 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     return path, branch
 
 
+def take_back(top: str, path: str, branch: str) -> None:
+    """Remove a worktree that was just made, and its branch; where git can't, it stays, and is refused as stale."""
+    git.run(top, "worktree", "remove", "--force", path)
+    git.run(top, "branch", "--quiet", "-D", branch)
+
+
 class Tree:
     """The worktree of one agent: what it holds that the checkout it was made of does not."""
 

@@ -76,7 +76,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         raise WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
     if key == permissions.SETTING and value in permissions.LEVELS:
         permissions.refuse_more(call.environ, value, f"set permissions to {value}")
-    if settings.known_of_person(key):
+    if settings.known_of_person(key) or key == settings.WORKTREE_SETUP:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], f"set {key}, which is run outside")
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}

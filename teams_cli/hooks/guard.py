@@ -1,6 +1,7 @@
-"""Before a client changes a file: what others have to do with it is told, or keeps it from that where the team says so.
+"""Before a client changes a file: what others have to do with it is told, or keeps it from that where the team says so;
+and an agent with a worktree is kept to it.
 
-It is asked before tools that write, never before those that read: the client's settings name them.
+It is asked before tools that write or run commands, never before those that read: the client's settings name them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import sys
 
 from teams_cli import environment, streams
-from teams_cli.agents import overlaps
+from teams_cli.agents import isolation, overlaps, sessions
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
@@ -36,8 +37,8 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     """Print what the client is to know before it writes, or what keeps it from it; whether there was anything."""
     event = json.loads(given)
     dialect = known.get(client).dialect or COMMON
-    paths = list(written(dialect, event))
-    if not paths:
+    paths, command = list(written(dialect, event)), _command(dialect, event)
+    if not (paths or command):
         return False
     store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
@@ -46,7 +47,8 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
         team = permission.require(store, standpoint.team, caller, "read-messages").team
     except (NotAllowed, TeamNotFound, Conflict):
         return False
-    document = _said(store, team, caller.name, dialect, event, paths)
+    why = _refusal(store, team, caller.name, client, event, paths, command)
+    document = dialect.denial(event, why) if why else _said(store, team, caller.name, dialect, event, paths)
     if document is None:
         return False
     try:
@@ -69,6 +71,29 @@ def written(dialect: Dialect, event: Mapping[str, Any]) -> Iterator[str]:
         named += [line.removeprefix(head).strip() for head in _OF_A_PATCH if line.startswith(head)]
     for path in dict.fromkeys(named):
         yield os.path.normpath(os.path.join(directory, path))
+
+
+def _command(dialect: Dialect, event: Mapping[str, Any]) -> str:
+    """The shell command that is about to be run; empty where it is no shell."""
+    guard, given = dialect.guard, event.get("tool_input")
+    if guard is None or event.get("hook_event_name") != guard.event or not isinstance(given, dict):
+        return ""
+    return str(given.get("command") or "") if event.get("tool_name") in guard.shells else ""
+
+
+def _refusal(
+    store: Store, team: Team, agent: str, client: str, event: dict[str, Any], paths: list[str], command: str
+) -> str:
+    """Why an agent with a worktree may not do that: it is no more its own."""
+    session = sessions.find(store, team.name, agent)
+    if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":
+        return ""
+    home = known.get(client).home
+    allowed = [os.path.expanduser(f"~/{home.directory}")] if home else []
+    for path in paths:
+        if why := isolation.of_write(session, path, allowed):
+            return why
+    return isolation.of_command(session, command, str(event.get("cwd") or os.getcwd())) if command else ""
 
 
 def _said(

@@ -80,6 +80,8 @@ class Setting:
 
 RULES = "rules"
 OVERLAPS = "overlaps"
+WORKTREE_SETUP = "worktree.setup"
+WORKTREE_COPY = "worktree.copy"
 OFF = "off"
 _MAX_TEXT = 4 * 1024
 
@@ -99,6 +101,12 @@ SETTINGS = {
         choices=("queue", "interject"),
     ),
     RULES: Setting("", "what everybody in the team is to keep to", prose=True),
+    WORKTREE_SETUP: Setting(
+        "", "the command that prepares each new worktree of an agent; if it fails, the agent is not started", prose=True
+    ),
+    WORKTREE_COPY: Setting(
+        "", "files that git ignores and that each new worktree needs: patterns, with spaces between", prose=True
+    ),
     OVERLAPS: Setting(
         "advise",
         "whether who is about to write a file that another works on is told so, or kept from it",

@@ -1,0 +1,58 @@
+"""Furnishing worktrees: what git does not bring along is copied, and a command is run, before an agent starts there."""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.agents import git
+from teams_cli.errors import SetupFailed, StorageFailed
+from teams_cli.records.annotations import Mapping
+from teams_cli.teams import settings
+from teams_cli.teams.teams import Team
+
+_END = 2000
+
+
+def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str]) -> None:
+    """Bring into the new worktree *tree* of the checkout *top* what the team's settings say: `worktree.copy`, then
+    `worktree.setup`, which is run with *environ*.
+
+    Raises:
+        SetupFailed: The command failed, with the end of what it said.
+        StorageFailed: A file could not be copied.
+    """
+    _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
+    script = str(settings.value(team, settings.WORKTREE_SETUP))
+    if not script:
+        return
+    from teams_cli.agents import shell
+
+    done = shell.run(script, tree, environ, settings.WORKTREE_SETUP)
+    if done.status:
+        said = (done.errors.strip() or done.output.strip())[-_END:]
+        how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
+        raise SetupFailed(
+            f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so the agent was not started"
+            + (f": {said}" if said else ""),
+            f"Try it in a worktree of yours; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
+        )
+
+
+def _copy(patterns: list[str], top: str, tree: str) -> None:
+    """Copy the files of the checkout that git ignores and a pattern names; those that are there already stay."""
+    if not patterns:
+        return
+    from shutil import copy2
+
+    named = [f":(glob){pattern}" for pattern in patterns]
+    listed = git.must(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
+    for name in filter(None, listed.split("\0")):
+        target = f"{tree}/{name}"
+        if os.path.lexists(target):
+            continue
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            copy2(f"{top}/{name}", target, follow_symlinks=False)
+        except OSError as error:
+            why = f"can't copy {name} to {tree}: {error.strerror}"
+            raise StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None

@@ -1,0 +1,182 @@
+"""Isolation: an agent with a worktree of its own keeps to it, as far as its client asks before it writes.
+
+What is refused: writing a file outside one's tree, and git commands that change another tree, another's branch, or what
+all trees of a repository share. What other programs do in a shell is not seen; that is for the client's sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.agents import git, overlaps
+from teams_cli.agents.sessions import Session
+from teams_cli.records.annotations import Iterator, Sequence
+
+_READING = frozenset(
+    (
+        "annotate",
+        "blame",
+        "cat-file",
+        "cherry",
+        "count-objects",
+        "describe",
+        "diff",
+        "diff-tree",
+        "for-each-ref",
+        "grep",
+        "help",
+        "log",
+        "ls-files",
+        "ls-remote",
+        "ls-tree",
+        "merge-base",
+        "merge-tree",
+        "name-rev",
+        "range-diff",
+        "rev-list",
+        "rev-parse",
+        "shortlog",
+        "show",
+        "show-ref",
+        "status",
+        "var",
+        "version",
+        "whatchanged",
+    )
+)
+"""Git commands that change nothing, wherever they run."""
+_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env")
+_END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
+_BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
+
+
+def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
+    """Why the agent may not write that file; empty if it may: it lies in its tree, or below one of the *allowed*."""
+    if not session.worktree:
+        return ""
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    if os.path.islink(real):
+        real = os.path.realpath(real)
+    if any(_is_below(real, os.path.realpath(place)) for place in (session.worktree, *allowed)):
+        return ""
+    return f"{path} is outside your worktree, {session.worktree}: work on your own copy of it, on {session.branch}"
+
+
+def broken(found: Sequence[Session]) -> Iterator[tuple[Session, str]]:
+    """The agents whose isolation does not hold, and how: the tree is another's, another branch is in it, writing
+    outside it is let pass, or its ports are another's.
+    """
+    ports: dict[int, str] = {}
+    for session in found:
+        if session.port_base and not session.ended:
+            other = ports.setdefault(session.port_base, session.agent)
+            if other != session.agent:
+                yield session, f"its ports, from {session.port_base} on, are those of {other} too"
+        if session.worktree and os.path.isdir(session.worktree) and (what := _wrong_tree(session, found)):
+            yield session, what
+
+
+def _wrong_tree(session: Session, found: Sequence[Session]) -> str:
+    tree = os.path.realpath(session.worktree or "")
+    for other in found:
+        place = os.path.realpath(other.worktree) if other.worktree else ""
+        if place and other.agent != session.agent and _is_below(tree, place):
+            return f"its worktree, {tree}, is in that of {other.agent}"
+    top, common = overlaps.repository_of(tree)
+    if top != tree or common == f"{tree}/.git":
+        return f"{tree} is no worktree of a repository"
+    branch = git.said(tree, "symbolic-ref", "--short", "HEAD")
+    if branch != session.branch and not session.ended:
+        return f"its worktree has {branch or 'no branch'} checked out, not {session.branch}"
+    outside = os.path.dirname(common)
+    if not (of_write(session, f"{outside}/file") and of_command(session, f"git -C {outside!r} commit", tree)):
+        return f"it may write to {outside}"
+    return ""
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def of_command(session: Session, command: str, directory: str) -> str:
+    """Why the agent may not run that shell command in that directory; empty if it may, as far as its words tell."""
+    if not session.worktree or "git" not in command:
+        return ""
+    for words, place in _git_commands(command, directory):
+        if why := _of_git(session, words, place):
+            return f"{why}: keep to your worktree, {session.worktree}, and your branch, {session.branch}"
+    return ""
+
+
+def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
+    """The words behind each `git`, and where it runs: `cd` goes along."""
+    import shlex
+
+    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        tokens = list(lexer)
+    except ValueError:  # no command that a shell would run
+        return
+    words: list[str] = []
+    for token in [*tokens, ";"]:
+        if token not in _END_OF_COMMAND:
+            words.append(token)
+            continue
+        while words and ("=" in words[0].partition("/")[0] or words[0] in _BEFORE_COMMAND):
+            words = words[1:]
+        if words[:1] == ["cd"] and len(words) > 1:
+            directory = os.path.normpath(os.path.join(directory, words[1]))
+        elif words and os.path.basename(words[0]) in _SHELLS and len(words) > 2:
+            yield from _git_commands(words[-1], directory)
+        elif words and os.path.basename(words[0]) == "git":
+            yield words[1:], directory
+        words = []
+
+
+def _of_git(session: Session, words: list[str], place: str) -> str:
+    """Why this git command is not to be run; empty if it may."""
+    words, place = _behind_options(words, place)
+    if not words or words[0] in _READING:
+        return ""
+    top, common = overlaps.repository_of(place)
+    own, ours = overlaps.repository_of(session.worktree or "")
+    if common != ours:  # another repository, a clone of one's own say
+        return ""
+    if top != own:
+        return f"git {words[0]} would change {top}"
+    return _shared(session, words[0], words[1:])
+
+
+def _behind_options(words: list[str], place: str) -> tuple[list[str], str]:
+    """The command and its words, and where it runs by the options before it."""
+    while words and words[0].startswith("-"):
+        option, equals, value = words[0].partition("=")
+        taken = 1
+        if option in _WITH_VALUE and not equals:
+            value, taken = (words[1] if len(words) > 1 else ""), 2
+        if option in ("-C", "--work-tree", "--git-dir"):
+            place = os.path.normpath(os.path.join(place, value))
+        words = words[taken:]
+    return words, place
+
+
+def _shared(session: Session, command: str, words: list[str]) -> str:
+    """Why a command in one's own tree is not to be run: it changes what belongs to another, or to all."""
+    said = [word for word in words if not word.startswith("-")]
+    options = {word for word in words if word.startswith("-")}
+    if command == "worktree" and said[:1] not in ([], ["list"]):
+        return f"git worktree {said[0]} changes the trees of others"
+    if command == "stash" and said[:1] not in (["list"], ["show"]):
+        return "git stash is one for all worktrees: commit instead"
+    if command == "update-ref" and f"refs/heads/{session.branch}" not in said:
+        return "git update-ref changes the branch of another"
+    if command == "branch" and options & {"-d", "-D", "-m", "-M", "-f", "--delete", "--move", "--force"}:
+        others = [name for name in said if name != session.branch and not name.startswith(f"{session.branch}-")]
+        return f"git branch would change {others[0]}, which is not yours" if others else ""
+    if command in ("checkout", "switch") and options & {"-B", "-C", "--force-create"}:
+        return f"git {command} would move a branch that may be another's"
+    if command == "push" and said[:1] in (["."], ["./"]):
+        return "git push to this repository would change the branch of another"
+    return ""
