@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Any, Callable, Count, Name, Number, Time
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Any, Callable, Collection, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
@@ -20,6 +21,7 @@ _FAR_BEHIND = 1000
 _MOST_OPEN = 20_000
 """Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
 _REMEMBERED = 200
+_BY_SYSTEM = f"{SYSTEM}~"
 
 
 class Open(Record):
@@ -66,6 +68,10 @@ class Inbox(Record):
         entry = self.find_open(number)
         return entry is not None and entry.read_at is None
 
+    def unread_numbers(self) -> set[int]:
+        """The numbers of the messages that came and were not read."""
+        return {entry.number for entry in self.open if entry.read_at is None}
+
 
 INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
 
@@ -104,7 +110,8 @@ class Selection:
         if not self.limit or len(chosen) <= self.limit:
             return chosen
         if not self.handled:
-            chosen.sort(key=lambda message: not inbox.is_unread(message.number))  # stable: each part oldest first
+            new = inbox.unread_numbers()
+            chosen.sort(key=lambda message: message.number not in new)  # stable: each part oldest first
         return sorted(chosen[: self.limit], key=lambda message: message.number)
 
 
@@ -174,13 +181,14 @@ def _look(store: Store, team: str, agent: str, selection: Selection, problems: l
 def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
     """The messages to show, as *after* has them; which are new *before* tells."""
     picked = selection.pick(found, before)
-    reading = Reading(to_document(message, after) for message in picked)
+    reading = Reading(_documents(picked, after))
+    new = before.unread_numbers()
     for document, message in zip(reading, picked, strict=True):
-        if not selection.handled and not before.is_unread(message.number):
+        if not selection.handled and message.number not in new:
             document["readBefore"] = True
     left_out = {m.number for m in selection.fitting(found)} - {m.number for m in picked}
     reading.more = len(left_out)
-    reading.unread = sum(before.is_unread(number) for number in left_out)
+    reading.unread = len(left_out & new)
     return reading
 
 
@@ -326,6 +334,11 @@ def is_handled(inbox: Inbox, number: int) -> bool:
         return False
     if any(entry.number == number for entry in inbox.handled):
         return True
+    return _is_behind(inbox, number)
+
+
+def _is_behind(inbox: Inbox, number: int) -> bool:
+    """Whether that message lies behind where the inbox is in the log, so that it is handled unless it is open."""
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
@@ -335,15 +348,60 @@ def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
+def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
+    """How many messages each of the agents has not read yet, as `unread` counts them; the log is looked through once
+    for all of them, and what only notices can tell is read of notices alone. One that can't be read counts as well.
+    """
+    inboxes = {agent: load(store, team, agent) for agent in agents}
+    ahead = {agent: inbox.up_to for agent, inbox in inboxes.items() if _is_simple(inbox)}
+    counts = {agent: _unread_of(inboxes[agent]) for agent in ahead}
+    notices: dict[int, list[str]] = {}
+    for number, uid, to in store.envelopes(team, MESSAGE, min(ahead.values(), default=0)) if ahead else ():
+        for agent in to:
+            if number > ahead.get(agent, number):
+                if uid.startswith(_BY_SYSTEM):
+                    notices.setdefault(number, []).append(agent)
+                else:
+                    counts[agent] += 1
+    for notice in _fetched(store, team, sorted(notices)):
+        for agent in () if notice.type == "info" else notices[notice.number]:
+            counts[agent] += 1
+    return {agent: counts[agent] if agent in counts else len(unread(store, team, agent)) for agent in agents}
+
+
+def _fetched(store: Store, team: str, numbers: list[int]) -> list[Message]:
+    if not numbers:
+        return []
+    return store.fetch(team, MESSAGE, numbers, [])
+
+
+def _unread_of(inbox: Inbox) -> int:
+    return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
+
+
+def _is_simple(inbox: Inbox) -> bool:
+    """Whether all that is said of messages behind `upTo` is that they came."""
+    numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
+    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged and len(inbox.open) < _MOST_OPEN
+
+
 def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:
     """The message as JSON, with when its reader read and handled it."""
+    return _documents([message], inbox)[0]
+
+
+def _documents(found: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
+    opened = {entry.number: entry for entry in inbox.open}
+    handled = {entry.number: entry for entry in inbox.handled}
+    return [_document(message, inbox, opened.get(message.number), handled.get(message.number)) for message in found]
+
+
+def _document(message: Message, inbox: Inbox, entry: Open | None, done: Handled | None) -> dict[str, Any]:
     document = message.to_json()
-    entry = inbox.find_open(message.number)
-    done = next((item for item in inbox.handled if item.number == message.number), None)
     if entry and entry.read_at:
         document["readAt"] = entry.read_at
     elif done:
         document.update(readAt=done.read_at or done.handled_at, handledAt=done.handled_at)
-    elif not entry and is_handled(inbox, message.number) and inbox.settled_at:
+    elif not entry and inbox.settled_at and _is_behind(inbox, message.number):
         document.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
     return document

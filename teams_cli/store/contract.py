@@ -175,6 +175,13 @@ class Store:
         """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
         raise NotImplementedError
 
+    def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        """Of the messages with a number above *after* that number, the uid and the recipients, in no order.
+
+        Where the engine knows these by themselves no message is read, so that damaged ones are among them.
+        """
+        raise NotImplementedError
+
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         """The messages with these numbers, in order; numbers that there are not are passed over."""
         raise NotImplementedError

@@ -145,6 +145,13 @@ class MemoryStore(Store):
                 found.append(message)
         return found[:limit] if limit else found
 
+    def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        with self._lock:
+            log = [(number, uid, data) for number, (uid, data) in self._logs.get(team, {}).items() if number > after]
+        for number, uid, data in log:
+            message: Any = _decode(kind, data)
+            yield number, uid, message.recipients or [message.to]
+
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         return [message for message in self.read(team, kind, None, 0, problems) if message.number in numbers]  # type: ignore[attr-defined]
 

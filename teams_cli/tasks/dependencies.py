@@ -11,14 +11,17 @@ from teams_cli.tasks.tasks import TASK, Task, get
 
 def stuck_tasks(found: list[Task]) -> set[str]:
     """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled."""
+    waiting: dict[str, list[str]] = {}
+    for task in found:
+        if task.status == "pending":
+            for blocker in task.blocked_by:
+                waiting.setdefault(blocker, []).append(task.id)
     stuck: set[str] = set()
-    dead = {task.id for task in found if task.status in ("failed", "cancelled")}
-    waiting = [task for task in found if task.status == "pending" and task.blocked_by]
-    grown = True
-    while grown:
-        more = {task.id for task in waiting if task.id not in stuck and (dead | stuck).intersection(task.blocked_by)}
-        stuck |= more
-        grown = bool(more)
+    ahead = [task.id for task in found if task.status in ("failed", "cancelled")]
+    while ahead:
+        more = [key for key in waiting.get(ahead.pop(), ()) if key not in stuck]
+        stuck.update(more)
+        ahead += more
     return stuck
 
 

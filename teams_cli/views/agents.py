@@ -18,16 +18,33 @@ from teams_cli.teams.teams import Member, Team
 def member_rows(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
     rows = []
-    for member in team.members:
-        if member.active or member.stopped_by:
+    shown = [member for member in team.members if member.active or member.stopped_by]
+    mail = _mail(store, team, shown, problems)
+    for member in shown:
+        if member.agent_id in mail:
             try:
-                rows.append(_row(store, team, member, member.agent_id in working))
+                rows.append(_row(store, team, member, member.agent_id in working, mail[member.agent_id]))
             except TeamsError as problem:
                 problems.append(problem)
     return rows
 
 
-def _row(store: Store, team: Team, member: Member, working: bool) -> dict[str, Any]:
+def _mail(store: Store, team: Team, members: list[Member], problems: list[TeamsError]) -> dict[str, int]:
+    """How much unread mail each has; of whom it can't be told, one by one, is a problem."""
+    names = [member.agent_id for member in members]
+    try:
+        return inboxes.unread_counts(store, team.name, names)
+    except TeamsError:
+        counts = {}
+        for name in names:
+            try:
+                counts[name] = len(inboxes.unread(store, team.name, name))
+            except TeamsError as problem:
+                problems.append(problem)
+        return counts
+
+
+def _row(store: Store, team: Team, member: Member, working: bool, unread: int) -> dict[str, Any]:
     agent = load(store, team.name, member.agent_id)
     row = {
         "name": member.agent_id,
@@ -37,7 +54,7 @@ def _row(store: Store, team: Team, member: Member, working: bool) -> dict[str, A
         "status": agent.status,
         "statusHistory": [entry.to_json() for entry in agent.status_history],
         "state": state_of(store, team, member, agent, working),
-        "queueDepth": len(inboxes.unread(store, team.name, member.agent_id)),
+        "queueDepth": unread,
         "lastSeen": agent.last_seen or member.joined_at,
     }
     if agent.host:

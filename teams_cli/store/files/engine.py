@@ -244,6 +244,9 @@ class FileStore(Store):
     ) -> list[R]:
         return self._log(team).read(kind, agent, after, problems, limit)
 
+    def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        return self._log(team).envelopes(kind, after)
+
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         return self._log(team).fetch(kind, numbers, problems)
 

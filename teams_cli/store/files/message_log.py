@@ -69,9 +69,10 @@ class MessageLog:
 
     def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         found: list[R] = []
-        for segment in sorted({number // _SEGMENT for number in numbers}):
+        wanted = frozenset(numbers)
+        for segment in sorted({number // _SEGMENT for number in wanted}):
             for number, name in self._names(segment, None):
-                if number in numbers:
+                if number in wanted:
                     self._take(kind, f"{self.directory}/{segment}/{name}", None, found, problems)
         return found
 
@@ -84,6 +85,26 @@ class MessageLog:
                     if limit and len(found) == limit:
                         return found
         return found
+
+    def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        """See the contract. Those to several have to be read for it."""
+        for segment in self.segments():
+            if segment >= (after + 1) // _SEGMENT:
+                for name in disk.names_in(f"{self.directory}/{segment}"):
+                    if (number := _number(name)) > after:
+                        _, to, uid, _ = name.split(".")
+                        alone = to != _SEVERAL
+                        yield (
+                            number,
+                            uid,
+                            [to] if alone else self._recipients(kind, f"{self.directory}/{segment}/{name}"),
+                        )
+
+    def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
+        """Whom a message to several is for; nobody where it can't be read."""
+        found: list[R] = []
+        self._take(kind, path, None, found, [])
+        return found[0].recipients or () if found else ()  # type: ignore[attr-defined]
 
     def pack(self, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         """See the contract."""

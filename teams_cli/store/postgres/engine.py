@@ -222,6 +222,10 @@ class PostgresStore(Store):
         values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
         return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
 
+    def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
+        where = "team = %s AND number > %s"
+        yield from self.look(f"SELECT number, uid, recipients FROM messages WHERE {where}", [_checked(team), after])
+
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
         return self._messages(team, kind, "number = ANY (%s) ORDER BY number", [team, list(numbers)], problems)
 

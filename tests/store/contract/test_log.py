@@ -126,6 +126,17 @@ class TestRead:
         assert texts(store, None, after=2, limit=3) == ["m3", "m4", "m5"]
         assert texts(store, "bob", limit=100) == ["m1", "m3", "m5", "m7"]
 
+    def test_envelopes_say_to_whom_without_the_messages(self, store):
+        for after in (0, 3, 7, 5000):
+            found = sorted(store.envelopes("alpha", MESSAGE, after))
+            read = store.read("alpha", MESSAGE, None, after, [])
+            assert [(number, sorted(to)) for number, _, to in found] == [
+                (message.number, sorted(message.recipients or [message.to])) for message in read
+            ]
+        send(store, "bob", "known", "lea~again")
+        assert [uid for number, uid, _ in store.envelopes("alpha", MESSAGE, 7)] == ["lea~again"]
+        assert list(store.envelopes("missing", MESSAGE, 0)) == []
+
     def test_what_is_to_several_others_hides_nothing(self, store):
         send(store, "dan", "m8")
         assert texts(store, "dan") == ["m8"]

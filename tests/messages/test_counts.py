@@ -1,0 +1,73 @@
+"""Counting the unread mail of many at once tells of each what counting its own tells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from teams_cli.errors import TeamsError
+from teams_cli.membership import founding, joining
+from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages.inboxes import Selection
+from teams_cli.store.files.engine import FileStore
+from teams_cli.teams.caller import Caller
+
+LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
+NAMES = ["lea", "bob", "mia"]
+
+
+def counted(store: FileStore) -> dict[str, int]:
+    """The counts, which are those of each by itself."""
+    found = inboxes.unread_counts(store, "alpha", NAMES)
+    assert found == {name: len(inboxes.unread(store, "alpha", name)) for name in NAMES}
+    return found
+
+
+def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
+    problems: list[TeamsError] = []
+    inboxes.read(store, "alpha", caller, Selection(limit=limit), problems)
+
+
+def made(tmp_path: Path) -> FileStore:
+    store = FileStore(str(tmp_path / "root"))
+    founding.spawn_team(store, "alpha", LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, "alpha", caller)
+    for caller in (LEA, BOB, MIA):
+        read(store, caller)
+        handling.handle(store, "alpha", caller, [])
+    assert counted(store) == dict.fromkeys(NAMES, 0)
+    return store
+
+
+def test_of_each_what_it_has_not_read(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    for n in range(5):
+        messages.send(store, "alpha", LEA, "bob", f"m{n}")
+    messages.broadcast(store, "alpha", BOB, "to all")
+    messages.send(store, "alpha", LEA, ["bob", "mia"], "to two", uid="two")
+    assert counted(store) == {"lea": 1, "bob": 6, "mia": 2}
+    read(store, BOB, limit=2)
+    assert counted(store) == {"lea": 1, "bob": 4, "mia": 2}
+    messages.send(store, "alpha", MIA, "bob", "late")
+    assert counted(store) == {"lea": 1, "bob": 5, "mia": 2}
+    handling.handle(store, "alpha", BOB, [])
+    assert counted(store)["bob"] == 5
+
+
+def test_notices_count_and_what_only_informs_does_not(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    messages.notify(store, "alpha", "bob", "something happened", "event-1")
+    messages.notify(store, "alpha", "bob", "by the way", "event-2", "info")
+    assert counted(store) == {"lea": 0, "bob": 1, "mia": 0}
+
+
+def test_one_that_can_t_be_read_counts(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    number = messages.send(store, "alpha", LEA, "bob", "whole").number
+    path = next((tmp_path / "root/teams/alpha/messages/0").glob(f"{number}.*"))
+    whole = path.read_bytes()
+    path.write_text(json.dumps({"broken": True}))
+    assert inboxes.unread_counts(store, "alpha", NAMES)["bob"] == 1
+    path.write_bytes(whole)
+    assert counted(store)["bob"] == 1
