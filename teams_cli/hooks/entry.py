@@ -1,8 +1,7 @@
 """`teams hook CLIENT`, which a client runs at every tool call: so it imports nothing before there may be news.
 
-What it costs then is a few looks at directories. `inboxes/<agent>.seen` holds the number of the message up to which
-the agent has nothing unread; the time of that file is that of the last heartbeat. Whatever goes wrong, the client goes
-on: the exit status is 0 and standard output empty. A mistake in the words is a 1; a 2 would stop the client.
+What it costs then is a few looks at directories, which `quiet` takes. Whatever goes wrong, the client goes on: the
+exit status is 0 and standard output empty. A mistake in the words is a 1; a 2 would stop the client.
 """
 
 import os
@@ -11,6 +10,7 @@ import time
 
 from teams_cli import environment
 from teams_cli.agents.terminals import bindings
+from teams_cli.hooks import quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,19 +27,6 @@ REFUSED = 2
 """By this the client does not use the tool that it asks about."""
 _CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
 _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
-_TURNS = (
-    b'"Stop"',
-    b'"StopFailure"',
-    b'"AfterAgent"',
-    b'"Interrupt"',
-    b'"PermissionRequest"',
-    b'"Notification"',
-    b'"SessionEnd"',
-    b'"TerminalState"',
-)
-_DAEMON = bindings.DAEMON
-_BEAT = 30.0
-_SEGMENT = 1000
 
 
 class Standpoint:
@@ -104,16 +91,16 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         arrival.seat(client, standpoint, given, environ)
     if not (standpoint.has_team and _is_plain(standpoint.agent)):
         return
-    if _may_write(given):
+    if quiet.may_write(given):
         from teams_cli.hooks import guard
 
-        if guard.answer(client, given, standpoint, environ) or _is_before(given):
+        if guard.answer(client, given, standpoint, environ) or quiet.is_before(given):
             return
     if b'"agent_id"' in given:
         from teams_cli.hooks import subagents
 
         subagents.tell(client, given, standpoint, environ)
-    if not _is_quiet(standpoint, given):
+    if not quiet.is_quiet(standpoint, given):
         from teams_cli.hooks import news
 
         news.tell(client, given, standpoint, environ)
@@ -123,7 +110,7 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
     """Whether a client begins that has, or was told, a team; one that began before it was told joins when it is asked
     for something.
     """
-    begins = b'"SessionStart"' in given or (_is_prompt(given) and not standpoint.has_terminal)
+    begins = b'"SessionStart"' in given or (quiet.is_prompt(given) and not standpoint.has_terminal)
     return (
         begins and standpoint.has_team and bool(standpoint.agent or environ.get("TEAMS_TEAM") or _here(standpoint.root))
     )
@@ -213,7 +200,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _only_team(root: str) -> str:
-    names = [name for name in _names(f"{root}/teams") if _is_plain(name)]
+    names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
     return environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
 
 
@@ -232,75 +219,6 @@ def _is_open(path: str) -> bool:
         return bool(json.loads(data)["state"] != "closed")
     except (ValueError, LookupError, TypeError):
         return True
-
-
-def _is_quiet(standpoint: Standpoint, given: bytes) -> bool:
-    """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
-    if not standpoint.is_on_files or (_tells_state(given) and standpoint.has_terminal):
-        return False
-    directory = f"{standpoint.root}/teams/{standpoint.team}"
-    seen = _seen(f"{directory}/inboxes/{standpoint.agent}.seen")
-    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", standpoint.agent, seen):
-        return False
-    return not _is_stop(given) or set(_names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
-
-
-def _is_before(given: bytes) -> bool:
-    """Whether a tool is about to be used."""
-    return b'"PreToolUse"' in given or b'"BeforeTool"' in given
-
-
-def _may_write(given: bytes) -> bool:
-    """Whether a tool is about to be used, or was, that may write a file and could not be told so before."""
-    return _is_before(given) or (b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given))
-
-
-def _tells_state(given: bytes) -> bool:
-    """Whether the event may be one at which a client begins or ends to work, or asks its person."""
-    return _is_prompt(given) or any(event in given for event in _TURNS)
-
-
-def _is_prompt(given: bytes) -> bool:
-    return b'"UserPromptSubmit"' in given or b'"BeforeAgent"' in given
-
-
-def _is_stop(given: bytes) -> bool:
-    return b'"Stop"' in given or b'"AfterAgent"' in given
-
-
-def _seen(path: str) -> int:
-    """The number up to which nothing is unread; -1 when it is not known, or a heartbeat is due."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-    try:
-        age = time.time() - os.fstat(descriptor).st_mtime
-        number = os.read(descriptor, 64).partition(b" ")[0]
-        return int(number) if number.isdigit() and 0 <= age < _BEAT else -1
-    finally:
-        os.close(descriptor)
-
-
-def _any_to(directory: str, agent: str, seen: int) -> bool:
-    """Whether the log has, or may have, a message above *seen* that the agent gets."""
-    segments = [int(name) for name in _names(directory) if name.isdigit()]
-    last = max(segments, default=0)
-    if last > seen // _SEGMENT + 1:
-        return True
-    alone, several = f".{agent}.", ".@."
-    for segment in range(seen // _SEGMENT, last + 1):
-        for name in _names(f"{directory}/{segment}"):
-            if (alone in name or several in name) and int(name.partition(".")[0]) > seen:
-                return True
-    return False
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except FileNotFoundError:
-        return []
 
 
 def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]") -> None:

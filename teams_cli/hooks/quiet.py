@@ -1,0 +1,94 @@
+"""Whether a hook has surely nothing to say: seen at the names of files alone, since it is asked at every tool call.
+
+`inboxes/<agent>.seen` holds the number of the message up to which the agent has nothing unread; the time of that file
+is that of the last heartbeat. What kind of event it is, is seen at words in it, without reading it as JSON.
+"""
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.hooks.entry import Standpoint
+
+_TURNS = (
+    b'"Stop"',
+    b'"StopFailure"',
+    b'"AfterAgent"',
+    b'"Interrupt"',
+    b'"PermissionRequest"',
+    b'"Notification"',
+    b'"SessionEnd"',
+    b'"TerminalState"',
+)
+_BEAT = 30.0
+_SEGMENT = 1000
+
+
+def is_quiet(standpoint: "Standpoint", given: bytes) -> bool:
+    """Whether there is surely nothing to say and to do; when in doubt, as with a database, there is not."""
+    if not standpoint.is_on_files or (_tells_state(given) and standpoint.has_terminal):
+        return False
+    directory = f"{standpoint.root}/teams/{standpoint.team}"
+    seen = _seen(f"{directory}/inboxes/{standpoint.agent}.seen")
+    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", standpoint.agent, seen):
+        return False
+    return not _is_stop(given) or set(names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
+
+
+def is_before(given: bytes) -> bool:
+    """Whether a tool is about to be used."""
+    return b'"PreToolUse"' in given or b'"BeforeTool"' in given
+
+
+def may_write(given: bytes) -> bool:
+    """Whether a tool is about to be used, or was, that may write a file and could not be told so before."""
+    return is_before(given) or (b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given))
+
+
+def _tells_state(given: bytes) -> bool:
+    """Whether the event may be one at which a client begins or ends to work, or asks its person."""
+    return is_prompt(given) or any(event in given for event in _TURNS)
+
+
+def is_prompt(given: bytes) -> bool:
+    return b'"UserPromptSubmit"' in given or b'"BeforeAgent"' in given
+
+
+def _is_stop(given: bytes) -> bool:
+    return b'"Stop"' in given or b'"AfterAgent"' in given
+
+
+def _seen(path: str) -> int:
+    """The number up to which nothing is unread; -1 when it is not known, or a heartbeat is due."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    try:
+        age = time.time() - os.fstat(descriptor).st_mtime
+        number = os.read(descriptor, 64).partition(b" ")[0]
+        return int(number) if number.isdigit() and 0 <= age < _BEAT else -1
+    finally:
+        os.close(descriptor)
+
+
+def _any_to(directory: str, agent: str, seen: int) -> bool:
+    """Whether the log has, or may have, a message above *seen* that the agent gets."""
+    segments = [int(name) for name in names(directory) if name.isdigit()]
+    last = max(segments, default=0)
+    if last > seen // _SEGMENT + 1:
+        return True
+    alone, several = f".{agent}.", ".@."
+    for segment in range(seen // _SEGMENT, last + 1):
+        for name in names(f"{directory}/{segment}"):
+            if (alone in name or several in name) and int(name.partition(".")[0]) > seen:
+                return True
+    return False
+
+
+def names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
