@@ -10,16 +10,20 @@ from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
-from teams_cli.tasks import dependencies, leases, tasks
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks import leases, tasks
+from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, operations, roles, teams
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents
+from teams_cli.views import agents, course, trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config
+
+
+_NAMED = 10
+_REASON = 100
 
 
 def examine(store: Store, config: Config, fix: bool = False) -> list[Finding]:
@@ -121,9 +125,19 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
         yield _finding(
             team, "problem", f"{key} waits for itself through others", f"teams update-task {key} --unblock …"
         )
-    for key in sorted(dependencies.stuck_tasks(list(known.values()))):
-        what = f"{key} waits for a task that failed or was cancelled"
-        yield _finding(team, "warning", what, "Open that one again, or drop the blocker with --unblock.")
+    yield from _held_up(team, course.Plan(list(known.values())))
+
+
+def _held_up(team: str, plan: course.Plan) -> Iterator[Finding]:
+    """What others wait for and will not come, each once, with the tasks that it holds up."""
+    for row in trouble.failures(plan):
+        if held := sorted(plan.behind(row["id"]), key=TASK.number_in):
+            why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
+            count = "1 task waits" if len(held) == 1 else f"{len(held)} tasks wait"
+            named = ", ".join(held[:_NAMED]) + (", …" if len(held) > _NAMED else "")
+            what = f"{row['id']} {row['status']}{f' ({why})' if why else ''}: {count} for it: {named}"
+            remedy = f"teams update-task {row['id']} --status pending --reason WHY; or drop it: --unblock {row['id']}"
+            yield _finding(team, "warning", what, remedy)
 
 
 def _in_circles(known: dict[str, Task]) -> set[str]:

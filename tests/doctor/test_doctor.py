@@ -193,7 +193,11 @@ def test_a_task_that_waits_for_ever_is_warned_of(cli: Cli) -> None:
     cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
     cli.ok("update-task", "1", "--status", "cancelled", agent="human")
     found = the_one(cli, healthy=True)
-    assert found["level"] == "warning" and found["what"].startswith("task-2 waits for a task that failed")
+    assert (
+        found["level"] == "warning"
+        and found["what"].startswith("task-1 failed (")
+        and found["what"].endswith("1 task waits for it: task-2")
+    )
 
 
 def test_a_claim_that_is_over_is_released(cli: Cli) -> None:
