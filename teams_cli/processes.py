@@ -200,6 +200,18 @@ def pid_scope(host: str = "") -> str:
     return f"{place} {host}" if host else place
 
 
+def identity(pid: int, host: str = "") -> str:
+    """A process in one text, for `identified_has_ended`."""
+    return f"{pid} {process_started(pid)} {pid_scope(host)}"
+
+
+def identified_has_ended(said: str) -> bool | None:
+    """As `has_ended`, of the process that `identity` told; True of what is no such text."""
+    pid, _, rest = said.partition(" ")
+    started, _, place = rest.partition(" ")
+    return has_ended(int(pid), started, place) if pid.isascii() and pid.isdigit() else True
+
+
 def host_of(place: str | None) -> str:
     """What the machine of a process is called; empty where there is only one."""
     return (place or "").partition(" ")[2].partition(" ")[2]

@@ -109,7 +109,7 @@ class Keeper:
         batch = self._batch()
         if self.session.generation == 1 and not self.session.interrupted:
             batch = []  # the prompt first
-        elif not batch:
+        elif not batch and self.session.turns:
             ending.lapse(self.store, self.team, self.session)
             return self._revive()
         while self._work(batch):

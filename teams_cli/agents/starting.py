@@ -23,7 +23,7 @@ from teams_cli.teams.teams import TEAM, Member, Team
 
 _DESCRIPTION = 50
 _STARTING = 30.0
-"""Seconds after which a member that no process was noted for is taken for one that nobody starts."""
+"""Seconds after which a member whose launcher is not known is taken for one that nobody starts."""
 
 
 class StartRequest:
@@ -216,7 +216,14 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     specialty = None if role else request.type
     member, token = joining.join(
-        store, team.name, asked, role, specialty, answer=request.answer, started_by=caller.name
+        store,
+        team.name,
+        asked,
+        role,
+        specialty,
+        answer=request.answer,
+        started_by=caller.name,
+        launcher=processes.identity(os.getpid(), store.host),
     )
     if member.started_by != caller.name:
         raise AlreadyExists(f"there is an agent {member.agent_id} already", "Choose another name, or leave it out.")
@@ -267,10 +274,9 @@ def clear_away(store: Store, team: Team) -> Team:
 def _was_never_started(store: Store, team: Team, member: Member) -> bool:
     if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
         return False
-    known = presence.load(store, team.name, member.agent_id)
-    if known.pid is None:  # killed in the moment before it said which process it is
+    if member.launcher is None:  # of a version that did not say so
         return seconds_since(member.joined_at or team.created_at, store.now()) > _STARTING
-    ended = processes.has_ended(known.pid, known.pid_started, known.pid_boot)
+    ended = processes.identified_has_ended(member.launcher)
     return presence.is_silent(store, team, member.agent_id, member.joined_at) if ended is None else ended
 
 

@@ -11,6 +11,8 @@ from teams_cli.teams.teams import Team
 from teams_cli.teams.tokens import verify
 
 _NEVER = 3600.0
+PRIVATE = ("tokenHash", "launcher")
+"""What is in the record of a member and in no answer."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -310,8 +312,8 @@ class Service:
 
 
 def team_document(team: Team) -> dict[str, Any]:
-    """The team as JSON for everyone: without the hashes of tokens."""
+    """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
-    document["members"] = [{k: v for k, v in m.items() if k != "tokenHash"} for m in document["members"]]
+    document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in document["members"]]
     return {**document, "secure": True} if team.secure else document

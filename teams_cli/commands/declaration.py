@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.errors import Busy, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
 from teams_cli.store import pace
 from teams_cli.teams import operations
@@ -227,18 +228,32 @@ class Command:
         """Run the command; *values* has exactly its own parameters. What earlier changes owe is sent before.
 
         Whoever calls is alive, also while it waits.
+
+        Raises:
+            OutcomeUnknown: A change was made, and what follows it could not be done.
         """
         if self.reads and self.in_team:
             call.refuse_reading(self.name)
         call.settle()
-        before, pace.meanwhile.act = pace.meanwhile.act, call.keep_alive
+        waiting, pace.meanwhile.act = pace.meanwhile.act, call.keep_alive
+        before = call.store.changed
         try:
             document = self.run(call, **values)
+        except (StorageFailed, Busy) as failure:
+            if call.store.changed == before or isinstance(failure, OutcomeUnknown):
+                raise
+            raise _after_a_change(failure) from None
         finally:
-            pace.meanwhile.act = before
+            pace.meanwhile.act = waiting
         if self.changes or not self.at_shell:
             call.note_seen(reading=not self.changes)
         return document
+
+
+def _after_a_change(failure: TeamsError) -> OutcomeUnknown:
+    """What is to be said of a failure behind a change: that nothing was changed would be wrong."""
+    hint = "Repeat the command: what is done stays done."
+    return OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
 
 
 def named(place: str) -> Callable[..., Any]:

@@ -83,7 +83,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if key == _STORE:
         raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
-    deliver(call.store, call.team, TEAM, call.load_team())
+    call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.notify()
     return {"key": key, "value": changed, "source": "team"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import closing, copying, kinds
 from teams_cli.agents import logs, worktrees
 from teams_cli.clients import permissions
-from teams_cli.commands.call import Call, team_document
+from teams_cli.commands.call import PRIVATE, Call, team_document
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
 from teams_cli.membership import founding, joining, leaving, logins
@@ -76,15 +76,22 @@ def _join(
     if answer:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
-    rules = settings.value(call.load_team(), settings.RULES)
-    said = {**({"token": token} if token else {}), **({"rules": rules} if rules else {})}
+    said = {**({"token": token} if token else {}), **_rules(call)}
     return {"team": call.team, **_as_shown(member), **said}
 
 
+def _rules(call: Call) -> dict[str, Any]:
+    """What the team expects of its members. The caller is one by now, whether or not this can be read."""
+    try:
+        rules = settings.value(call.load_team(), settings.RULES)
+    except TeamsError as problem:
+        call.problems.append(problem)
+        return {}
+    return {"rules": rules} if rules else {}
+
+
 def _as_shown(member: Member) -> dict[str, Any]:
-    document = member.to_json()
-    document.pop("tokenHash", None)
-    return document
+    return {key: value for key, value in member.to_json().items() if key not in PRIVATE}
 
 
 def _leave(call: Call) -> Any:

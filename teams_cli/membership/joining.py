@@ -26,6 +26,7 @@ def join(
     answer: str | None = None,
     started_by: str | None = None,
     child_of: str | None = None,
+    launcher: str | None = None,
 ) -> tuple[Member, str]:
     """Become a member of a team. Without a name of its own, the caller gets the next alias: agentA, agentB, …
 
@@ -37,7 +38,7 @@ def join(
         AlreadyExists: The name is a member's in another role, or differs from a member's only in case.
         NotAllowed: Leaders create teams and don't join; who was shut down does not come back; the token is wrong.
     """
-    wish = _Wish(caller, role, specialty, display, answer, started_by, child_of)
+    wish = _Wish(caller, role, specialty, display, answer, started_by, child_of, launcher)
 
     team = teams.get(store, team_name)
     if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
@@ -65,6 +66,7 @@ class _Wish:
         answer: str | None,
         started_by: str | None,
         child_of: str | None,
+        launcher: str | None,
     ) -> None:
         self.caller = caller
         self.config = caller.config if caller else None
@@ -74,6 +76,7 @@ class _Wish:
         self.answer = answer
         self.started_by = started_by
         self.child_of = child_of
+        self.launcher = launcher
 
     def admitted(self, store: Store, team: Team) -> Team:
         """The team with the member in it; the team itself if it was in it before."""
@@ -113,6 +116,7 @@ class _Wish:
             answer_host=None if self.answer is None else store.host or None,
             started_by=self.started_by,
             child_of=self.child_of,
+            launcher=self.launcher,
         )
 
     def _role(self, team: Team, name: str) -> tuple[str, str | None]:

@@ -23,7 +23,7 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
         Conflict: The leader can't leave.
     """
     if caller and _has_left(store, team_name, caller):
-        return []
+        return _freed(store, teams.get(store, team_name), caller.name)
     caller = require(store, team_name, caller, "leave-team").caller
     name = caller.name
 
@@ -38,6 +38,11 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
 
     _, team = update(store, team_name, TEAM, team_name, change)
     history.note(store, team_name, name, "member left")
+    return _freed(store, team, name)
+
+
+def _freed(store: Store, team: Team, name: str) -> list[str]:
+    """Give back what a member had that has left; the ids of its tasks."""
     try:
         freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")

@@ -46,6 +46,9 @@ class Shutdown(Record):
         return made.having(owed=[_asking(made)])
 
 
+_Said = tuple[str, str | None]
+"""A status, and the words of an answer."""
+_NOTHING: _Said = ("", None)
 SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shutdown")
 
 
@@ -125,14 +128,17 @@ def _as_decided(found: Shutdown, team: Team) -> Shutdown:
     return found
 
 
-def get(store: Store, team: Team, word: str | None, agent: str) -> Shutdown:
-    """The request of that id, or the agent's open one.
+def get(store: Store, team: Team, word: str | None, agent: str, again: _Said = _NOTHING) -> Shutdown:
+    """The request of that id, or the agent's open one; else the last that it has answered so, which it may not know.
 
     Raises:
         ShutdownNotFound: There is none.
     """
     if word is None:
-        found = next(open_requests(store, team, agent), None)
+        own = [found for found in all_of(store, team, []) if found.agent == agent]
+        waiting = (found for found in own if found.status == "requested")
+        answered = (found for found in reversed(own) if (found.status, found.answer) == again)
+        found = next(waiting, None) or next(answered, None)
         if found is None:
             raise ShutdownNotFound(f"nobody asked {agent} to shut down", "There is nothing to answer.")
         return found
@@ -240,12 +246,12 @@ def _answerable(
     caller: Caller | None,
     word: str | None,
     operation: str,
-    again: tuple[str, str | None] = ("", None),
+    again: _Said = _NOTHING,
 ) -> tuple[Shutdown, str]:
     """The request that the caller may answer, or has answered by the same status and words, *again*."""
     at = require(store, team_name, caller, operation, word or "")
     team, caller = at.team, at.caller
-    asked = get(store, team, word, caller.name)
+    asked = get(store, team, word, caller.name, again)
     if asked.agent != caller.name:
         raise NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
     if asked.status != "requested" and (asked.status, asked.answer) != again:

@@ -29,7 +29,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, word: str, conte
     Raises:
         QuestionNotFound: There is none.
         NotAllowed: You were not asked.
-        WrongState: You have answered it.
+        WrongState: You have answered it otherwise.
     """
     caller = require(store, team_name, caller, "answer", word).caller
     text.checked(content, "answer")
@@ -77,9 +77,7 @@ def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Ques
 def skip_as_human(store: Store, team: str, key: str) -> Question:
     """The person at the console skips a question."""
     given = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
-    question = record(store, team, key, given)
-    history.note(store, team, HUMAN, "question skipped", question=key)
-    return question
+    return record(store, team, key, given)
 
 
 def record(store: Store, team: str, key: str, given: Answer) -> Question:
@@ -89,6 +87,8 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
         question = questions.in_time(store, stored)
         if given.responder not in question.to:
             raise NotAllowed(f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}.")
+        if _is_said(stored, given):
+            return stored
         if given.skipped and not question.open:
             raise WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
         if given.responder not in question.waiting_for:
@@ -99,12 +99,19 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
             return changed.having(status="complete", closed_at=given.at)
         return changed.having(status="collecting") if changed.open else changed
 
-    _, question = update(store, team, QUESTION, key, change)
-    if not given.skipped:
-        history.note(store, team, given.responder, "question answered", question=key)
+    before, question = update(store, team, QUESTION, key, change)
+    if before is not question:
+        what = "question skipped" if given.skipped else "question answered"
+        history.note(store, team, given.responder, what, question=key)
     if question.operation and _said(question) == ALWAYS:
         _grant(store, team, question.from_, question.operation)
     return question
+
+
+def _is_said(question: Question, given: Answer) -> bool:
+    """Whether that answer is recorded: who gave it may not have heard that it was. To skip is no answer."""
+    said = (given.responder, given.content, None)
+    return not given.skipped and any((a.responder, a.content, a.skipped) == said for a in question.answers)
 
 
 def _said(question: Question) -> str:

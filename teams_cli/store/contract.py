@@ -89,6 +89,9 @@ class Store:
     on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
     """Called with the team, the recipients, the message and who caused it once a message was appended."""
 
+    changed = 0
+    """How many changes were made through it so far, for whoever has to say whether a failure came behind one."""
+
     def teams(self) -> list[str]:
         """The names of all teams, sorted; empty when there is none."""
         raise NotImplementedError

@@ -65,6 +65,7 @@ class MemoryStore(Store):
 
     def _put(self, team: str, kind: Kind[R], key: str, record: R) -> int:
         data = encode(record)
+        self.changed += 1
         label = kind.label(record) if kind.label else None
         self._of(team, kind)[key] = (data, self._note(topics_of(kind, key, label)))
         if kind.numbered:
@@ -130,6 +131,7 @@ class MemoryStore(Store):
             number = self.last(team, kind) + 1
             record = kind.numbering(record, number)
             log[number] = (uid or os.urandom(8).hex(), encode(record))
+            self.changed += 1
             self.reserve(team, kind, number)
             self._note(frozenset({"message", *(f"message/{name}" for name in to)}))
         return record, True
@@ -199,6 +201,7 @@ class MemoryStore(Store):
             self._logs.pop(team, None)
             self._histories.pop(team, None)
             self._closed.discard(team)
+            self.changed += 1
             self._note(frozenset())
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:

@@ -15,7 +15,9 @@ MANAGER = "task-manager"
 
 
 class Member(Record):
-    """One agent of a team; kept after it left, so that its name is not used for another."""
+    """One agent of a team; kept after it left, so that its name is not used for another. One that was started has the
+    process that did it as its `launcher`.
+    """
 
     agent_id: Name
     agent_name: Text | None = None
@@ -26,6 +28,7 @@ class Member(Record):
     stopped_by: Word | None = None
     started_by: Name | None = None
     child_of: Name | None = None
+    launcher: Text | None = None
     answer: Text | None = None
     answer_host: Word | None = None
     token_hash: Word | None = None

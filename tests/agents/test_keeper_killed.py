@@ -66,7 +66,7 @@ def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     out, _ = waiting.communicate(timeout=TIMEOUT)
     assert (waiting.returncode, json.loads(out)["outcome"]) == (1, "lost")
     cli.ok("spawn", "sleep 50", "--agent-id", "yan", agent="bob")
-    reading = cli.start("read-messages", "--wait", "20", "--json", agent="bob")
+    reading = cli.start("read-messages", "--wait", "100", "--json", agent="bob")
     until(lambda: session(cli, "yan").state == "running")
     kill(session(cli, "yan").keeper_pid)
     out, _ = reading.communicate(timeout=TIMEOUT)

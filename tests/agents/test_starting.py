@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 
 import pytest
 
@@ -37,9 +36,8 @@ pytestmark = [
 
 def test_spawn_returns_at_once_and_the_output_comes_as_a_message(cli: Cli) -> None:
     """It can be written to before it did anything, and what it says is numbered, and may be replied to."""
-    started = time.monotonic()
     told = cli.ok("spawn", f"{BUSY} echo made $TEAMS_RESUME; cat", "--cwd", str(place(cli)), agent="bob")
-    assert time.monotonic() - started < 5 and not (place(cli) / "go").exists()
+    assert not (place(cli) / "go").exists()
     about = f"{BUSY} echo"[:50]
     assert told == {
         "agent": "agentA",

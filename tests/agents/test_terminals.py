@@ -13,7 +13,7 @@ import pytest
 
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.agents.terminals.doorbells import Doorbell
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.seated_client import SeatedClient
 
 NAME = "agentA"
@@ -45,7 +45,7 @@ def row(cli: Cli, name: str = NAME) -> dict[str, Any]:
 
 
 def until(ready: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + TIMEOUT
     while not ready():
         assert time.monotonic() < give_up
         time.sleep(0.1)

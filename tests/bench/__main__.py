@@ -29,6 +29,7 @@ from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import settings
 from teams_cli.teams.caller import Caller
+from tests.bench.hooks import bench_hook
 from tests.bench.mcp import bench_mcp
 from tests.bench.searching import bench_board, bench_searching
 from tests.bench.serving import bench_serving
@@ -374,6 +375,7 @@ def main() -> None:
         if _is_editable():
             print("an editable install slows bare Python too: measure in an environment with a plain one")
         bench_start(few, rounds)
+        bench_hook(few.root, rounds, show, against)
         bench_growth(few, many, rounds)
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)

@@ -106,7 +106,7 @@ def test_a_picture_on_a_terminal(cli: Cli) -> None:
 
 def shown(terminal: int, wanted: str) -> str:
     """What the terminal is given until *wanted* is in it."""
-    text, give_up = "", time.monotonic() + 20
+    text, give_up = "", time.monotonic() + TIMEOUT
     while wanted not in text:
         assert time.monotonic() < give_up, text
         if select.select([terminal], [], [], 0.5)[0]:

@@ -102,10 +102,8 @@ def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> N
     process = office.start("[ann] work")
     office.model.wait_for("[ann]", 1)
     for number, text in ((1, "not this"), (2, "nor that")):
-        start = time.monotonic()
         office.say("interject", "ann", text)
         request = office.model.wait_for("[ann]", number + 1)
-        assert time.monotonic() - start < 10
         assert f"| {text}" in request.said_by_user()[-1]
         time.sleep(1 if number == 1 else 0)  # the tool is to run
     assert office.end(process)["output"] == "as you wish"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import statistics
 import subprocess
 import sys
 import time
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from teams_cli.clients import hook_settings
 from teams_cli.hooks import replies
 from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks, make_team
 
@@ -256,29 +253,6 @@ def test_in_a_team_with_tokens_only_the_agent_is_told(tmp_path: Path) -> None:
     assert hook(cli, "PostToolBatch") is None
     assert hook(cli, "PostToolBatch", TEAMS_TOKEN=lea) is None
     assert "| hi" in context(hook(cli, "PostToolBatch", TEAMS_TOKEN=bob))
-
-
-def milliseconds(words: list[str], cli: Cli, given: bytes) -> float:
-    start = time.perf_counter()
-    subprocess.run(words, env=cli.environ("bob"), input=given, capture_output=True, timeout=TIMEOUT, check=True)
-    return (time.perf_counter() - start) * 1000
-
-
-def test_with_nothing_to_say_it_costs_half_as_much_as_python_itself(cli: Cli) -> None:
-    """At most 1.5 times a bare Python, as it is installed; a client calls it at every tool call."""
-    given = json.dumps({"hook_event_name": "PostToolBatch", "tool_response": "x" * 20_000}).encode()
-    ours = shlex.split(hook_settings.command(sys.executable, "claude"))
-    hook(cli, "PostToolBatch")
-    for _ in range(3):
-        os.utime(seen(cli))
-        bare, quiet = [], []
-        for _ in range(15):
-            bare.append(milliseconds([sys.executable, "-c", "pass"], cli, given))
-            quiet.append(milliseconds(ours, cli, given))
-        ratio = statistics.median(quiet) / statistics.median(bare)
-        if ratio <= 1.5:
-            return
-    pytest.fail(f"{ratio:.2f} times a bare Python")
 
 
 def test_with_nothing_to_say_nothing_is_imported(cli: Cli) -> None:

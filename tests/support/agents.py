@@ -54,7 +54,7 @@ def lines(cli: Cli, name: str) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def until(ready: Callable[[], Any], what: str = "", timeout: float = 20.0) -> Any:
+def until(ready: Callable[[], Any], what: str = "", timeout: float = TIMEOUT) -> Any:
     """Wait until *ready* gives something, and give that."""
     give_up = time.monotonic() + timeout
     while not (found := ready()):

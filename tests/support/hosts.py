@@ -126,7 +126,7 @@ def serve(machines: list[Machine]) -> Postgres:
     return server
 
 
-def until(ready: Any, what: str, patience: float = 90.0) -> Any:
+def until(ready: Any, what: str, patience: float = 300.0) -> Any:
     """Wait until it is so; what was found."""
     give_up = time.monotonic() + patience
     while not (found := ready()):

@@ -87,6 +87,7 @@ class FileStore(Store):
         except BaseException:
             disk.discard(temp)
             raise
+        self.changed += 1
         return record, data
 
     def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
@@ -106,6 +107,7 @@ class FileStore(Store):
         except BaseException:
             disk.discard(temp)
             raise
+        self.changed += 1
         return record, data
 
     def remains(self, team: str) -> str:
@@ -133,6 +135,7 @@ class FileStore(Store):
                 raise
             numbers.note(directory, before, number)
             disk.confirm(directory, f"{directory}/{key}.json")
+        self.changed += 1
         return record, data
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
@@ -196,6 +199,7 @@ class FileStore(Store):
         except BaseException:
             disk.discard(temp)
             raise
+        self.changed += 1
         return data
 
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
@@ -237,7 +241,9 @@ class FileStore(Store):
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         log = self._log(team)
         self._prepare()
-        return log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
+        stored, new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
+        self.changed += new
+        return stored, new
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
@@ -314,6 +320,7 @@ class FileStore(Store):
             if not says_closed(revision, path):
                 raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
             trash = dropping.take_away(self.address, team)
+        self.changed += 1
         dropping.empty(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:

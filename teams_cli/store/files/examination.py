@@ -49,7 +49,12 @@ def _root(store: FileStore) -> Iterator[Finding]:
     if watches.is_exhausted():
         remedy = "Raise them: sysctl fs.inotify.max_user_instances=1024"
         yield finding("fs.inotify", "no watch is left, so who waits sees changes late", remedy, warning=True)
-    if os.path.isdir(store.address) and os.stat(store.address).st_mode & 0o077:
+    try:
+        open_to_others = os.path.isdir(store.address) and os.stat(store.address).st_mode & 0o077
+    except OSError as error:
+        yield finding(store.address, f"can't be looked at: {error.strerror}", "Check the disk.")
+        return
+    if open_to_others:
         yield finding(store.address, "others may read it", f"Run: chmod 700 {store.address}", warning=True)
 
 

@@ -122,6 +122,7 @@ class PostgresStore(Store):
             return str(made[0][0]) if made else None
 
         revision = self._prepared().do_once(job)
+        self.changed += revision is not None
         if revision is None or revision.isdigit():
             return revision
         return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
@@ -147,7 +148,9 @@ class PostgresStore(Store):
             return numbered, revision
 
         try:
-            return self._prepared().do_once(job)
+            made = self._prepared().do_once(job)
+            self.changed += 1
+            return made
         except Taken:
             if message is not None:
                 raise

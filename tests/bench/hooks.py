@@ -1,0 +1,41 @@
+"""What a client's hook costs at every tool call: with nothing to say, against bare Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from teams_cli.clients import hook_settings
+from tests.support.cli import ALPHA
+
+LIMIT = 1.5
+
+
+def bench_hook(root: Path, rounds: int, show: Callable[..., None], against: Callable[[float, float], str]) -> None:
+    """The hook as it is installed, where nothing is new, in turns with `python -c pass`."""
+    print(f"\nA hook with nothing to say, best of {rounds} (median), ms")
+    given = json.dumps({"hook_event_name": "PostToolBatch", "tool_response": "x" * 20_000}).encode()
+    environ = {**os.environ, "TEAMS_HOME": str(root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": "a0"}
+    hook = shlex.split(hook_settings.command(sys.executable, "claude"))
+    _seconds(hook, environ, given)
+    bare, quiet = [], []
+    for _ in range(rounds):
+        bare.append(_seconds([sys.executable, "-c", "pass"], environ, given))
+        quiet.append(_seconds(hook, environ, given))
+    ratio = min(quiet) / min(bare)
+    show("", "best", "median", "x python", "limit")
+    show("python -c pass", min(bare) * 1000, statistics.median(bare) * 1000, 1.0)
+    show("hook claude", min(quiet) * 1000, statistics.median(quiet) * 1000, f"{ratio:.2f}", against(LIMIT, ratio))
+
+
+def _seconds(words: list[str], environ: dict[str, str], given: bytes) -> float:
+    started = time.perf_counter()
+    subprocess.run(words, env=environ, input=given, check=True, capture_output=True)
+    return time.perf_counter() - started

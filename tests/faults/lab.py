@@ -1,0 +1,148 @@
+"""A laboratory for faults: commands run in forks of this process, in which a call to the system fails or is the last.
+
+Calls are counted from the first that touches the root, so that the same command makes the same calls each time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import teams_cli
+from teams_cli.cli.main import run
+
+CHANGING = ("create", "mkdir", "write", "rename", "replace", "unlink", "rmdir", "chmod")
+"""Calls that change what is on the disk; `create` opens a file to write to it."""
+_COUNTED = (*CHANGING[1:], "open", "fsync", "stat", "listdir", "scandir", "read", "pread", "readlink")
+PATIENCE = 60
+_FULL = {"create", "mkdir", "write", "rename", "replace"}
+
+
+class Fault(NamedTuple):
+    """What befalls the *nth* call: `kill` ends the process in front of it, `error` has it fail. 0 is none."""
+
+    what: str
+    nth: int = 0
+
+
+NONE = Fault("")
+
+
+class Answer(NamedTuple):
+    """What became of a command: its exit status, -9 if it was killed; what it said, and the calls that it made."""
+
+    status: int
+    said: str
+    calls: list[str]
+
+
+def warm() -> None:
+    """Import all that commands need, so that a fork has it: it would be read anew in each."""
+    for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):
+        if not any(word in module.name for word in ("http_api", "mcp_server", "postgres", "__main__")):
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()  # what is not looked at by the forks need not be copied for them
+
+
+class _Calls:
+    """Counts the calls to the system, and strikes at one."""
+
+    def __init__(self, root: str, fault: Fault) -> None:
+        self.root, self.fault = root, fault
+        self.made: list[str] = []
+        self._begun = False
+
+    def __enter__(self) -> _Calls:
+        for name in _COUNTED:
+            setattr(os, name, self._counted(name, getattr(os, name)))
+        fcntl.flock = self._counted("flock", fcntl.flock)
+        builtins.open = self._counted("open", builtins.open)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The process ends."""
+
+    def _counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if not self._counts(arguments):
+                return real(*arguments, **options)
+            what = "create" if name == "open" and _writes(arguments) else name
+            self.made.append(what)
+            if len(self.made) == self.fault.nth:
+                if self.fault.what == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                number = errno.ENOSPC if what in _FULL else errno.EIO
+                raise OSError(number, os.strerror(number), *arguments[:1])
+            return real(*arguments, **options)
+
+        return call
+
+    def _counts(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether it is about the root, or, once a call was, about an open file that is none of the standard ones."""
+        about = arguments[0] if arguments else None
+        if isinstance(about, str):
+            ours = about == self.root or about.startswith(f"{self.root}/")
+            self._begun = self._begun or ours
+            return ours
+        return self._begun and isinstance(about, int) and about > 2
+
+
+def _writes(arguments: tuple[Any, ...]) -> bool:
+    """Whether a file is opened to write to it, by flags or by a mode."""
+    how = arguments[1] if len(arguments) > 1 else "r"
+    return bool(set(how) & set("wax+")) if isinstance(how, str) else bool(how & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+
+def command(root: Path, agent: str, words: list[str], fault: Fault = NONE) -> Answer:
+    """Run a command as the agent, in the team alpha, with that fault."""
+    said, result = os.memfd_create("said"), os.memfd_create("result")
+    pid = os.fork()
+    if pid == 0:
+        status = 99
+        try:
+            status = _child(str(root), agent, words, fault, said, result)
+        except BaseException:
+            os.write(said, traceback.format_exc().encode())
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    text, calls = (_content(descriptor).decode(errors="replace") for descriptor in (said, result))
+    return Answer(status, text, json.loads(calls or "[]"))
+
+
+def _content(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def _child(root: str, agent: str, words: list[str], fault: Fault, said: int, result: int) -> int:
+    signal.alarm(PATIENCE)
+    for name in [name for name in os.environ if name.startswith(("TEAMS_", "OPENCODE_", "JANUS_"))]:
+        del os.environ[name]
+    os.environ.update(TEAMS_HOME=root, TEAMS_TEAM="alpha", TEAMS_AGENT_ID=agent, NO_COLOR="1")
+    os.chdir(os.path.dirname(root))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, place in ((nothing, 0), (said, 1), (said, 2)):
+        os.dup2(descriptor, place)
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+    sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
+    write = os.write
+    with _Calls(root, fault) as calls:
+        status = run(list(words))
+    write(result, json.dumps(calls.made).encode())
+    return status

@@ -1,0 +1,210 @@
+"""A scene for every command that changes something: what there is before, who gives it, and with what words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from teams_cli import closing
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.clock import rfc3339
+from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.messages import messages
+from teams_cli.questions import asking
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import claims, plans
+from teams_cli.teams import presence, settings
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
+
+
+class Scene(NamedTuple):
+    """The command as it is typed, by whom, and what is prepared for it. What has a key in *later* may be written down
+    by whoever comes next: a claim of one that is no member is over, and messages that were answered are handled.
+    """
+
+    agent: str
+    words: str
+    prepare: Callable[[Store], object] = lambda store: None
+    later: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        return self.words.partition(" ")[0]
+
+
+def claimed(store: Store) -> None:
+    claims.claim(store, ALPHA, BOB, "1")
+
+
+def expired(store: Store) -> None:
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1")
+    claimed(store)
+    time.sleep(1.1)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
+
+
+def one_left(store: Store) -> None:
+    claims.claim(store, ALPHA, MIA, "1")
+
+
+def proposed(store: Store) -> None:
+    plans.propose(store, ALPHA, BOB, "the plan")
+
+
+def mail(store: Store) -> None:
+    messages.send(store, ALPHA, LEA, "bob", "hello")
+
+
+def asked_to_leave(store: Store) -> None:
+    claimed(store)
+    shutdowns.request(store, ALPHA, LEA, "bob", None)
+
+
+def asked(store: Store) -> None:
+    settings.change(store, ALPHA, LEA, "broadcast", "agents")
+    asking.ask(store, ALPHA, BOB, "which?", ["mia"], 3000)
+
+
+def asked_the_human(store: Store) -> None:
+    settings.change(store, ALPHA, LEA, "broadcast", "human")
+    asking.ask(store, ALPHA, BOB, "which?", [], 3000)
+
+
+def about_to_ask(store: Store) -> None:
+    settings.change(store, ALPHA, LEA, "broadcast", "human")
+
+
+def closed(store: Store) -> None:
+    closing.close(store, ALPHA, LEA)
+
+
+def left(store: Store) -> None:
+    leaving.leave(store, ALPHA, BOB)
+
+
+def idle(store: Store, state: str = "done") -> None:
+    """An agent that was started, and rests."""
+    joining.join(store, ALPHA, Caller("kid"), started_by="lea")
+    now = rfc3339(store.now())
+    kid = Session(
+        agent="kid",
+        caller="lea",
+        run="run",
+        harness="shell",
+        prompt="true",
+        description="true",
+        directory="/",
+        state=state,  # type: ignore[arg-type]
+        outcome="completed",
+        turns=1,
+        session_id="none",
+        created_at=now,
+        started_at=now,
+        ended_at=now,
+    )
+    store.create(ALPHA, SESSION, "kid", kid)
+
+
+def paused(store: Store) -> None:
+    idle(store, "paused")
+
+
+def damaged(store: Store) -> None:
+    mail(store)
+    next(Path(store.root, f"teams/{ALPHA}/messages/0").glob("1.bob.*.json")).write_text("{")
+
+
+SCENES = {
+    "a new team": Scene("lea", "spawn-team beta"),
+    "joining": Scene("zed", "join-team"),
+    "coming back": Scene("bob", "join-team", left),
+    "leaving": Scene("bob", "leave-team", claimed, later=("task-1",)),
+    "handing over": Scene("lea", "hand-over bob"),
+    "closing": Scene("lea", "close-team"),
+    "closing by force": Scene("lea", "close-team --force", claimed),
+    "opening again": Scene("lea", "restore-team", closed),
+    "removing": Scene("lea", "prune --older-than 0 --yes", closed),
+    "copying": Scene("lea", "copy-team --to ./other"),
+    "a role": Scene("lea", "define-role scout --extends team-member --skill search"),
+    "a setting": Scene("lea", "set staleAfterSeconds 600"),
+    "rules": Scene("lea", "set rules short"),
+    "a default": Scene("human", "set --user broadcast agents"),
+    "a task": Scene("lea", "create-task three --blocked-by 1"),
+    "a claim": Scene("bob", "claim-task 1"),
+    "the next claim": Scene("bob", "claim-task --next", one_left),
+    "a claim that was over": Scene("mia", "claim-task 1", expired),
+    "seeing that a claim is over": Scene("mia", "get-tasks", expired, later=("task-1", "messages")),
+    "completing": Scene("bob", "update-task 1 --status completed --result done", claimed),
+    "failing": Scene("bob", "update-task 1 --status failed --reason no", claimed),
+    "handing a task over": Scene("max", "update-task 1 --owner mia", claimed),
+    "editing": Scene("max", "update-task 1 --priority high --title anew"),
+    "giving back": Scene("bob", "release-task 1 --reason tired", claimed),
+    "a note": Scene("mia", "note 1 look", claimed),
+    "a heartbeat": Scene("bob", "heartbeat --note running", claimed),
+    "a message": Scene("lea", "send-message bob hi"),
+    "a message to several": Scene("lea", "send-message bob,mia hi"),
+    "a message with a uid": Scene("lea", "send-message bob hi --uid one"),
+    "a broadcast": Scene("lea", "broadcast-message all"),
+    "an announcement": Scene("bob", "announce reading"),
+    "reading": Scene("bob", "read-messages", mail),
+    "a reply": Scene("bob", "reply 1 yes", mail),
+    "handling": Scene("bob", "ack 1", mail),
+    "attention": Scene("bob", "attend", mail, later=("inbox of bob",)),
+    "a question": Scene("bob", "ask-others which? --no-wait", about_to_ask),
+    "an answer": Scene("mia", "answer 1 this", asked),
+    "the answer of the human": Scene("human", "answer 1 this", asked_the_human),
+    "skipping": Scene("human", "skip-question 1", asked_the_human),
+    "pausing": Scene("lea", "pause-agent kid", idle),
+    "going on": Scene("lea", "resume-agent kid", paused),
+    "stopping": Scene("lea", "stop-agent kid", idle),
+    "a plan": Scene("bob", "propose-plan more", lambda store: None),
+    "a plan for a task": Scene("bob", "propose-plan more --task 1", claimed),
+    "approving": Scene("lea", "approve-plan 1 --note go", proposed, later=("inbox of lea",)),
+    "rejecting": Scene("lea", "reject-plan 1 no", proposed, later=("inbox of lea",)),
+    "asking to shut down": Scene("lea", "request-shutdown bob", claimed),
+    "shutting down": Scene("bob", "approve-shutdown", asked_to_leave, later=("task-1", "shutdown-1", "inbox of bob")),
+    "refusing to shut down": Scene("bob", "reject-shutdown --reason busy", asked_to_leave, later=("inbox of bob",)),
+    "a brief": Scene("bob", "brief", mail),
+    "mending": Scene("lea", "doctor --fix", damaged),
+}
+
+ELSEWHERE = {
+    "run-agent": "starts a process: tests/faults/test_every_change.py",
+    "spawn": "starts a process: tests/faults/test_every_change.py",
+    "interject": "resumes a process: tests/agents",
+    "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
+    "run": "makes its changes by the operations of these: tests/runs",
+    "human": "at a terminal; answers as `answer` does",
+    "respond-to-broadcast": "changes nothing",
+    "wait": "changes nothing",
+    "watch": "changes nothing",
+    "version": "changes nothing",
+    "list-workflows": "changes nothing",
+    "check-workflow": "changes nothing",
+    "worktree": "changes a repository: tests/agents/test_worktrees.py",
+    "mcp": "serves these",
+    "serve": "serves these",
+    "hook": "reads as `read-messages` does: tests/hooks",
+    "install": "changes a client's settings: tests/clients/test_install.py",
+    "uninstall": "changes a client's settings: tests/clients/test_install.py",
+    "here": "says where a directory belongs: tests/agents/test_terminals.py",
+    "open": "at a terminal: tests/agents/test_terminals.py",
+    "attach": "at a terminal: tests/agents/test_windows.py",
+}
+
+
+def prepared(root: Path, scene: Scene) -> Cli:
+    """A team with a leader, three members, a task manager among them, two tasks, and what the scene wants."""
+    cli = make_team(root, "bob", "mia", "max", roles={"max": "task-manager"})
+    add_tasks(cli, "one", "two")
+    store = FileStore(str(root))
+    for caller in (LEA, BOB, MIA, MAX):
+        presence.announce(store, ALPHA, caller, "here")
+    scene.prepare(store)
+    return cli

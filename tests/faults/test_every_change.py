@@ -1,0 +1,149 @@
+"""An error and a kill at every call of every command that changes something, and what is true afterwards.
+
+What was acknowledged is made; what was refused is not, unless it says that it does not know; what was broken off is
+made wholly once it is repeated; each notice is sent, once; the doctor finds nothing. By default a few of the calls are
+tried, those behind the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli import commands
+from tests.faults.judging import State, difference, ill, owing, state
+from tests.faults.lab import CHANGING, NONE, Answer, Fault, command, warm
+from tests.faults.scenes import ELSEWHERE, SCENES, Scene, prepared
+
+BUG, UNKNOWN = 3, 12
+_MEMORY = "/dev/shm"
+
+
+def test_no_command_that_changes_something_is_left_out() -> None:
+    """A new one needs a scene, or a word on where else it is tried."""
+    changing = {command.name for command in commands.every().values() if not command.reads}
+    assert changing - {scene.command for scene in SCENES.values()} == set(ELSEWHERE)
+
+
+class Stage:
+    """A scene that can be played again and again, and what comes of it without a fault."""
+
+    def __init__(self, top: Path, scene: Scene) -> None:
+        warm()
+        self.scene = scene
+        self.root, self.other, self._base = top / "root", top / "other", top / "base"
+        prepared(self.root, scene)
+        shutil.copytree(self.root, self._base)
+        self.before = self.state()
+        self.plain = self.play()
+        assert self.plain.status == 0, self.plain
+        self.once = self.state()
+        self.again = self.play()
+        self.twice = self.state()
+
+    def state(self) -> State:
+        return state(self.root, self.other)
+
+    def play(self, fault: Fault = NONE) -> Answer:
+        return command(self.root, self.scene.agent, self.scene.words.split(), fault)
+
+    def set_up(self) -> None:
+        for place in (self.root, self.other):
+            shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self._base, self.root)
+
+
+def judged(stage: Stage, fault: Fault) -> str:
+    """What is wrong once the command was played with the fault; empty if nothing is."""
+    changing = stage.plain.calls[fault.nth - 1] in CHANGING
+    answer = stage.play(fault)
+    wrong = _of_answer(stage, answer)
+    if not (wrong or changing) and answer.status not in (0, UNKNOWN):
+        return ""  # what could not be read was refused, and nothing is changed
+    if stage.root.exists() and (stage.root / "teams/alpha").exists():
+        command(stage.root, "max", ["whoami"])  # whoever comes next sends what is owed
+        if unpaid := owing(stage.root):
+            wrong += f"owed by {unpaid}\n"
+    met = stage.state()
+    told = (
+        "teams: " in answer.said or "can't " in answer.said
+    )  # of what could not be read, or written down, so that it is no surprise
+    left = difference(met, stage.once, stage.scene.later)
+    if answer.status == 0 and left and not (told and met == stage.before):
+        wrong += f"acknowledged, but\n{left}\n"
+    repeated = stage.play()
+    if repeated.status not in (0, stage.again.status):
+        wrong += f"repeated: {repeated}\n"
+    final = stage.state()
+    if final not in (stage.once, stage.twice):
+        wrong += f"repeated, but\n{difference(final, stage.once)}\n"
+    if changing and (found := ill(stage.root)):
+        wrong += f"the doctor found {found}\n"
+    return f"{answer.status}: {answer.said}\n{wrong}" if wrong else ""
+
+
+def _of_answer(stage: Stage, answer: Answer) -> str:
+    if answer.status in (-9, 0) or (stage.scene.command == "doctor" and answer.status == 1):
+        return ""
+    if answer.status == BUG or answer.status > 15 or "Traceback" in answer.said:
+        return "that is no refusal\n"
+    if answer.status != UNKNOWN or "Nothing was changed" in answer.said:
+        met = stage.state()
+        return "" if met == stage.before else f"refused, but\n{difference(met, stage.before)}\n"
+    return ""
+
+
+def tried(stage: Stage, faults: list[Fault]) -> list[str]:
+    """What each fault did wrong."""
+    found = []
+    for fault in faults:
+        stage.set_up()
+        if wrong := judged(stage, fault):
+            found.append(f"{fault.what} at call {fault.nth}, {stage.plain.calls[fault.nth - 1]}: {wrong}")
+    return found
+
+
+def every(calls: list[str]) -> list[Fault]:
+    """An error at each call, and a kill at each that changes something: at another it leaves what the last left."""
+    numbered = list(enumerate(calls, start=1))
+    kills = [Fault("kill", nth) for nth, call in numbered if call in CHANGING]
+    return [*kills, *(Fault("error", nth) for nth, _ in numbered)]
+
+
+def some(calls: list[str]) -> list[Fault]:
+    """A kill and an error at the first change behind each rename, which is what commits."""
+    found = []
+    for nth in [nth for nth, call in enumerate(calls, start=1) if call == "rename"][:2]:
+        behind = next((n for n, call in enumerate(calls[nth:], start=nth + 1) if call in CHANGING), None)
+        found += [Fault(what, behind) for what in ("kill", "error") if behind]
+    return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory, if there is such a thing: what the disk keeps is not the question here."""
+    if not os.access(_MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=_MEMORY) as found:
+        yield Path(found)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_behind_the_commit(place: Path, scene: str) -> None:
+    stage = Stage(place, SCENES[scene])
+    assert not (wrong := tried(stage, some(stage.plain.calls))), "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", SCENES)
+def test_at_every_call(place: Path, scene: str) -> None:
+    stage = Stage(place, SCENES[scene])
+    faults = every(stage.plain.calls)
+    print(f"{scene}: {sum(fault.what == 'kill' for fault in faults)} kills, {len(stage.plain.calls)} errors")
+    assert not (wrong := tried(stage, faults)), "\n".join(wrong)
