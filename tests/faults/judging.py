@@ -90,7 +90,7 @@ def owing(root: Path) -> list[str]:
 
 def ill(root: Path) -> list[str]:
     """What the doctor finds to be wrong; a mark too many is nothing wrong."""
-    found = doctor.examine(FileStore(str(root)), config.load(str(root)))
+    found = doctor.examine(FileStore(str(root)), config.load(str(root), {}))
     return [row["what"] for row in found if row["level"] == "problem" or "not in the index" in row["what"]]
 
 

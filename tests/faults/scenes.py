@@ -120,6 +120,13 @@ def damaged(store: Store) -> None:
     next(Path(store.root, f"teams/{ALPHA}/messages/0").glob("1.bob.*.json")).write_text("{")
 
 
+def roster(store: Store) -> None:
+    """Beside the root; nobody in it is started."""
+    said = f"name: {ALPHA}\nmembers: [{{name: new, role: team-member}}]\nrules: [be short]\npages: {{api: text}}\n"
+    said += "tasks: [{id: t, title: three}]\n"
+    Path(store.root).with_name("roster.yaml").write_text(said)
+
+
 SCENES = {
     "a new team": Scene("lea", "spawn-team beta"),
     "joining": Scene("zed", "join-team"),
@@ -170,11 +177,15 @@ SCENES = {
     "asking to shut down": Scene("lea", "request-shutdown bob", claimed),
     "shutting down": Scene("bob", "approve-shutdown", asked_to_leave, later=("task-1", "shutdown-1", "inbox of bob")),
     "refusing to shut down": Scene("bob", "reject-shutdown --reason busy", asked_to_leave, later=("inbox of bob",)),
+    "a page": Scene("bob", "share api text"),
+    "the team of a repository": Scene("lea", "up --file roster.yaml", roster),
     "a brief": Scene("bob", "brief", mail),
     "mending": Scene("lea", "doctor --fix", damaged),
 }
 
 ELSEWHERE = {
+    "down": "stops, gives back and closes by the operations of these: tests/runs/test_rosters.py",
+    "on": "changes nothing",
     "run-agent": "starts a process: tests/faults/test_every_change.py",
     "spawn": "starts a process: tests/faults/test_every_change.py",
     "interject": "resumes a process: tests/agents",

@@ -42,8 +42,10 @@ class Stage:
         self.before = self.state()
         self.plain = self.play()
         assert self.plain.status == 0, self.plain
+        self.settle()
         self.once = self.state()
         self.again = self.play()
+        self.settle()
         self.twice = self.state()
 
     def state(self) -> State:
@@ -51,6 +53,11 @@ class Stage:
 
     def play(self, fault: Fault = NONE) -> Answer:
         return command(self.root, self.scene.agent, self.scene.words.split(), fault)
+
+    def settle(self) -> None:
+        """Have whoever comes next send what is owed."""
+        if (self.root / "teams/alpha").exists():
+            command(self.root, "max", ["whoami"])
 
     def set_up(self) -> None:
         for place in (self.root, self.other):
@@ -65,10 +72,9 @@ def judged(stage: Stage, fault: Fault) -> str:
     wrong = _of_answer(stage, answer)
     if not (wrong or changing) and answer.status not in (0, UNKNOWN):
         return ""  # what could not be read was refused, and nothing is changed
-    if stage.root.exists() and (stage.root / "teams/alpha").exists():
-        command(stage.root, "max", ["whoami"])  # whoever comes next sends what is owed
-        if unpaid := owing(stage.root):
-            wrong += f"owed by {unpaid}\n"
+    stage.settle()
+    if unpaid := owing(stage.root):
+        wrong += f"owed by {unpaid}\n"
     met = stage.state()
     told = (
         "teams: " in answer.said or "can't " in answer.said
@@ -79,6 +85,7 @@ def judged(stage: Stage, fault: Fault) -> str:
     repeated = stage.play()
     if repeated.status not in (0, stage.again.status):
         wrong += f"repeated: {repeated}\n"
+    stage.settle()
     final = stage.state()
     if final not in (stage.once, stage.twice):
         wrong += f"repeated, but\n{difference(final, stage.once)}\n"
