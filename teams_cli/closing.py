@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli import processes
 from teams_cli.agents import ending
-from teams_cli.errors import Conflict
+from teams_cli.agents.landings import landings, queueing
+from teams_cli.errors import Conflict, TeamsError
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
@@ -23,7 +26,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     """Close the team: it stays readable, and changes are refused until it is restored.
 
     Raises:
-        Conflict: A task is in progress or an agent runs, and *force* was not given.
+        Conflict: A task is in progress, in review or landing, or an agent runs, and *force* was not given.
     """
     at = require(store, team_name, caller, "close-team")
     team, caller = at.team, at.caller
@@ -37,6 +40,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team closed")
+    with suppress(TeamsError):  # else the lander does it
+        queueing.refuse_all(store, team_name, "the team was closed")
     return team
 
 
@@ -47,6 +52,12 @@ def refuse_busy(store: Store, team: Team) -> None:
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
     if busy:
         raise Conflict(f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force.")
+    waiting = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
+    if waiting:
+        raise Conflict(f"in review: {', '.join(waiting)}", "End the reviews (teams review-task), or use --force.")
+    landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
+    if landing:
+        raise Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     running = sorted(started.union(name for name in team.active_names() if _runs(store, team.name, name)))
     if running:

@@ -94,6 +94,10 @@ class ShutdownNotFound(NotFound):
     """The team has no such shutdown request."""
 
 
+class LandingNotFound(NotFound):
+    """The team has no such landing."""
+
+
 class WorkflowNotFound(NotFound):
     """There is no such workflow."""
 
@@ -162,6 +166,14 @@ class PlanRequired(Conflict):
 
 class SetupFailed(TeamsError):
     """The command that prepares a worktree failed; nothing is started in it."""
+
+
+class NotChecked(Conflict):
+    """The task is completed by its check, and that was not run."""
+
+
+class CheckFailed(Conflict):
+    """The check of the task failed, so it is not completed."""
 
 
 class TaskFailed(TeamsError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import outputs, sessions, usage
+from teams_cli.agents.landings import landings
 from teams_cli.agents.terminals import terminals
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
@@ -10,7 +11,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.runs import runs
 from teams_cli.store.contract import Kind
-from teams_cli.tasks import plans, tasks
+from teams_cli.tasks import evidence, plans, tasks
 from teams_cli.teams import pages, presence, teams
 
 IN_A_TEAM: tuple[Kind[Any], ...] = (
@@ -18,6 +19,8 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     inboxes.INBOX,
     tasks.TASK,
     messages.MESSAGE,
+    evidence.COPY,
+    landings.LANDING,
     plans.PLAN,
     questions.QUESTION,
     shutdowns.SHUTDOWN,

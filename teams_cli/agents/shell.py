@@ -87,8 +87,11 @@ class ShellCommand:
         self._process.wait()
         self._close()
 
-    def finish(self) -> Finished:
-        """After its end: what came out. What it left running in its group ends with it."""
+    def finish(self, end: bool = False) -> Finished:
+        """After its end, or with *end* at once: what came out. What it left running in its group ends with it."""
+        if end:
+            self._signal(signal.SIGTERM)
+            self.wait(2.0)
         self._signal(signal.SIGKILL)
         found = Finished(self._process.wait(), _tail(self._output), _tail(self._errors))
         self._close()

@@ -28,6 +28,7 @@ _STATES = {
     "stale": "yellow",
     "active": "green",
     "in_progress": "cyan",
+    "in_review": "magenta",
     "completed": "green",
     "blocked": "yellow",
     "stopped": "dim",

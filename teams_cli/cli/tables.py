@@ -58,6 +58,7 @@ _STYLES = {
     "completed": "green",
     "failed": "red",
     "in_progress": "cyan",
+    "in_review": "magenta",
     "cancelled": "dim",
     "blocked": "yellow",
     "active": "green",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli.errors import TeamsError, WrongState
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import dependencies, tasks
@@ -29,6 +31,11 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
         said = {"id": key, "title": found.title, "status": found.status, "owner": found.owner, "result": found.result}
         blockers.append({key: value for key, value in said.items() if value is not None})
     return {**document, "blockers": blockers} if blockers else document
+
+
+def whole(call: Call, directory: str) -> str:
+    """The whole path of a directory that the caller named."""
+    return os.path.abspath(os.path.join(call.directory, directory))
 
 
 def refuse_stopped(call: Call, owner: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document, with_blockers
+from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers
 from teams_cli.errors import WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
@@ -37,6 +37,9 @@ def _create(
     plan_required: bool,
     keep_for: str | None,
     from_: str | None,
+    check: str | None,
+    check_in: str | None,
+    review_by: str | None,
 ) -> Any:
     if from_ is not None:
         if title is not None:
@@ -57,6 +60,9 @@ def _create(
         touches=touching.checked(touches) or None,
         run=run,
         plan_required=plan_required or None,
+        check=check,
+        check_in=check_in and whole(call, check_in),
+        review_by=review_by,
     )
     if keep_for is None:
         return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
@@ -132,6 +138,15 @@ COMMANDS = table(
             text=True,
             at_shell=True,
         ),
+        option(
+            "--check",
+            "The command that must pass before it counts as completed.",
+            metavar="COMMAND",
+            text=True,
+            seldom=True,
+        ),
+        option("--check-in", "Where the check is run, if its owner has no worktree.", metavar="DIR", seldom=True),
+        option("--review-by", "Who must accept it then: a role or a member.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",
         answers=Task,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
+from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import changes, editing
+from teams_cli.tasks import changes, editing, reviews
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
+from teams_cli.teams import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +18,10 @@ if TYPE_CHECKING:
 
 
 def _update(call: Call, task: str, **values: Any) -> Any:
+    from teams_cli.agents import checking
+    from teams_cli.tasks import evidence
+
+    handed_in = [evidence.read(os.path.join(call.directory, name)) for name in values.pop("evidence")]
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -21,12 +29,32 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     )
     if edit.owner:
         refuse_stopped(call, edit.owner)
-    changed = changes.change_task(call.store, call.team, call.caller, task, edit)
+    place = checking.Place(call.said_directory, call.environ)
+    changed = checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
+    if changed.status == "completed":
+        _land_too(call, changed)
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
         from teams_cli.views import facts
 
         call.follows = facts.after_work(call.store, call.load_team(), call.known)
     return to_document(call, changed)
+
+
+def _land_too(call: Call, task: Task) -> None:
+    """Where what is completed lands by itself, queue it."""
+    if settings.value(call.load_team(), "landing") == "completed":
+        from teams_cli.commands import landings
+
+        call.try_to(lambda: landings.follow(call, task))
+
+
+def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
+    if accept == (reject is not None):
+        raise WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
+    reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
+    if reviewed.status == "completed":
+        _land_too(call, reviewed)
+    return to_document(call, reviewed)
 
 
 def _note(call: Call, task: str, text: str) -> Any:
@@ -54,7 +82,18 @@ COMMANDS = table(
         switch("--unassign", "Keep it for nobody.", seldom=True),
         option("--claim", "Refuse if the claim is no longer this number.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", text=True),
+        option(
+            "--evidence",
+            "A file to keep with the task, up to 1 MiB.",
+            metavar="FILE",
+            many=True,
+            seldom=True,
+            at_shell=True,
+        ),
+        option("--check", "Another command that must pass.", metavar="COMMAND", text=True, seldom=True),
+        option("--review-by", "Who must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
+        long=True,
         words="tasks:line",
         answers=Task,
         daily=True,
@@ -74,6 +113,19 @@ COMMANDS = table(
             "change-task": "",
             "modify-task": "",
         },
+    ),
+    Command(
+        "review-task",
+        _review,
+        _ID,
+        switch("--accept", "It is done."),
+        option("--reject", "It is not done: why.", metavar="WHY", text=True),
+        doc=reviews.review,
+        words="tasks:line",
+        answers=Task,
+        daily=True,
+        example='review-task 7 --reject "the tests cover nothing"',
+        also="review accept-task approve-task reject-task",
     ),
     Command(
         "note",

@@ -46,9 +46,6 @@ def _discover(call: Call, all: bool) -> Any:
 
 
 def _row(call: Call, team: Team) -> dict[str, Any]:
-    counts = dict.fromkeys(tasks.STATUSES, 0)
-    for task in tasks.all_of(call.store, team.name, call.problems):
-        counts[task.status] += 1
     return {
         "name": team.name,
         "leader": team.leader,
@@ -56,7 +53,7 @@ def _row(call: Call, team: Team) -> dict[str, Any]:
         "createdAt": team.created_at,
         "state": team.state,
         "description": team.description,
-        "taskCounts": counts,
+        "taskCounts": tasks.count(tasks.all_of(call.store, team.name, call.problems)),
     }
 
 

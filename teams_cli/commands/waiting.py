@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import sessions
+from teams_cli.agents.landings import lander
 from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.records.annotations import Any, Iterator
@@ -29,11 +30,15 @@ def _wait(
     all_tasks: bool,
     of: str | None,
     plan: str | None,
+    landing: str | None,
     message: bool,
     ready: bool,
     timeout: float | None,
 ) -> Any:
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
+    if landing is not None:
+        wanted.append(conditions.landing_over(call.store, call.load_team().name, landing))
+        call.try_to(lambda: lander.start(call.store, call.team, call.environ))
     if not wanted:
         _ = call.agent
         assert call.caller is not None
@@ -87,6 +92,7 @@ COMMANDS = table(
         switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
         option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
+        option("--landing", "Until it landed or came back.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task."),
         option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),

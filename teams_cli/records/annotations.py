@@ -63,6 +63,12 @@ if TYPE_CHECKING:
         Ladder as Ladder,
     )
     from teams_cli.records.types import (
+        LandingId as LandingId,
+    )
+    from teams_cli.records.types import (
+        LandingState as LandingState,
+    )
+    from teams_cli.records.types import (
         MessageId as MessageId,
     )
     from teams_cli.records.types import (

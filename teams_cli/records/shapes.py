@@ -144,10 +144,12 @@ _IDS = {
     "PlanId": "plan-",
     "ShutdownId": "shutdown-",
     "QuestionId": "ask-",
+    "LandingId": "landing-",
 }
 _WORDS = {
     "TeamState": ("active", "closed"),
-    "TaskStatus": ("pending", "in_progress", "completed", "failed", "cancelled"),
+    "TaskStatus": ("pending", "in_progress", "in_review", "completed", "failed", "cancelled"),
+    "LandingState": ("queued", "checking", "landed", "red", "conflict", "refused"),
     "Priority": ("high", "normal", "low"),
     "PlanStatus": ("proposed", "approved", "rejected"),
     "ShutdownStatus": ("requested", "approved", "rejected"),

@@ -12,14 +12,20 @@ from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.dependencies import Blocker
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""
 _LONGEST = 1 << 20
-_STATUS = {"completed": "completed", "failed": "FAILED", "pending": "not run", "in_progress": "not finished"}
+_STATUS = {
+    "completed": "completed",
+    "failed": "FAILED",
+    "pending": "not run",
+    "in_progress": "not finished",
+    "in_review": "in review",
+}
 _HEADLINES = {
     runs.COMPLETED: "All tasks are completed.",
     runs.FAILED: "Something failed, and what waits for it was not run.",
@@ -94,7 +100,7 @@ def _again(run: Run, team: str) -> str:
 def _failures(tasks: list[Task], team: str) -> str:
     failed = "\n".join(_failure(task, team) for task in tasks if task.status == "failed")
     titles = {task.id: task for task in tasks}
-    waiting = "".join(_not_run(task, titles) for task in tasks if task.status in ("pending", "in_progress"))
+    waiting = "".join(_not_run(task, titles) for task in tasks if task.status not in FINISHED)
     parts = [f"## Failed\n\n{failed}" if failed else "", f"## Not run\n\n{waiting}" if waiting else ""]
     return "\n".join(part for part in parts if part)
 

@@ -43,6 +43,9 @@ class Step:
             run=template.run,
             prompt=template.prompt and templates.fill(template.prompt, self.values),
             plan_required=template.plan_required or None,
+            check=template.check,
+            check_in=template.check_in and templates.fill(template.check_in, self.values),
+            review_by=template.review_by,
             step=self.key,
             item=self.item,
         )

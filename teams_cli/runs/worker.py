@@ -14,8 +14,8 @@ import time
 from contextlib import suppress
 
 from teams_cli import processes
-from teams_cli.agents import shell
-from teams_cli.errors import NothingReady, StaleClaim, TaskFailed, TeamsError
+from teams_cli.agents import checking, shell
+from teams_cli.errors import CheckFailed, NothingReady, StaleClaim, TaskFailed, TeamsError
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
@@ -169,7 +169,11 @@ class Worker:
                 insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
-        if self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim)):
+        try:
+            done = self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
+        except CheckFailed as problem:
+            return self._fail(task, result, problem.message)
+        if done:
             first = next((line for line in result.splitlines() if line.strip()), "no output")
             self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
 
@@ -179,8 +183,9 @@ class Worker:
         self._finish(task, changes)
 
     def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
+        place = checking.Place(self.run.variables["repo"], self.environ)
         try:
-            insist(lambda: task_changes.change_task(self.store, self.team, self.caller, task.id, changes))
+            insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
         except StaleClaim as problem:
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return False

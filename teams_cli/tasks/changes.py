@@ -18,9 +18,10 @@ from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, claims, dependencies, editing, leases, plans, tasks
+from teams_cli.tasks import assigning, checks, claims, dependencies, editing, leases, plans, reviews, tasks
+from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.claims import refuse_stranger, state_of
-from teams_cli.tasks.tasks import EDITABLE, FINISHED, TASK, Task
+from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import Standing, require, standing_of
@@ -49,6 +50,7 @@ class Edit:
         reason: str | None = None,
         append: str | None = None,
         unassign: bool = False,
+        checked: Check | None = None,
         **fields: Any,
     ) -> None:
         if strange := fields.keys() - set(EDITABLE):
@@ -63,13 +65,17 @@ class Edit:
         self.reason = reason
         self.append = append
         self.unassign = unassign
+        self.checked = checked
+        self.evidence: list[Evidence] = []
+        self.keeping = False
+        """Whether evidence is to be kept with it."""
 
     @property
     def words(self) -> bool:
         """Whether fields or blockers change."""
         return bool(self.fields or self.block or self.unblock) or self.append is not None
 
-    def check(self) -> None:
+    def refuse_senseless(self) -> None:
         """Refuse what no task could take.
 
         Raises:
@@ -78,15 +84,19 @@ class Edit:
         """
         if self.owner and self.unassign:
             raise WrongUsage("--owner and --unassign go against each other", "Say one of them.")
-        if not (self.words or self.status or self.owner or self.unassign) and self.result is None:
+        if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:
             raise WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
         if self.status == "in_progress":
             raise InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
+        if self.status == "in_review":
+            raise InvalidValue("in_review is not set by hand", "Complete the task: --status completed")
         text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
         if self.append is not None:
             text.checked(self.append, "text to append")
+        if "check" in self.fields:
+            text.checked(self.fields["check"], "check")
         text.within(self.result or "", "result", text.MAX_RESULT)
         text.within(self.reason or "", "reason", text.MAX_MESSAGE)
 
@@ -103,11 +113,12 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         WrongState: The status does not follow on the one that it has.
         StaleClaim: The claim that was quoted, or the caller's own, is over.
         PlanRequired: It can't be completed before its plan is approved.
+        NotChecked, CheckFailed: It can't be completed before its check passed.
         DependencyCycle: It would wait for itself.
     """
     who = require(store, team_name, caller, "update-task", word)
     team = who.team
-    changes.check()
+    changes.refuse_senseless()
     task_id = tasks.get(store, team_name, word).id
     if changes.owner:
         claims.refuse_unable(team, changes.owner, who.caller)
@@ -146,7 +157,7 @@ def moves(team: Team, caller: Caller, task: Task) -> list[str]:
     return _AFTER[task.status] if who.manages and not who.leads else []
 
 
-_AFTER = {"pending": ["cancelled"], **{status: ["pending"] for status in FINISHED}}
+_AFTER = {"pending": ["cancelled"], IN_REVIEW: ["pending"], **{status: ["pending"] for status in FINISHED}}
 
 
 def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
@@ -158,8 +169,11 @@ def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing)
     changed = task
     if changes.words:
         editing.refuse_foreign(task, who.name, who.leads or who.manages)
+        checks.refuse_setter(who, *(changes.fields.get(key) for key in ("check", "review_by")))
+        if "review_by" in changes.fields:
+            changes.fields["review_by"] = checks.reviewer(who, changes.fields["review_by"])
         changed = editing.with_words(store, changed, changes, who.name)
-    if changes.status or changes.result is not None:
+    if changes.status or changes.result is not None or changes.keeping:
         changed = _with_status(store, team, changed, changes, who)
     if changes.owner:
         changed = _with_owner(store, team, changed, changes.owner, who)
@@ -184,7 +198,7 @@ def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Stand
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     refuse_stranger(task, who.name)
     same = changes.result is None or changes.result == task.result
-    if task.status == changes.status and same:
+    if task.status == _status_after(task, changes) and same and not changes.keeping:
         return task
     if task.status != "in_progress":
         hint = f"Open it again first: teams update-task {task.id} --status pending"
@@ -192,28 +206,50 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
             hint = f"Amend the result alone: teams update-task {task.id} --result TEXT"
         raise WrongState(f"{task.id} is {task.status} already", hint)
     if changes.status == "completed":
-        _refuse_unfinishable(store, team, task)
+        refuse_unfinishable(store, team, task)
+        checks.refuse_unchecked(task, changes.checked)
     now = teams.now(store)
+    status = _status_after(task, changes)
     done = task.having(
-        status=changes.status,
+        status=status,
         result=task.result if changes.result is None else changes.result,
-        completed_at=now,
+        checked=changes.checked.to_json() if changes.checked else task.checked,
+        evidence=[*(task.evidence or ()), *changes.evidence] or None,
+        completed_at=None if status == IN_REVIEW else now,
         lease_expires_at=None,
         lease_epoch=None,
         lease_until=None,
     )
-    return done.noted(now, who.name, str(changes.status), changes.reason)
+    return done.noted(now, who.name, status, changes.reason)
+
+
+def _status_after(task: Task, changes: Edit) -> str:
+    """The status that the task is to have: what another is to review is not completed by its owner's word."""
+    return IN_REVIEW if changes.status == "completed" and task.review_by else str(changes.status)
+
+
+def refuse_finishing(store: Store, at: Standing, task: Task, changes: Edit) -> None:
+    """Refuse what the change would be refused for, but for the check: so that this is not run, and nothing kept, in
+    vain.
+    """
+    checked = None if task.check is None else Check(command=task.check, status=0, by=at.name, at="")
+    wanted = Edit(status=changes.status, result=changes.result, claim=changes.claim, checked=checked)
+    wanted.keeping = changes.keeping
+    _changed(store, at.team, task, wanted, at)
 
 
 def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     """The task with another result; of one that is finished the notes tell."""
-    amended = task.having(result=changes.result, updated_at=teams.now(store))
-    if task.status not in FINISHED or task.result == changes.result:
+    result = task.result if changes.result is None else changes.result
+    evidence = [*(task.evidence or ()), *changes.evidence] or None
+    amended = task.having(result=result, evidence=evidence, updated_at=teams.now(store))
+    if task.status not in FINISHED or (task.result == result and not changes.evidence):
         return amended
     return amended.noted(teams.now(store), who.name, "amended", changes.reason)
 
 
-def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
+def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
+    """Raises PlanRequired or TaskBlocked: It can't be completed yet, whatever was done."""
     if task.plan_required and not plans.is_approved(store, team.name, task.id):
         raise PlanRequired(
             f"{task.id} needs an approved plan before it is completed",
@@ -242,7 +278,7 @@ def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
         raise NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
     if task.status == "pending":
         return task
-    if task.status not in FINISHED:
+    if task.status not in FINISHED and task.status != IN_REVIEW:
         raise WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
     return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
 
@@ -290,6 +326,8 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
         notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))
         if before.owner not in (None, who.name) and team.member(before.owner or ""):
             notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
+    if task.status == IN_REVIEW != before.status:
+        notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         body = f"{task.id} ({task.title}) failed by {who.name}: teams show-task {task.id}"
         notices.append(Owed(to=team.leader, message=body, uid=f"failed-{task.id}-{task.claim}", by=who.name))
@@ -311,7 +349,7 @@ def _clipped(task: Task) -> str:
 
 
 def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:
-    what = f"task {task.status}" if task.status != before.status else "task edited"
+    what = f"task {task.status.replace('_', ' ')}" if task.status != before.status else "task edited"
     if task.status == "pending" and before.status in FINISHED:
         what = "task reopened"
     if changes.owner and task.owner != before.owner:

@@ -20,7 +20,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
-from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Note, Task, waiting
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, PRIORITIES, TASK, Note, Task, waiting
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import EVERYBODY, WORKERS, operation
 from teams_cli.teams.permission import require
@@ -340,4 +340,6 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 def state_of(task: Task) -> str:
     """Say the status in words, with who has the task: "in progress by bob"."""
+    if task.status == IN_REVIEW:
+        return f"in review ({task.review_by})"
     return f"in progress by {task.owner}" if task.status == "in_progress" else task.status

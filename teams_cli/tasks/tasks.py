@@ -8,8 +8,10 @@ from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
     Count,
+    Iterable,
     Iterator,
     Name,
+    Object,
     Priority,
     Seconds,
     TaskId,
@@ -21,6 +23,8 @@ from teams_cli.records.annotations import (
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
+from teams_cli.tasks import checks
+from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 
-STATUSES = ("pending", "in_progress", "completed", "failed", "cancelled")
+STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 _NOTES = 50
@@ -41,7 +45,8 @@ _SAID = 100
 
 class Note(Record):
     """Something that happened to a task: claimed, released, expired, completed, failed, cancelled, reopened, amended,
-    kept, edited, with the keys that *changed*, or a note, with the text that was *added*. *owner* is who lost it.
+    kept, accepted, rejected, landed, edited, with the keys that *changed*, or a note, with the text that was *added*.
+    *owner* is who lost it.
     """
 
     at: Time
@@ -54,16 +59,16 @@ class Note(Record):
     added: Text | None = None
 
 
-EDITABLE = ("title", "description", "priority")
+EDITABLE = ("title", "description", "priority", "check", "review_by")
 """The fields into which an edit puts what it is given. But for the description, they are on the cards of the board."""
 
 
 class Task(Record):
     """One task. `claim` is the fencing number: it rises with each claim, and an older one is over. A pending task is
-    kept for its `assignee`.
+    kept for its `assignee`. It is completed by a `check` that passes, and a review by `reviewBy`, where it has these.
     """
 
-    nested = {"notes": Note, "owed": Owed}  # noqa: RUF012
+    nested = {"notes": Note, "owed": Owed, "evidence": Evidence}  # noqa: RUF012
 
     id: TaskId = ""
     team_name: Name
@@ -87,6 +92,13 @@ class Task(Record):
     step: Text | None = None
     item: Text | None = None
     result: Text | None = None
+    check: Text | None = None
+    check_in: Text | None = None
+    checked: Object | None = None
+    review_by: Name | None = None
+    reviewed: Object | None = None
+    evidence: list[Evidence] | None = None
+    landing: Word | None = None
     claim: Count = 0
     lease_expires_at: Time | None = None
     lease_epoch: Word | None = None
@@ -121,7 +133,8 @@ class Task(Record):
     @property
     def concerned(self) -> str | None:
         """Whom a change of the task concerns: its owner, or for whom it is kept."""
-        return self.owner if self.status == "in_progress" else self.assignee if self.status == "pending" else None
+        has = self.status in (IN_PROGRESS, IN_REVIEW)
+        return self.owner if has else self.assignee if self.status == "pending" else None
 
     def freed(self) -> Task:
         """The task without owner and lease, to be claimed again."""
@@ -141,6 +154,7 @@ class Task(Record):
 
 
 IN_PROGRESS = "in_progress"
+IN_REVIEW = "in_review"
 KEPT = "kept"
 """The label of pending tasks that are kept for somebody."""
 
@@ -157,7 +171,7 @@ FREED = frozenset({"task:", f"task:{KEPT}", *(f"task:{waiting(priority)}" for pr
 def _label(task: Task) -> str | None:
     if task.status == "pending":
         return KEPT if task.assignee else waiting(task.priority)
-    return IN_PROGRESS if task.status == "in_progress" else None
+    return task.status if task.status in (IN_PROGRESS, IN_REVIEW) else None
 
 
 TASK: Kind[Task] = Kind("task", Task, numbered=True, label=_label, logins="task")
@@ -175,9 +189,15 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     Raises:
         TaskNotFound: A blocker does not exist.
         InvalidValue: The title, the command or a skill is blank or too long.
+        NotAllowed: A check or a review is not the caller's to set.
+        AgentNotFound: There is nobody of that name or role to review it.
     """
-    caller = require(store, team_name, caller, "create-task", draft.title).caller
+    at = require(store, team_name, caller, "create-task", draft.title)
+    caller = at.caller
+    checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
     check(draft)
+    if draft.review_by:
+        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
     for blocker in draft.blocked_by:
         get(store, team_name, blocker)
     now = teams.now(store)
@@ -195,6 +215,7 @@ def check(draft: Task) -> None:
         text.one_line(skill, "skill", text.MAX_SKILL)
     if draft.run is not None:
         text.checked(draft.run, "command")
+    checks.refuse_unsayable(draft)
 
 
 def get(store: Store, team: str, word: str) -> Task:
@@ -214,6 +235,16 @@ def get(store: Store, team: str, word: str) -> Task:
 def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
     """All tasks, by number; damaged ones are added to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
+
+
+def count(found: Iterable[Task]) -> dict[str, int]:
+    """How many of the tasks have which status; `in_review` is told of only where there are any."""
+    counts = dict.fromkeys(STATUSES, 0)
+    for task in found:
+        counts[task.status] += 1
+    if not counts[IN_REVIEW]:
+        del counts[IN_REVIEW]
+    return counts
 
 
 def labelled(store: Store, team: str, label: str, wrong: list[str] | None = None) -> Iterator[Task]:

@@ -121,6 +121,11 @@ SETTINGS = {
     "notify_waiting": Setting("", "instead, for what waits for you", prose=True, of_person=True),
     "notify_failed": Setting("", "instead, for failures", prose=True, of_person=True),
     "notify_settled": Setting("", "instead, for the end of all tasks", prose=True, of_person=True),
+    "checkTimeout": Setting(1800, "how long the check of a task may take, in seconds", least=1, most=86400),
+    "landing": Setting(
+        "asked", "when work lands: when it is asked for, or also when it is completed", choices=("asked", "completed")
+    ),
+    "landingCheck": Setting("", "the command that whatever lands has to pass, beside the task's own", prose=True),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600, "how long a message sent with --ack-required may go without an ack, in seconds", least=0.1, most=30 * 86400

@@ -44,7 +44,7 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
         "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
         "agents": agent_rows(store, team, problems),
         "tasks": [dependencies.to_document(task, status_of) for task in shown],
-        "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
+        "taskCounts": tasks.count(found),
         "moves": {task.id: changes.moves(team, person, task) for task in shown},
         "messages": [m.to_json() for m in store.read(team.name, messages.MESSAGE, None, recent, problems)],
         "questions": [questions.to_document(q) for q in questions.all_of(store, team.name, problems) if q.open],

@@ -14,9 +14,9 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import dependencies, leases, plans, tasks
+from teams_cli.tasks import dependencies, leases, plans, reviews, tasks
 from teams_cli.tasks.plans import Plan
-from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
 from teams_cli.teams import history, pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
@@ -103,7 +103,7 @@ def role_of(team: Team, caller: Caller) -> str | None:
 
 def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
     at, left, stuck = standing_of(team, caller), team.find(caller.name), dependencies.stuck_tasks(found)
-    counts = {status: n for status in tasks.STATUSES if (n := sum(task.status == status for task in found))}
+    counts = {status: n for status, n in tasks.count(found).items() if n}
     document: Found = {
         "agent": caller.name,
         "role": at.role if at else None,
@@ -112,7 +112,7 @@ def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
         "members": len(team.active_names()),
         "tasks": counts,
         "leads": bool(at and at.leads),
-        "going": bool(counts.get(IN_PROGRESS)) or counts.get("pending", 0) > len(stuck),
+        "going": bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW)) or counts.get("pending", 0) > len(stuck),
         "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2])),
     }
     if left and left.stopped_by:
@@ -207,6 +207,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
         "unhandled": inboxes.unhandled(store, team.name, name),
         "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), None),
         "questions": _questions_to(store, team.name, name),
+        "toReview": _to_review(store, team, caller),
         "plans": [plan.id for plan in waiting[:_WAITING]],
         "proposed": shown,
         "shutdown": asked.id if asked else None,
@@ -222,6 +223,12 @@ def _fitting(notices: list[Message]) -> list[Message]:
         if sum(len(each.message) + 1 for each in [*shown, message]) <= _NEWS:
             shown.append(message)
     return shown
+
+
+def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
+    """The tasks that wait for the caller's review."""
+    found = tasks.labelled(store, team.name, IN_REVIEW)
+    return [task.id for task in found if reviews.reviews(team, task, caller.name, caller.config)][:_WAITING]
 
 
 def _is_news(message: Message) -> bool:

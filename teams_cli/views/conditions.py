@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
+from teams_cli.agents.landings import landings
 from teams_cli.errors import WaitRanOut, WrongState
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
@@ -98,6 +99,17 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
     return Condition("task", f"the end of {task_id}", [f"task/{task_id}"], _while_open(store, team, look))
 
 
+def landing_over(store: Store, team: str, word: str) -> Condition:
+    """The landing landed, or came back."""
+    landing_id = landings.get(store, team, word).id
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        landing = landings.get(store, team, landing_id)
+        return {"landing": landings.to_document(landing)} if landing.over else None
+
+    return Condition("landing", f"the end of {landing_id}", [f"landing/{landing_id}"], _while_open(store, team, look))
+
+
 def all_settled(store: Store, team: str) -> Condition:
     """No task is in progress, and every pending one waits for one that failed or was cancelled."""
 
@@ -113,9 +125,9 @@ def all_settled(store: Store, team: str) -> Condition:
 def settled(store: Store, team: str) -> dict[str, Any] | None:
     """How many tasks have which status, and which can never become ready; None while there is something to do."""
     found = list(tasks.all_of(store, team, []))
-    counts = {status: sum(task.status == status for task in found) for status in tasks.STATUSES}
+    counts = tasks.count(found)
     stuck = stuck_tasks(found)
-    if counts["in_progress"] or counts["pending"] > len(stuck):
+    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck):
         return None
     return {"taskCounts": counts, "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2]))}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.clock import parse_rfc3339
 from teams_cli.records.annotations import Any
 from teams_cli.tasks.dependencies import among, open_blockers
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Plan:
         self.open_blockers = {
             task.id: [blocker.id for blocker in open_blockers(task, status_of)]
             for task in found
-            if task.status in ("pending", "in_progress")
+            if task.status not in FINISHED
         }
         self.waiting: dict[str, list[str]] = {}
         """By blocker: the unfinished tasks that wait for it themselves."""
@@ -100,7 +100,7 @@ def course(found: list[Task], now: datetime) -> dict[str, Any]:
     where there is no basis, and `noEstimate` says why.
     """
     plan = Plan(found)
-    count = {status: 0 for status in ("pending", "in_progress", "completed", "failed", "cancelled")}
+    count = dict.fromkeys(STATUSES, 0)
     for task in found:
         count[task.status] += 1
     ready = sum(map(plan.is_ready, found))
@@ -111,6 +111,7 @@ def course(found: list[Task], now: datetime) -> dict[str, Any]:
         "done": count["completed"],
         "percent": 100 * count["completed"] // total if total else 0,
         "inProgress": count["in_progress"],
+        "inReview": count["in_review"],
         "ready": ready,
         "blocked": count["pending"] - ready,
         "failed": count["failed"],

@@ -17,7 +17,7 @@ from teams_cli.views import board, course, trouble
 
 _TASKS = 30
 _MESSAGES = 10
-_ORDER = ("in_progress", "pending", "failed", "completed", "cancelled")
+_ORDER = ("in_progress", "in_review", "pending", "failed", "completed", "cancelled")
 
 
 def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str,
         "waiting": trouble.for_person(asked, proposed, trouble.letters(store, team_name, problems)),
         "failed": trouble.failures(course.Plan(found)),
         "agents": _agents(store, team, asked, found, problems),
-        "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
+        "taskCounts": tasks.count(found),
         "tasks": _foremost(found),
         "messages": [message.to_json() for message in store.read(team_name, messages.MESSAGE, None, start, problems)],
     }

@@ -58,7 +58,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
         "facts": {
             "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
             "course": course.course(found, parse_rfc3339(teams.now(store))),
-            "taskCounts": {status: sum(task.status == status for task in found) for status in tasks.STATUSES},
+            "taskCounts": tasks.count(found),
         },
     }
 

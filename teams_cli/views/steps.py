@@ -27,6 +27,8 @@ def after_message(message: Found, plan: Found | None = None) -> str | None:
         return after_decision(plan) if message["to"] == plan["from"] else decide(about)
     if about.startswith("shutdown-"):
         return end(about)
+    if about.startswith("task-"):
+        return review(about)
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
         return None
     return reply(message["id"])
@@ -72,6 +74,11 @@ def end(shutdown: str) -> str:
 def read_page(key: str) -> str:
     """How to read a page."""
     return f"teams shared {key}"
+
+
+def review(task: str) -> str:
+    """How to end the review of a task."""
+    return f"teams review-task {task} --accept, or --reject WHY"
 
 
 def complete(task: str) -> str:
@@ -137,6 +144,10 @@ def _decide(brief: Found) -> str | None:
     return decide(shown[0]["id"]) if shown[0]["whole"] else f"teams show-plan {shown[0]['id']}"
 
 
+def _review(brief: Found) -> str | None:
+    return review(brief["toReview"][0]) if brief["toReview"] else None
+
+
 def work(brief: Found) -> str | None:
     """What to do about one's first task: finish it, unless something comes before."""
     for task in brief["myTasks"][:1]:
@@ -178,6 +189,7 @@ _STEPS: tuple[Callable[[Found], str | None], ...] = (
     _read,
     _answer,
     _decide,
+    _review,
     work,
     _claim,
     _reply,

@@ -11,7 +11,7 @@ agents                         a number, or a list of {name, role, type, count, 
                                cwd, worktree, answer}
 broadcast                      what the leader tells all workers once they have joined
 tasks                          a list of {id, title, description, blockedBy, require, priority, run, prompt, each,
-                               planRequired, attempts}
+                               planRequired, check, checkIn, reviewBy, attempts}
 synthesize                     {run, prompt, verdict}: done by the leader, with all results
 """
 
@@ -155,6 +155,9 @@ class TaskTemplate(Form):
     run: Script | None = None
     prompt: Prose | None = None
     plan_required: bool = Field(default=False, alias="planRequired")
+    check: Script | None = None
+    check_in: Prose | None = Field(default=None, alias="checkIn")
+    review_by: Name | None = Field(default=None, alias="reviewBy")
     attempts: Annotated[int, Field(ge=1, le=100)] | None = None
     each: Annotated[Each, BeforeValidator(_as_each)] | None = None
 

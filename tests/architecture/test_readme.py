@@ -13,7 +13,7 @@ from tests.support import postgres
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = ["README.md", *(f"docs/{name}.md" for name in ("disk", "commands", "agents", "mcp", "questions", "http"))]
-PAGES += ["docs/workflows.md", "docs/postgres.md"]
+PAGES += ["docs/workflows.md", "docs/landing.md", "docs/postgres.md"]
 """In the order in which their transcripts follow on each other."""
 README, *_ = TEXTS = [(CHECKOUT / page).read_text(encoding="utf-8") for page in PAGES]
 COMMANDS = TEXTS[PAGES.index("docs/commands.md")]

@@ -22,8 +22,8 @@ FILES: dict[str, Edits] = {
             '    priority: Priority = "normal"\n    estimate: Count | None = None\n',
         ),
         (
-            'EDITABLE = ("title", "description", "priority")',
-            'EDITABLE = ("title", "description", "priority", "estimate")',
+            'EDITABLE = ("title", "description", "priority", "check", "review_by")',
+            'EDITABLE = ("title", "description", "priority", "check", "review_by", "estimate")',
         ),
     ],
     "commands/tasks.py": [

@@ -61,6 +61,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
         *line(task),
         f"claim {task['claim']}, {left(task['leaseExpiresAt'])}; whatever you do with teams, waiting too, renews it",
         *_taken_over(task.get("takenOver")),
+        *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
         *(f"{blocker['id']} came to: {_clipped(blocker['result'])}" for blocker in done),
         *(
             ["it needs an approved plan: teams propose-plan TEXT --task " + task["id"]]
@@ -98,8 +99,28 @@ def standing(task: dict[str, Any]) -> Parts:
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
         ),
+        *_proof(task),
         *(["result:", *_indented(task["result"])] if task.get("result") else []),
     ]
+
+
+def _proof(task: dict[str, Any]) -> Parts:
+    """What its owner's word that it is done rests on."""
+    check, review = task.get("checked"), task.get("reviewed")
+    run = f"check: {task['check']}" if "check" in task else None
+    if check:
+        on = f" on {check['commit'][:10]}" if "commit" in check else ""
+        how = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
+        run = f"check: {check['command']}: {how}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
+    why = f": {review['reason']}" if review and "reason" in review else ""
+    said = f": {review['verdict']} by {review['by']}{why}" if review else ""
+    return present(
+        run,
+        *(_indented(check["output"]) if check and check["status"] else ()),
+        f"review by {task['reviewBy']}{said}" if "reviewBy" in task else None,
+        *(f"evidence: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}" for one in task.get("evidence", ())),
+        f"landing: {task['landing']}" if "landing" in task else None,
+    )
 
 
 def whole(task: dict[str, Any]) -> Parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present
+from teams_cli.cli.show import landings, present
 from teams_cli.cli.show.agents import ended
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
@@ -20,6 +20,8 @@ def waited(found: dict[str, Any]) -> Parts:
     lines: Parts = []
     if "task" in found:
         lines += _task(found["task"])
+    if "landing" in found:
+        lines += landings.over(found["landing"])
     if "plan" in found:
         lines += _plan(found["plan"])
     if "unread" in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.commands.call import Call
+from teams_cli.commands.task_documents import whole
 from teams_cli.tasks import creating, touching
 from teams_cli.tasks.tasks import Task
 
@@ -28,6 +29,9 @@ def created_from(call: Call, said: str) -> list[Task]:
             run=one.run,
             prompt=one.prompt,
             plan_required=one.plan_required or None,
+            check=one.check,
+            check_in=one.check_in and whole(call, one.check_in),
+            review_by=one.review_by,
         )
         planned.append(creating.Planned(one.id, draft, list(one.blocked_by)))
     return creating.create_all(call.store, call.team, call.caller, planned)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
-_PLURALS = {"inbox": "inboxes"}
+_PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:

@@ -1,0 +1,184 @@
+"""Checking: before a task counts as completed its check is run, on what its owner committed."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from teams_cli.agents import checkouts, shell
+from teams_cli.clients import environments
+from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
+from teams_cli.records.annotations import Callable, Mapping, Sequence
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import checks, claims, evidence, life, tasks
+from teams_cli.tasks.changes import Edit
+from teams_cli.tasks.checks import Check
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
+from teams_cli.teams import history, presence, settings, teams
+from teams_cli.teams.permission import Standing, require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+_MOST_LEFT = 50
+TIMEOUT = 124
+"""The exit status of a check that took too long, as of timeout(1)."""
+
+
+class Place:
+    """Where commands of a check are run: in *directory*, the environment made from *environ*."""
+
+    def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.environ = environ
+
+
+def change_task(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str,
+    edit: Edit,
+    place: Place,
+    files: Sequence[evidence.File] = (),
+) -> Task:
+    """As `changes.change_task`; what is to be completed is checked first, which may take its time. The check is run
+    in the owner's worktree, else in the directory that the task names, else in the place of the caller.
+
+    Raises:
+        CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.
+        Conflict: Something is not committed, so that it would not be what is checked.
+    """
+    if edit.status == "completed" or files:
+        at = require(store, team_name, caller, "update-task", word)
+        task = tasks.get(store, team_name, word)
+        edit.keeping = bool(files)
+        edit.refuse_senseless()
+        if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
+            edit.checked = _checked(store, at, task, edit, place)
+            edit.claim = task.claim
+        if files:
+            task_changes.refuse_finishing(store, at, task, edit)
+            edit.evidence = [evidence.keep(store, team_name, task.id, at.name, file) for file in files]
+    return task_changes.change_task(store, team_name, caller, word, edit)
+
+
+def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Place) -> Check:
+    """What comes of the task's check, which passed.
+
+    Raises:
+        CheckFailed: It failed.
+    """
+    task_changes.refuse_finishing(store, at, task, edit)
+    directory = checkouts.worktree_of(store, at.team.name, at.name)
+    found = check_here(store, at.team, task, directory or "", place, at.name)
+    if not found.passed:
+        note_failed(store, at.team, task, found)
+        checks.refuse_failed(task, found)
+    return found
+
+
+def check_here(store: Store, team: Team, task: Task, worktree: str, place: Place, by: str) -> Check:
+    """Run the task's check in that worktree on its commit; without one in the directory that the task names, else in
+    the place, as it is.
+    """
+    directory = worktree or task.check_in or place.directory
+    if not os.path.isdir(directory):
+        raise InvalidValue(f"{directory} is not there, where {task.id} is to be checked", "Is it the right machine?")
+    checkout = checkouts.at(directory)
+    last = checks.of(task)
+    if worktree and checkout:
+        refuse_dirty(task, checkout.uncommitted(last.left if last else None), worktree)
+    found = run(store, team, task.check or "", Place(directory, place.environ), by, _beating(store, team, by))
+    if checkout is None:
+        return found
+    after = checkouts.Checkout(checkout.top)
+    if worktree and after.head != checkout.head:
+        raise Conflict(f"something was committed in {worktree} while it was checked", "Complete the task again.")
+    left = [name for name in after.uncommitted() if worktree]
+    return found.having(commit=checkout.head, left=left[:_MOST_LEFT] or None)
+
+
+def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
+    """Raises Conflict: Something in the worktree is not committed."""
+    if names:
+        raise Conflict(
+            f"{worktree} has what is not committed: {checkouts.listed(names)}; {task.id} is as it was",
+            "Commit it, or have git ignore or restore it, and try again.",
+        )
+
+
+def run(
+    store: Store, team: Team, command: str, place: Place, by: str, meanwhile: Callable[[], float] | None = None
+) -> Check:
+    """Run the command of a check to its end, or to the end of the team's patience; what came of it.
+
+    *meanwhile* is called again and again; it says after how many seconds to do so next.
+    """
+    environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1"}
+    patience = float(settings.value(team, "checkTimeout"))
+    try:
+        running = shell.ShellCommand(command, place.directory, environ)
+    except OSError as error:
+        raise TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
+    ended = True
+    try:
+        ended = _wait(running, patience, meanwhile)
+    finally:
+        finished = running.finish(end=not ended)
+    output = "\n".join(part.strip("\n") for part in (finished.output, finished.errors) if part.strip())
+    status = finished.status if ended else TIMEOUT
+    if not ended:
+        output += f"\n[ended after {patience:g} seconds: the setting checkTimeout]"
+    said, at = _end(output), teams.now(store)
+    return Check(command=command, status=status, output=said, by=by, at=at, directory=place.directory)
+
+
+def _wait(running: shell.ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
+    """Whether the command ended in time."""
+    give_up = time.monotonic() + patience
+    next_ = time.monotonic() if meanwhile else give_up
+    while not running.wait(max(min(give_up, next_) - time.monotonic(), 0)):
+        if time.monotonic() >= give_up:
+            return False
+        if meanwhile and time.monotonic() >= next_:
+            next_ = time.monotonic() + meanwhile()
+    return True
+
+
+def _end(output: str) -> str:
+    """The end of the output, in whole lines where it is cut."""
+    if len(output) <= checks.MAX_OUTPUT:
+        return output
+    kept = output[-checks.MAX_OUTPUT :]
+    return "…" + (kept.partition("\n")[2] or kept)
+
+
+def _beating(store: Store, team: Team, name: str) -> Callable[[], float]:
+    """What keeps the leases of that agent while its work is checked."""
+
+    def beat() -> float:
+        with suppress(TeamsError):  # the next one may do it
+            life.renew(store, team, name)
+        return min(presence.every(team), 15.0)
+
+    return beat
+
+
+def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
+    """Note on the task that its check failed, if it is still that claim's."""
+
+    def change(now: Task) -> Task:
+        if (now.status, now.claim) != (task.status, task.claim):
+            claims.refuse_stranger(now, found.by)
+            return now
+        how = f"exit status {found.status}"
+        return now.having(checked=found.to_json()).noted(teams.now(store), found.by, "check failed", how)
+
+    update(store, team.name, TASK, task.id, change)
+    history.note(store, team.name, found.by, "check failed", task=task.id, commit=found.commit, status=found.status)

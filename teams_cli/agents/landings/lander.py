@@ -1,0 +1,168 @@
+"""The lander: a small process that takes the landings of a team from the queue, one at a time, and ends with the last.
+
+It may be ended at any moment: what it has begun is nothing until the branch moves, and whoever comes next begins it
+again, or finds it done. This is a front end: it reads the environment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+
+from teams_cli import processes
+from teams_cli.agents import logs
+from teams_cli.agents.landings import landings, merging, outcomes, trials
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.clients import environments
+from teams_cli.errors import Busy, StorageFailed, TeamsError, WrongState
+from teams_cli.records.annotations import Mapping
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.store.retrying import update
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
+
+_PAUSE = 0.5
+
+
+def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
+    a client's sandbox, which would end it.
+    """
+    if environ.get(environments.SANDBOX) or not _next(store, team):
+        return
+    held = hold(store, team)
+    if held is None:
+        return
+    os.close(held)  # the one that is started takes it; of two, one ends
+    own = {**environments.clean(environ), **store.variables, "TEAMS_TEAM": team}
+    log = logs.path_of(store, team, ".lander")
+    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
+    try:
+        processes.start_own("teams_cli.agents.landings.lander", [], own, log)
+    except OSError as error:
+        raise StorageFailed(f"what lands can't be started: {error}", "It is queued: teams get-landings") from None
+
+
+def hold(store: Store, team: str) -> int | None:
+    """The lock that the lander has as long as it lives; None if another process has it."""
+    directory = f"{store.root}/landers"
+    disk.make_directories(directory, store.root)
+    descriptor = os.open(f"{directory}/{team}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def main() -> None:
+    """Land what is queued on this machine, until nothing is."""
+    store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+    environ = environments.clean(os.environ)
+    while _next(store, team) and (held := hold(store, team)) is not None:
+        try:
+            work(store, team, environ)
+        finally:
+            os.close(held)
+
+
+def work(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Land what is queued, best first; who calls has the lock."""
+    while landing := _next(store, team):
+        try:
+            step(store, teams.get(store, team), landing, environ)
+        except Busy:  # others have their turn
+            time.sleep(_PAUSE)
+        except TeamsError as problem:
+            sys.stderr.write(f"{landing.id}: {problem.message}\n")
+            if not _give_up(store, team, landing, problem):
+                return
+
+
+def _next(store: Store, team: str) -> Landing | None:
+    """The landing whose turn it is on this machine."""
+    found = landings.open_ones(store, team)
+    return next((one for one in found if (one.host or "") == store.host), None)
+
+
+def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError) -> bool:
+    """Refuse what can't be tried, so that it does not hold up the others; False when that can't be said either."""
+    try:
+        outcomes.end(store, teams.get(store, team), landing, "refused", reason=problem.message)
+    except TeamsError as worse:
+        sys.stderr.write(f"{landing.id}: {worse.message}\n")
+        return False
+    return True
+
+
+def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
+    """Bring one landing on: to its end, unless the branch moved meanwhile, by another's hand."""
+    if landing.over:
+        return outcomes.give_back(store, team, landing)
+    base = merging.tip(landing.repository, landing.onto)
+    if not base:
+        return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
+    if merging.holds(landing.repository, base, landing.head):
+        return _landed(store, team, landing, base)
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    message = f"Land {landing.task}: {landing.title}\n\n{landing.id} of {team.name}, by {landing.owner or landing.by}"
+    try:
+        commit = merging.merged(landing.repository, base, landing.head, message)
+    except merging.Clash as clash:
+        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files)
+    if why := merging.in_the_way(checkout, base, commit) if checkout else "":
+        return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
+    wanted = trials.commands(store, team, landing)
+    landing = _begun(store, team, landing, base, wanted)
+    check = trials.tried(store, team, landing, commit, wanted, environ)
+    if check and not check.passed:
+        return outcomes.end(store, team, landing, "red", checked=check.to_json())
+    if why := merging.in_the_way(checkout, base, commit) if checkout else "":
+        return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
+    landing = _about_to_move(store, team, landing, commit, check.to_json() if check else None)
+    if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
+        return landing  # the branch moved meanwhile: again, on the tip that it has now
+    return _landed(store, team, landing, commit)
+
+
+def _begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:
+    check, now = " && ".join(wanted) or None, teams.now(store)
+
+    def change(found: Landing) -> Landing:
+        _refuse_over(found)
+        return found.having(state="checking", base=base, merge=None, check=check, updated_at=now)
+
+    return update(store, team.name, LANDING, landing.id, change)[1]
+
+
+def _about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
+    """Note to which commit the branch is to move. In a team that was closed meanwhile nothing moves."""
+
+    def change(found: Landing) -> Landing:
+        _refuse_over(found)
+        return found.having(merge=commit, checked=checked, updated_at=teams.now(store))
+
+    return update(store, team.name, LANDING, landing.id, change)[1]
+
+
+def _refuse_over(landing: Landing) -> None:
+    if landing.over:
+        raise WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
+
+
+def _landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
+    """The branch holds it: bring along who has the branch checked out, and say so."""
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    behind = ""
+    if checkout and landing.base and landing.merge == tip and not merging.follow(checkout, landing.base, tip):
+        behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"
+    return outcomes.end(store, team, landing, "landed", merge=tip, reason=behind or None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Landings: the queue of what is to join the team's branch, and what became of each.
+
+    queued ⇄ checking → landed | red | conflict | refused
+
+One process on the machine of the repository takes them from the queue: see `lander`. Before the branch moves, the
+commit that it moves to is noted in `merge`; after that the landing has happened as soon as the branch holds it.
+"""
+
+from __future__ import annotations
+
+from teams_cli.errors import LandingNotFound, NotFound, TeamsError
+from teams_cli.names import id_of
+from teams_cli.records.annotations import (
+    Any,
+    Count,
+    LandingId,
+    LandingState,
+    Name,
+    Object,
+    Priority,
+    TaskId,
+    Text,
+    Time,
+    Word,
+)
+from teams_cli.records.owed import Owed
+from teams_cli.records.records import Record
+from teams_cli.store.contract import Kind, Store
+from teams_cli.tasks.checks import Check
+from teams_cli.tasks.tasks import PRIORITIES
+
+OPEN = "open"
+OVER = frozenset({"landed", "red", "conflict", "refused"})
+_BACK = ("red", "conflict")
+
+
+class Landing(Record):
+    """One landing: the commit *head* of a task is to join the branch *onto* of a *repository*, on the tip *base*.
+
+    *claim* is that of the task when it was asked for; *returned* says that the task knows what came of it.
+    """
+
+    nested = {"owed": Owed}  # noqa: RUF012
+
+    id: LandingId = ""
+    team_name: Name
+    task: TaskId
+    title: Text
+    owner: Name | None = None
+    by: Name
+    claim: Count = 0
+    priority: Priority = "normal"
+    repository: Text
+    host: Word | None = None
+    branch: Text | None = None
+    onto: Text
+    head: Word
+    base: Word | None = None
+    merge: Word | None = None
+    state: LandingState = "queued"
+    check: Text | None = None
+    checked: Object | None = None
+    files: list[Text] | None = None
+    reason: Text | None = None
+    via: Word | None = None
+    url: Text | None = None
+    created_at: Time
+    updated_at: Time | None = None
+    ended_at: Time | None = None
+    returned: bool | None = None
+    owed: list[Owed] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is decided."""
+        return self.state in OVER
+
+    @property
+    def result(self) -> Check | None:
+        """What came of its check."""
+        return Check.from_json(self.checked) if self.checked else None
+
+
+def _label(landing: Landing) -> str | None:
+    return OPEN if not landing.over or not landing.returned else None
+
+
+LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label)
+
+
+def get(store: Store, team: str, word: str) -> Landing:
+    """The landing of that id.
+
+    Raises:
+        LandingNotFound: There is none.
+    """
+    key = id_of(word, "landing")
+    try:
+        return store.get(team, LANDING, key)[0]
+    except NotFound:
+        raise LandingNotFound(f"team {team} has no {key}", "See `teams get-landings`.") from None
+
+
+def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Landing]:
+    """All landings, by number."""
+    return [landing for landing, _ in store.scan(team, LANDING, problems)]
+
+
+def open_ones(store: Store, team: str) -> list[Landing]:
+    """Those that are not over, or of which the task does not know yet: in the order in which they have their turn."""
+    found = []
+    for key in store.labelled(team, LANDING, OPEN):
+        try:
+            landing, _ = store.get(team, LANDING, key)
+        except TeamsError:
+            continue
+        if _label(landing):
+            found.append(landing)
+    return sorted(found, key=lambda one: (PRIORITIES.index(one.priority), LANDING.number_in(one.id)))
+
+
+def last_of(store: Store, team: str, task: str) -> Landing | None:
+    """The last landing of the task."""
+    found = [landing for landing in all_of(store, team, []) if landing.task == task]
+    return found[-1] if found else None
+
+
+def to_document(landing: Landing) -> dict[str, Any]:
+    """The landing as others see it."""
+    document = landing.to_document()
+    document.pop("returned", None)
+    return document

@@ -1,0 +1,125 @@
+"""Merging without a checkout: two commits become a third in git's own store, or it is said in which files they clash.
+
+Nothing here takes a lock or leaves a merge half done: a commit that no branch holds is nothing yet, and a branch moves
+in one step, from the commit that was read to the one that was made.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli.agents import checkouts, git
+from teams_cli.errors import StorageFailed
+
+_IDENTITY = {"NAME": "teams", "EMAIL": "teams@localhost"}
+
+
+class Clash(Exception):
+    """The two do not fit together, in these files."""
+
+    def __init__(self, files: list[str]) -> None:
+        super().__init__(", ".join(files))
+        self.files = files
+
+
+def tip(repository: str, branch: str) -> str:
+    """The commit that the branch stands on; empty if there is no such branch."""
+    return git.said(repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+
+
+def holds(repository: str, tip: str, commit: str) -> bool:
+    """Whether the commit is part of what the tip stands for."""
+    return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
+
+
+def merged(repository: str, base: str, head: str, message: str) -> str:
+    """The commit that has both; no branch holds it yet.
+
+    Raises:
+        Clash: They do not fit together.
+        StorageFailed: git could not merge them.
+    """
+    done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
+    tree, *files = [part for part in done.stdout.split("\0") if part]
+    if done.returncode == 1:
+        raise Clash(sorted(set(files)))
+    if done.returncode:
+        raise StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
+    made = git.must(
+        repository, "commit-tree", tree, "-p", base, "-p", head, "-m", message, variables=_identity(repository)
+    )
+    return made.strip()
+
+
+def _identity(repository: str) -> dict[str, str]:
+    """Who merges, where nobody is configured."""
+    if git.run(repository, "var", "GIT_COMMITTER_IDENT").returncode == 0:
+        return {}
+    return {f"GIT_{who}_{what}": said for who in ("AUTHOR", "COMMITTER") for what, said in _IDENTITY.items()}
+
+
+def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
+    """Have the branch stand on the commit, if it still stands on *base*."""
+    return git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base).returncode == 0
+
+
+def checked_out(repository: str, branch: str) -> str:
+    """The checkout in which the branch is checked out; empty if it is in none."""
+    place = ""
+    for line in git.run(repository, "worktree", "list", "--porcelain").stdout.splitlines():
+        if line.startswith("worktree "):
+            place = line.removeprefix("worktree ")
+        elif line == f"branch refs/heads/{branch}":
+            return place
+    return ""
+
+
+def changed(checkout: str) -> list[str]:
+    """The files of the checkout that differ from its commit; what git does not know is in nobody's way."""
+    printed = git.run(checkout, "status", "--porcelain", "--untracked-files=no", "-z", "--no-renames").stdout
+    return [entry[3:] for entry in printed.split("\0") if entry]
+
+
+def in_the_way(checkout: str, base: str, commit: str) -> str:
+    """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could."""
+    if names := changed(checkout):
+        return f"it has what is not committed: {checkouts.listed(names)}"
+    tried = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
+    return " ".join(tried.stderr.split()).removeprefix("error: ") if tried.returncode else ""
+
+
+def follow(checkout: str, base: str, commit: str) -> bool:
+    """Bring the files of the checkout, which are those of *base*, to *commit*; whether they are there now.
+
+    Those that were half brought there by one that was ended are told by what is in them; what somebody else wrote
+    since is left alone.
+    """
+    if not changed(checkout):
+        return True
+    if git.run(checkout, "read-tree", "-m", "-u", base, commit).returncode == 0:
+        return True
+    if not _is_ours(checkout, base, commit):
+        return False
+    return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
+
+
+def _is_ours(checkout: str, base: str, commit: str) -> bool:
+    """Whether every file that differs from the commit is as it was in *base*, or not there as in *base*."""
+    touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
+    differing = _names(checkout, "diff-files", "-z", "--name-only") + _names(
+        checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit
+    )
+    stray = set(_names(checkout, "ls-files", "--others", "-z", "--", *sorted(touched))) if touched else set()
+    return all(name in touched and _is_of(checkout, name, (base, commit)) for name in {*differing, *stray})
+
+
+def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
+    """Whether the file is there as in one of the commits, or gone, as before it is written anew."""
+    if not os.path.lexists(os.path.join(checkout, name)):
+        return True
+    blob = git.said(checkout, "hash-object", "--", name)
+    return blob in [git.said(checkout, "rev-parse", "--verify", "--quiet", f"{commit}:{name}") for commit in commits]
+
+
+def _names(checkout: str, *words: str) -> list[str]:
+    return [name for name in git.run(checkout, *words).stdout.split("\0") if name]

@@ -1,0 +1,112 @@
+"""What becomes of a landing, and of its task: landed, or back to its owner with what has to be mended."""
+
+from __future__ import annotations
+
+from teams_cli.agents import checkouts
+from teams_cli.agents.landings import merging
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.errors import Busy, TeamsError
+from teams_cli.messages.notices import deliver
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Any
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import checks, reviews
+from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.teams import history, teams
+from teams_cli.teams.teams import Team
+
+_BACK = ("red", "conflict")
+
+
+def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> Landing:
+    """Decide the landing, unless it is decided: who it concerns is told, and the task knows."""
+    now = teams.now(store)
+
+    def change(found: Landing) -> Landing:
+        if found.over:
+            return found
+        done = found.having(state=state, ended_at=now, updated_at=now, **more)
+        return owing(done, *_notices(team, done))
+
+    before, done = update(store, team.name, LANDING.also_closed, landing.id, change)
+    if before is not done:
+        told = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
+        history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **told)
+    deliver(store, team.name, LANDING, done)
+    return give_back(store, team, done)
+
+
+def _notices(team: Team, landing: Landing) -> list[Owed]:
+    """What its owner is told, or who asked for it; a red or clashing one comes back with the task."""
+    to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
+    uid = f"{landing.id}-{landing.state}"
+    if landing.state == "landed":
+        return [Owed(to=to, message=said(landing), uid=uid, type="info")]
+    return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}") for name in dict.fromkeys((to, landing.by))]
+
+
+def said(landing: Landing) -> str:
+    """What became of it, in words."""
+    what = f"{landing.id} of {landing.task} ({landing.title})"
+    check = landing.result
+    if landing.state == "landed":
+        on = f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
+        return f"{what} landed: {on}" + ("" if check else ", unchecked")
+    if landing.state == "conflict":
+        files = checkouts.listed(landing.files or [])
+        return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"
+    if landing.state == "red":
+        told = check.told if check else landing.reason
+        return f"{what} is red on {landing.onto}: {told}"
+    return f"{what} was refused: {landing.reason}"
+
+
+def give_back(store: Store, team: Team, landing: Landing) -> Landing:
+    """Have the task know what became of its landing; done once, and again if it was interrupted."""
+    if landing.returned or not landing.over:
+        return landing
+
+    def change(task: Task) -> Task:
+        if task.landing == landing.id:
+            return task
+        known = task.having(landing=landing.id, checked=_checked(task, landing))
+        if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
+            return _reopened(store, team, known, landing)
+        return known.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
+
+    try:
+        before, task = update(store, team.name, TASK, landing.task, change)
+        if before.status != task.status:
+            history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
+    except Busy:
+        raise
+    except TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
+        pass
+    return update(store, team.name, LANDING.also_closed, landing.id, lambda found: found.having(returned=True))[1]
+
+
+def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:
+    """The task in progress again; its owner is told by the landing."""
+    again = reviews.given_back(store, team, task, SYSTEM, "reopened", _why(landing))
+    return again.having(owed=task.owed)
+
+
+def _why(landing: Landing) -> str:
+    if landing.state == "landed":
+        return f"{landing.id}: {landing.onto} is {(landing.merge or landing.head)[:10]}"
+    about = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
+    check = landing.result
+    about = about or (f"exit status {check.status}" if check else "")
+    return f"{landing.id} is {landing.state}" + (f": {about}" if about else "")
+
+
+def _checked(task: Task, landing: Landing) -> Any:
+    """The task's check, stale where its commit is no part of what landed."""
+    check = checks.of(task)
+    if check is None or check.commit is None or landing.state != "landed":
+        return task.checked
+    if merging.holds(landing.repository, landing.merge or landing.head, check.commit):
+        return task.checked
+    return check.having(stale=True).to_json()

@@ -1,0 +1,174 @@
+"""Asking for a landing: what a task has to be for it, and from where it comes."""
+
+from __future__ import annotations
+
+from teams_cli.agents import checking, checkouts, git
+from teams_cli.agents.checkouts import Checkout
+from teams_cli.agents.landings import landings, merging
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import checks, tasks
+from teams_cli.tasks.claims import state_of
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams import history, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import Standing, require, standing_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+WAYS = ("merge", "pr")
+_STANDING = ("queued", "checking", "landed")
+
+
+@operation("land", may=EVERYBODY)
+def land(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    word: str,
+    onto: str | None,
+    directory: str,
+    via: str = WAYS[0],
+) -> Landing:
+    """Queue the commits of a task, to be merged onto the tip of the team's branch, checked there, and only then landed.
+
+    They are those of its owner's worktree, else of the checkout that one is in: up to the commit that was checked when
+    it was completed. They land on the branch that the repository's main checkout has, or --onto. Asking again while
+    it is queued changes nothing.
+
+    Raises:
+        TaskNotFound: There is no such task.
+        NotAllowed: It is another member's.
+        WrongState: It is neither completed nor in progress, or has to be reviewed first.
+        Conflict: Something in the worktree is not committed, or it is on the branch already.
+    """
+    at = require(store, team_name, caller, "land", word)
+    task = tasks.get(store, team_name, word)
+    if task.owner != at.name and not (at.leads or at.manages):
+        raise NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
+    _refuse_unready(task)
+    return _queued(store, at, task, _source(store, at, task, directory), onto, via)
+
+
+def by_itself(store: Store, team: str, caller: Caller | None, task: Task) -> Landing | None:
+    """Queue what was completed just now, whoever completed it; None where its owner has no worktree to land."""
+    worktree = checkouts.worktree_of(store, team, task.owner or "")
+    source = checkouts.at(worktree) if worktree else None
+    at = standing_of(teams.get(store, team), caller)
+    return _queued(store, at, task, source, None, WAYS[0]) if at and source else None
+
+
+def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
+    team = at.team.name
+    target = onto or _target(source)
+    head = _head(source, task)
+    last = landings.last_of(store, team, task.id)
+    if last and (last.head, last.onto, last.claim) == (head, target, task.claim) and last.state in _STANDING:
+        return last
+    _refuse_senseless(source, task, head, target)
+    draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip(source.main, target))
+    draft = draft if via == WAYS[0] else draft.having(via=via)
+    landing, _ = store.create(team, LANDING, None, draft)
+    history.note(store, team, at.name, "landing asked for", landing=landing.id, task=task.id, head=head)
+    return landing
+
+
+def _refuse_unready(task: Task) -> None:
+    if task.status not in ("completed", IN_PROGRESS):
+        raise WrongState(f"{task.id} is {state_of(task)}", "It lands once it is completed.")
+    if task.review_by and task.status != "completed":
+        raise WrongState(
+            f"{task.id} has to be accepted by {task.review_by} before it lands",
+            f"Complete it: teams update-task {task.id} --status completed",
+        )
+
+
+def _source(store: Store, at: Standing, task: Task, directory: str) -> Checkout:
+    """The checkout whose commits the task's are.
+
+    Raises:
+        InvalidValue: There is none.
+    """
+    check = checks.of(task)
+    own = checkouts.worktree_of(store, at.team.name, task.owner or "")
+    there = own or (directory if task.owner == at.name else None) or (check and check.directory) or directory
+    found = checkouts.at(there) if there else None
+    if found is None:
+        raise InvalidValue(
+            f"{task.id} has no worktree, and {there or 'here'} is in no git repository",
+            "Go to the checkout with its commits, and ask again.",
+        )
+    return found
+
+
+def _target(source: Checkout) -> str:
+    """The branch of the main checkout.
+
+    Raises:
+        InvalidValue: It has none.
+    """
+    branch = checkouts.branch_of(source.main)
+    if not branch:
+        raise InvalidValue(f"{source.main} has no branch checked out", "Say where to: --onto BRANCH")
+    return branch
+
+
+def _head(source: Checkout, task: Task) -> str:
+    """The commit to land: of a completed task the one that was checked, if it is still part of the branch."""
+    check = checks.of(task)
+    commit = check.commit if check and check.passed and task.status == "completed" else None
+    return commit if commit and merging.holds(source.main, source.head, commit) else source.head
+
+
+def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
+    last = checks.of(task)
+    checking.refuse_dirty(task, source.uncommitted(last.left if last else None), source.top)
+    if source.branch == target:
+        raise Conflict(
+            f"{source.top} is on {target} itself, so nothing is there to land",
+            "Work on a branch of your own: git switch -c NAME; or say where to: --onto BRANCH",
+        )
+    base = merging.tip(source.main, target)
+    if not base:
+        raise InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
+    if git.run(source.main, "merge-base", base, head).returncode:
+        raise Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
+
+
+def _draft(store: Store, at: Standing, task: Task, source: Checkout) -> Landing:
+    return Landing(
+        team_name=at.team.name,
+        task=task.id,
+        title=task.title,
+        owner=task.owner,
+        by=at.name,
+        claim=task.claim,
+        priority=task.priority,
+        repository=source.main,
+        host=store.host or None,
+        branch=source.branch or None,
+        onto="",
+        head="",
+        created_at=teams.now(store),
+    )
+
+
+def refuse_all(store: Store, team: str, why: str) -> list[str]:
+    """Take what is queued from the queue of a closed team; their ids. What is about to move its branch does so."""
+    gone = []
+
+    def change(landing: Landing) -> Landing:
+        if landing.over or landing.merge:
+            return landing
+        now = teams.now(store)
+        return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
+
+    for landing in landings.open_ones(store, team):
+        before, after = update(store, team, LANDING.also_closed, landing.id, change)
+        if before is not after:
+            gone.append(landing.id)
+    return gone

@@ -1,0 +1,59 @@
+"""Trying a merge: its commit in a checkout of its own, where the checks are run, and which is gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from teams_cli.agents import checking, git
+from teams_cli.agents.checking import Place
+from teams_cli.agents.landings.landings import Landing
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Mapping
+from teams_cli.store.contract import Store
+from teams_cli.tasks import tasks
+from teams_cli.tasks.checks import Check
+from teams_cli.teams import settings
+from teams_cli.teams.teams import Team
+
+
+def commands(store: Store, team: Team, landing: Landing) -> list[str]:
+    """What the merge has to pass: the task's check, and the team's for whatever lands."""
+    own = tasks.get(store, team.name, landing.task).check
+    of_all = str(settings.value(team, "landingCheck"))
+    return list(dict.fromkeys(command for command in (own, of_all) if command))
+
+
+def tried(
+    store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
+) -> Check | None:
+    """What came of the checks on that commit: the first that failed, else the last; None where there is none."""
+    if not wanted:
+        return None
+    path = place_of(store, team.name, landing)
+    clear(landing.repository, path)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    git.must(landing.repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
+    try:
+        found: Check | None = None
+        for command in wanted:
+            found = checking.run(store, team, command, Place(path, environ), SYSTEM)
+            if not found.passed:
+                break
+        return found.having(commit=commit, directory=None) if found else None
+    finally:
+        clear(landing.repository, path)
+
+
+def place_of(store: Store, team: str, landing: Landing) -> str:
+    """The directory in which it is tried."""
+    return f"{store.root}/worktrees/{team}/.{landing.id}"
+
+
+def clear(repository: str, path: str) -> None:
+    """Remove the checkout, also one that was half made or half removed by one that was ended."""
+    if git.run(repository, "worktree", "list", "--porcelain").stdout.find(f"worktree {path}\n") >= 0:
+        git.run(repository, "worktree", "unlock", path)
+        git.run(repository, "worktree", "remove", "--force", "--force", path)
+    shutil.rmtree(path, ignore_errors=True)
+    git.run(repository, "worktree", "prune")

@@ -1,0 +1,64 @@
+"""Landings in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.show import present
+from teams_cli.cli.show.ages import ago
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Parts = list[str | Table]
+
+_COMMIT = 10
+
+
+def asked(landing: dict[str, Any]) -> Parts:
+    """With the command that follows."""
+    step = f"  next: teams wait --landing {landing['id']}"
+    return [*over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
+
+
+def over(landing: dict[str, Any]) -> Parts:
+    """How it stands; of one that came back all that its owner has to know."""
+    what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
+    check = landing.get("checked") or {}
+    at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
+    return present(
+        what + at,
+        f"conflict in: {', '.join(landing['files'])}" if landing.get("files") else None,
+        f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
+        *(f"  {line}" for line in (check["output"].splitlines() if check.get("status") else ())),
+        landing.get("reason"),
+        f"pull request: {landing['url']}" if "url" in landing else None,
+    )
+
+
+def rows(landings: list[dict[str, Any]]) -> Parts:
+    columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
+    return [Table(columns, [_row(landing) for landing in landings], "no landings")]
+
+
+def _row(landing: dict[str, Any]) -> list[str]:
+    check = landing.get("checked") or {}
+    about = ", ".join(landing.get("files", ())) or landing.get("reason") or ""
+    if landing["state"] == "red":
+        about = f"{check.get('command')}: exit status {check.get('status')}"
+    return [
+        landing["id"],
+        landing["state"],
+        landing["task"],
+        landing.get("owner", "-"),
+        landing["head"][:_COMMIT],
+        landing["onto"],
+        ago(landing["createdAt"]).removesuffix(" ago"),
+        about or landing["title"],
+    ]
+
+
+def whole(landings: list[dict[str, Any]]) -> Parts:
+    """One in full."""
+    (landing,) = landings
+    names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
+    return [*over(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

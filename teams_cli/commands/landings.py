@@ -1,0 +1,84 @@
+"""Commands on landings."""
+
+from __future__ import annotations
+
+from teams_cli.agents.landings import lander, landings, queueing
+from teams_cli.agents.landings.landings import Landing
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.records.annotations import Any
+from teams_cli.tasks.tasks import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_GET = """List the landings, by number: what waits, is checked, landed, or came back; with an id that one in full.
+
+One that is `red` failed its check on the tip that it was to join, a `conflict` names the files; both are their owners'
+again, and the branch is as it was. One that is `refused` could not be tried.
+
+Raises:
+    LandingNotFound: There is none of that id.
+"""
+
+
+def _land(call: Call, task: str, onto: str | None, via: str) -> Any:
+    landing = queueing.land(call.store, call.team, call.caller, task, onto, call.said_directory, via)
+    call.try_to(lambda: lander.start(call.store, call.team, call.environ))
+    return landings.to_document(landing)
+
+
+def follow(call: Call, task: Task) -> None:
+    """Queue what was just completed, if its owner has a worktree."""
+    if queueing.by_itself(call.store, call.team, call.known, task):
+        lander.start(call.store, call.team, call.environ)
+
+
+def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
+    team = call.load_team()
+    call.try_to(lambda: lander.start(call.store, team.name, call.environ))
+    if landing is not None:
+        call.words = "landings:whole"
+        return [landings.to_document(landings.get(call.store, team.name, landing))]
+    found = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
+    return [landings.to_document(one) for one in found[-(limit or len(found)) :]]
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "land",
+        _land,
+        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        option("--onto", "The branch to join; that of the main checkout unless given.", metavar="BRANCH", seldom=True),
+        option(
+            "--via",
+            "`pr`: push the branch and open a pull request, where the branch takes nothing else.",
+            choices=queueing.WAYS,
+            default=queueing.WAYS[0],
+            seldom=True,
+        ),
+        doc=queueing.land,
+        words="landings:asked",
+        answers=Landing,
+        repeatable=True,
+        daily=True,
+        example="land 7",
+        want="have your branch join the team's",
+        also="merge merge-task land-task submit-task",
+    ),
+    Command(
+        "get-landings",
+        _get,
+        argument("ID", "One of them in full: 3, #3 or landing-3.", name="landing", required=False),
+        switch("--open", "Only those that are not over."),
+        option("--limit", "Show at most the N newest.", type=int, metavar="N"),
+        doc=_GET,
+        changes=False,
+        words="landings:rows",
+        answers=list[Landing],
+        gist=("id", "task", "state", "onto", "owner", "files"),
+        example="get-landings --open",
+        also="landings list-landings merge-queue show-landing queue-status",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Checks: the command that tells whether a task is done, what came of it, and what its owner hands in as evidence."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import AgentNotFound, CheckFailed, NotAllowed, NotChecked, StaleClaim
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Count, Name, Text, Time, Word
+from teams_cli.records.records import Record
+from teams_cli.teams import roles
+from teams_cli.teams.permission import Standing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.tasks.tasks import Task
+
+MAX_OUTPUT = 4000
+"""Characters of a check's output that are kept: its end."""
+_TOLD = 1200
+
+
+class Check(Record):
+    """What came of a command: its exit *status* (0: passed), the end of its *output*, on which *commit*, *by* whom.
+
+    It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
+    ignore.
+    """
+
+    command: Text
+    commit: Word | None = None
+    status: int
+    output: Text = ""
+    by: Name
+    at: Time
+    directory: Text | None = None
+    stale: bool | None = None
+    left: list[Text] | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the command said yes."""
+        return self.status == 0
+
+    @property
+    def told(self) -> str:
+        """How it ended, with the end of what it printed."""
+        how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
+        on = f" on {self.commit[:10]}" if self.commit else ""
+        said = self.output.strip()[-_TOLD:]
+        return f"`{self.command}`{on}: {how}" + (f"\n{said}" if said else "")
+
+
+class Evidence(Record):
+    """A file that was handed in with a task: its name, size in bytes and SHA-256; the copy is the record *id*."""
+
+    id: Word
+    name: Text
+    size: Count
+    sha256: Word
+    by: Name
+    at: Time
+
+
+def of(task: Task) -> Check | None:
+    """What came of the task's check the last time."""
+    return Check.from_json(task.checked) if task.checked else None
+
+
+def refuse_setter(at: Standing, *rules: str | None) -> None:
+    """Raises NotAllowed: Who does the work does not say how it is checked."""
+    if any(rules) and not (at.leads or at.manages):
+        raise NotAllowed(
+            f"{at.name} is a {at.role}: checks and reviews are set by a leader, a task-manager or the human",
+            "Leave out --check and --review-by, or ask the leader.",
+        )
+
+
+def refuse_unsayable(draft: Task) -> None:
+    """Raises InvalidValue: The check is blank or too long."""
+    if draft.check is not None:
+        text.checked(draft.check, "check")
+
+
+def reviewer(at: Standing, word: str) -> str:
+    """Who is to review: a role, or a member, or the human.
+
+    Raises:
+        AgentNotFound: There is neither a role nor an active member of that name.
+    """
+    if word == HUMAN or at.team.member(word):
+        return word
+    role = roles.role_for(word, at.team, at.caller.config)
+    if role is None:
+        members = ", ".join(at.team.active_names())
+        raise AgentNotFound(
+            f"there is no role and no active member {word!r}, to review", f"Members: {members}, human; or a role."
+        )
+    return role
+
+
+def refuse_unchecked(task: Task, found: Check | None) -> None:
+    """Let a task be completed only by a check of its own that passed.
+
+    Raises:
+        NotChecked: It was not run.
+        StaleClaim: The command is another one by now.
+        CheckFailed: It failed.
+    """
+    if task.check is None:
+        return
+    if found is None:
+        raise NotChecked(
+            f"{task.id} is completed by its check, which was not run: {task.check}",
+            f"Run by: teams update-task {task.id} --status completed",
+        )
+    if found.command != task.check:
+        raise StaleClaim(f"the check of {task.id} is another one by now: {task.check}", "Complete it again.")
+    refuse_failed(task, found)
+
+
+def refuse_failed(task: Task, found: Check) -> None:
+    """Raises CheckFailed: With the end of the output."""
+    if not found.passed:
+        raise CheckFailed(
+            f"{task.id} is not done: {found.told}",
+            f"Mend it, commit, and complete it again: teams update-task {task.id} --status completed",
+        )

@@ -1,0 +1,126 @@
+"""Reviews: what its owner completed waits for another's yes; a no brings it back to its owner, with the reason."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import NotAllowed, WrongState, WrongUsage
+from teams_cli.messages import handling
+from teams_cli.messages.notices import deliver
+from teams_cli.names import HUMAN
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import assigning, claims, leases, tasks
+from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
+from teams_cli.teams import history, roles, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import Standing, require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+    from teams_cli.teams.config import Config
+
+
+@operation("review-task", may=EVERYBODY)
+def review(
+    store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
+) -> Task:
+    """End the review of a task: accepted it is completed, rejected it is its owner's again, with the reason.
+
+    It is for whom the task names, or those of the role that it names, and for the leader and the human; never for who
+    did the work. Saying the same again changes nothing.
+
+    Raises:
+        TaskNotFound: There is no such task.
+        WrongState: It is not in review.
+        NotAllowed: It is the caller's own work, or another's to review.
+    """
+    at = require(store, team_name, caller, "review-task", word)
+    text.within(why or "", "reason", text.MAX_MESSAGE)
+    if not accept and not (why or "").strip():
+        raise WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
+    verdict = "accepted" if accept else "rejected"
+
+    def change(task: Task) -> Task:
+        if task.status != IN_REVIEW and _said_so(task, at.name, verdict, why):
+            return task
+        _refuse(task, at)
+        now = teams.now(store)
+        said = {"verdict": verdict, "by": at.name, "at": now, **({"reason": why} if why else {})}
+        reviewed = task.having(reviewed=said)
+        if not accept:
+            return given_back(store, at.team, reviewed, at.name, "rejected", why or "")
+        done = reviewed.having(status="completed", completed_at=now).noted(now, at.name, "accepted", why)
+        return owing(done, *_accepted(store, at, done))
+
+    key = tasks.get(store, team_name, word).id
+    before, task = update(store, team_name, TASK, key, change)
+    if before is not task:
+        what = "task completed" if accept else "task rejected"
+        history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
+    deliver(store, team_name, TASK, task)
+    handling.settle_about(store, team_name, at.name, key)
+    if accept and before is not task:
+        assigning.tell_ready(store, at.team, task)
+    return task
+
+
+def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
+    said = task.reviewed or {}
+    return (said.get("by"), said.get("verdict"), said.get("reason")) == (name, verdict, why or None)
+
+
+def _refuse(task: Task, at: Standing) -> None:
+    if task.status != IN_REVIEW:
+        raise WrongState(f"{task.id} is {claims.state_of(task)}, not in review", f"See teams show-task {task.id}")
+    if task.owner == at.name:
+        raise NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
+    if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):
+        raise NotAllowed(f"{task.id} is {task.review_by}'s to review", "Tell them what you found, or the leader.")
+
+
+def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
+    """Whether the review of the task waits for that member, by its name or its role."""
+    if task.review_by == name:
+        return task.owner != name
+    member = team.member(name)
+    if member is None or task.owner == name or task.review_by is None:
+        return False
+    return task.review_by in roles.lineage(member.role, team, config)
+
+
+def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
+    """What those are to be told for whom a task waits that has just come into review; the leader if nobody else can."""
+    to = [name for name in team.active_names() if reviews(team, task, name, config)]
+    if task.review_by == HUMAN:
+        to = [HUMAN]
+    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}"
+    uid = f"review-{task.id}-{task.claim}"
+    by = task.owner or ""
+    return [Owed(to=name, message=body, uid=f"{uid}~{name}", by=by, about=task.id) for name in to or [team.leader]]
+
+
+def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
+    told = assigning.ready_notices(store, at.team, task)
+    said = f"{at.name} accepted {task.id} ({task.title})"
+    uid = f"accepted-{task.id}-{task.claim}"
+    if task.owner and at.team.member(task.owner):
+        told.append(Owed(to=task.owner, message=said, uid=uid, type="info", by=at.name))
+    if at.team.leader not in (at.name, task.owner):
+        body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}"
+        told.append(Owed(to=at.team.leader, message=body, uid=f"completed-{task.id}-{task.claim}", type="info"))
+    return told
+
+
+def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
+    """The task in progress again, under a new claim, for its owner, who is told why; free if the owner is gone."""
+    now = teams.now(store)
+    noted = task.noted(now, by, what, why)
+    if task.owner is None or not team.member(task.owner):
+        return noted.freed()
+    again = noted.having(status="in_progress", completed_at=None, claimed_at=now, claim=task.claim + 1)
+    body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
+    uid = f"back-{task.id}-{again.claim}"
+    return owing(leases.leased(store, team, again), Owed(to=task.owner, message=body, uid=uid, by=by))

@@ -1,0 +1,193 @@
+"""Checked completion and landing, on real repositories, through the program."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import ALPHA, TIMEOUT, make_team
+
+CHECK = "test ! -e broken"
+
+
+def git(where: Path, *words: str) -> str:
+    """What git prints there."""
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    command = ["git", "-C", str(where), *identity, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout.strip()
+
+
+class Shop:
+    """A team with a repository: `main` has it, bob and mia have worktrees beside it."""
+
+    def __init__(self, place: Path) -> None:
+        self.cli = make_team(place / "root", "bob", "mia")
+        self.main = place / "main"
+        self.main.mkdir()
+        git(self.main, "init", "-q", "-b", "trunk")
+        self.write(self.main, "file", "1")
+        self.trees = {name: place / name for name in ("bob", "mia")}
+        for name, tree in self.trees.items():
+            git(self.main, "worktree", "add", "-q", "-b", f"{name}s", str(tree))
+
+    def write(self, where: Path, name: str, text: str) -> None:
+        """Commit a file of that text."""
+        (where / name).write_text(text)
+        git(where, "add", name)
+        git(where, "commit", "-q", "-m", name)
+
+    def at(self, agent: str, *words: str) -> Any:
+        """Run a command in the agent's worktree."""
+        command = [*_COMMAND, *words]
+        done = subprocess.run(
+            command, cwd=self.trees[agent], env=self.cli.environ(agent), capture_output=True, text=True, timeout=TIMEOUT
+        )
+        assert "Traceback" not in done.stderr, done
+        return done
+
+    def ok(self, agent: str, *words: str) -> str:
+        done = self.at(agent, *words)
+        assert done.returncode == 0, done
+        return str(done.stdout)
+
+    def task(self, key: str = "1") -> Any:
+        return self.cli.ok("show-task", key, agent="lea")
+
+    def create(self, title: str, *words: str) -> None:
+        self.cli.ok("create-task", title, *words, agent="lea")
+
+    def tip(self) -> str:
+        return git(self.main, "rev-parse", "trunk")
+
+    def landed(self, agent: str, key: str) -> Any:
+        """Land the task, and wait for what becomes of it."""
+        self.ok(agent, "land", key)
+        newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
+        return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]
+
+
+_COMMAND = ["python", "-m", "teams_cli"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, each_engine_in_time: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    import sys
+
+    _COMMAND[0] = sys.executable
+    return Shop(tmp_path)
+
+
+def test_completed_only_by_its_check(shop: Shop) -> None:
+    """A claim is no completion, whatever is said: the check is run, and what came of it stays on the task."""
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "broken", "")
+    done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
+    assert done.returncode == 11 and CHECK in done.stderr
+    task = shop.task()
+    assert (task["status"], task["checked"]["status"], task["checked"]["by"]) == ("in_progress", 1, "bob")
+    assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
+    git(shop.trees["bob"], "rm", "-q", "broken")
+    git(shop.trees["bob"], "commit", "-q", "-m", "mended")
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--evidence", "file")
+    task = shop.task()
+    assert (task["status"], task["checked"]["status"]) == ("completed", 0)
+    assert [(one["name"], one["size"]) for one in task["evidence"]] == [("file", 1)]
+
+
+def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
+    assert shop.task()["check"] == CHECK
+    shop.cli.ok("update-task", "1", "--check", "true", agent="lea")
+    assert shop.task()["check"] == "true"
+
+
+def test_another_ends_a_review(shop: Shop) -> None:
+    """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
+    shop.create("t", "--review-by", "mia")
+    shop.create("after", "--blocked-by", "1")
+    shop.ok("bob", "claim-task", "1")
+    assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert shop.at("bob", "review-task", "1", "--accept").returncode == 13
+    assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "9")
+    shop.ok("mia", "review-task", "1", "--reject", "no tests")
+    task = shop.task()
+    assert (task["status"], task["owner"], task["claim"]) == ("in_progress", "bob", 2)
+    assert "no tests" in shop.ok("bob", "wait", "--timeout", "9")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.ok("mia", "review-task", "1", "--accept")
+    assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
+    shop.ok("mia", "review-task", "1", "--accept")  # again, as one that lost the answer
+
+
+def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    landing = shop.landed("bob", "1")
+    assert (landing["state"], landing["onto"], landing["merge"]) == ("landed", "trunk", shop.tip())
+    assert (shop.main / "new").read_text() == "2" and git(shop.main, "status", "--porcelain") == ""
+    assert shop.task()["landing"] == landing["id"]
+
+
+def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
+    """Good alone, and not with what is there by now: the tip stays, and the owner has it again with the output."""
+    shop.create("t", "--check", "! grep 2 file || ! test -e new")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.write(shop.main, "file", "2")
+    before = shop.tip()
+    landing = shop.landed("bob", "1")
+    assert (landing["state"], landing["checked"]["status"]) == ("red", 1)
+    assert shop.tip() == before and git(shop.main, "status", "--porcelain") == ""
+    assert git(shop.main, "worktree", "list").count("\n") == 2
+    assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
+    assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "9")
+
+
+def test_a_conflict_names_the_files(shop: Shop) -> None:
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "file", "bob")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.write(shop.main, "file", "lea")
+    before = shop.tip()
+    landing = shop.landed("bob", "1")
+    assert (landing["state"], landing["files"]) == ("conflict", ["file"])
+    assert shop.tip() == before and shop.task()["status"] == "in_progress"
+    git(shop.trees["bob"], "merge", "-q", "-s", "ours", "trunk")
+    assert shop.landed("bob", "1")["state"] == "landed"
+
+
+def test_uncommitted_work_is_said(shop: Shop) -> None:
+    """In the worktree it refuses the asking, in the main checkout the landing; neither is touched."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    (shop.trees["bob"] / "file").write_text("draft")
+    refused = shop.at("bob", "land", "1")
+    assert refused.returncode == 11 and "file" in refused.stderr
+    git(shop.trees["bob"], "checkout", "-q", "file")
+    (shop.main / "file").write_text("mine")
+    before = shop.tip()
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and "file" in landing["reason"]
+    assert shop.tip() == before and (shop.main / "file").read_text() == "mine"
+
+
+def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
+    shop.create("t", "--check", "sleep 60")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    shop.ok("bob", "land", "1")
+    assert shop.cli("close-team", agent="lea").status == 11
+    shop.cli.ok("close-team", "--force", agent="lea")
+    assert [one["state"] for one in shop.cli.ok("get-landings", agent="lea")] == ["refused"]
+    assert ALPHA and git(shop.main, "log", "--oneline").count("\n") == 0
