@@ -16,6 +16,7 @@ from teams_cli.agents import (
     background,
     budgets,
     ending,
+    limited,
     logs,
     overlaps,
     resuming,
@@ -31,7 +32,7 @@ from teams_cli.clients import output, permissions, profiles
 from teams_cli.errors import Conflict, TeamsError
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
-from teams_cli.records.annotations import Callable, Outcome, SessionState
+from teams_cli.records.annotations import Any, Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -41,6 +42,8 @@ from teams_cli.teams.config import Config
 from teams_cli.teams.teams import TEAM, Team
 
 _BEAT = 30.0
+_SAID = 4096
+"""Characters of what a failed client printed in which the reason is looked for."""
 
 
 def main() -> None:
@@ -130,13 +133,49 @@ class Keeper:
                 self._end("failed", str(error), None)
                 return False
             if not (turn.interrupted or turn.stopped) and output.has_failed(self.profile, turn.status, turn.printed):
-                self._end("failed", self._why(turn), turn.status)
-                return False
+                return self._failed(turn, batch)
             self.output = turn.output(self.profile) or self.output
             reason = turn.stopped or self._wait_for_children()
         if reason:
             self._end("stopped", reason.text, turn.status if turn else None)
         return reason is None
+
+    def _failed(self, turn: Turn, batch: list[Message]) -> bool:
+        """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
+        why = self._why(turn)
+        until = limited.until(self.store, f"{turn.printed[-_SAID:]}\n{why}")
+        if until is None:
+            self._end("failed", why, turn.status)
+            return False
+        told = limited.note(self.store, self.team, self._now(), until, [message.number for message in batch])
+        choice = limited.on_limit(self.store, self.team)
+        if choice in ("", limited.RELEASE):
+            self._end("failed", told, turn.status)
+            return False
+        if choice == limited.WAIT:
+            self._wait_until_given_more()
+        else:
+            self._take_client(choice)
+        return self._work(batch)
+
+    def _wait_until_given_more(self) -> None:
+        def over() -> bool:
+            return not limited.is_limited(self.store, self._now()) or self._to_stop() is not None
+
+        self._state("waiting")
+        while not over():
+            pace.sleep_until(self.store, self.team, over, min(self.beat, 1.0))
+            self._look()
+        self._state("running")
+
+    def _take_client(self, harness: str) -> None:
+        """Go on in a new session of another client, which is given the prompt anew."""
+        self.profile = profiles.get(harness, self.config)
+        fresh: dict[str, Any] = {"harness": harness, "session_id": sessions.new_id(), "model": None}
+        fresh.update(session_known=output.is_preset(self.profile) or None, limited_until=None)
+        self.session = self.session.having(**fresh)
+        started_here.note(self.store, self.team, self.session)
+        self._change(lambda session: session.having(**fresh))
 
     def _rest(self, budget: Budget) -> bool:
         """End without another turn: with what the agent has said, or, where it has not begun, as a failure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents import budgets, sessions
+from teams_cli.agents import budgets, limited, sessions
 from teams_cli.agents.sessions import SESSION, Resume, Session
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.errors import NotFound
@@ -37,6 +37,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
             return session
         if session.stop_asked:  # it ended by itself at that moment
             return session
+        if limited.is_limited(store, session):  # its mail waits
+            return session
         if budgets.used_up(store, team, agent, session.run):  # its mail waits; raising the budget resumes it
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
@@ -55,7 +57,9 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 def _started_anew(session: Session, now: str, host: str) -> Session:
     generation = session.kept_by(os.getpid(), host).having(state="starting", generation=session.generation + 1)
-    return generation.having(started_at=now, outcome=None, outcome_before=session.outcome, stop_asked=None)
+    return generation.having(
+        started_at=now, outcome=None, outcome_before=session.outcome, stop_asked=None, limited_until=None
+    )
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:

@@ -66,6 +66,7 @@ class Session(Record):
     ended_at: Time | None = None
     exit_status: int | None = None
     failure: Text | None = None
+    limited_until: Time | None = None
     interjected: Count = 0
     delivered: Count = 0
     given: list[Count] | None = None
@@ -109,6 +110,12 @@ class Session(Record):
 
 
 SESSION: Kind[Session] = Kind("session", Session, key="agent", logins="session")
+
+
+def new_id() -> str:
+    from uuid import uuid4
+
+    return str(uuid4())
 
 
 def find(store: Store, team: str, agent: str) -> Session | None:

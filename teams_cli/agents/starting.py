@@ -162,7 +162,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             worktree=tree,
             branch=branch,
             port_base=port,
-            session_id=_new_uuid(),
+            session_id=sessions.new_id(),
             session_known=output.is_preset(profile) or None,
             created_at=now,
             started_at=now,
@@ -251,12 +251,6 @@ def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequ
         worktrees.take_back(top, path, branch)
         raise
     return path, branch
-
-
-def _new_uuid() -> str:
-    from uuid import uuid4
-
-    return str(uuid4())
 
 
 def clear_away(store: Store, team: Team) -> Team:

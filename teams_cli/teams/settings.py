@@ -149,6 +149,11 @@ SETTINGS = {
         most=86400,
     ),
     "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other within an hour", least=1),
+    "onLimit": Setting(
+        "",
+        "what agents do whose provider limits them: wait and go on, release their tasks, or go on with another harness",
+        name=True,
+    ),
     "budget": Setting(0, "how many tokens the agents of the team may take in all; 0: as many as they like", most=1e15),
 }
 

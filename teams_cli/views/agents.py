@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import ending
+from teams_cli.agents import ending, limited
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
@@ -92,13 +92,13 @@ def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dic
             row["childOf"] = member.child_of
         session, terminal = started.get(row["name"]), seated.get(row["name"])
         if session:
-            describe(session, row)
+            describe(store, session, row)
         if terminal and (session is None or session.ended):
             terminals.describe(store, team, terminal, row)
     return rows
 
 
-def describe(session: Session, row: dict[str, Any]) -> None:
+def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
     """Add to the row of a listed agent what its session says."""
     if session.outcome == "stopped" and session.ended:
         row["state"] = "stopped"
@@ -106,6 +106,8 @@ def describe(session: Session, row: dict[str, Any]) -> None:
         row["state"] = "failed"
     elif row["state"] != "stopped":  # its keeper says more of it than when it was last heard of
         row["state"] = "idle" if session.ended else "active"
+    if limited.is_limited(store, session) and row["state"] != "stopped":
+        row["state"], row["limitedUntil"] = "limited", session.limited_until
     if session.host:
         row["host"] = session.host
     row["session"] = {

@@ -1,0 +1,65 @@
+"""Agents whose provider gives no more for now: they rest until it does, and are not called failed for it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.clients.limits import limited_until
+from teams_cli.clock import parse_rfc3339, rfc3339
+from teams_cli.messages.notices import deliver
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import claims
+from teams_cli.teams import history, settings, teams
+
+WAIT, RELEASE = "wait", "release"
+
+
+def until(store: Store, said: str) -> str | None:
+    """When the provider gives more again, by what a failed client said; None if it failed otherwise."""
+    found = limited_until(said, store.now().astimezone())
+    return rfc3339(found.replace(microsecond=0) + timedelta(seconds=1)) if found else None
+
+
+def is_limited(store: Store, session: Session) -> bool:
+    """Whether its provider gives the agent nothing now."""
+    return session.limited_until is not None and parse_rfc3339(session.limited_until) > store.now()
+
+
+def on_limit(store: Store, team: str) -> str:
+    """What is done then: `wait`, `release`, the name of another harness, or nothing, where it was not set."""
+    return str(settings.value(teams.get(store, team), "onLimit"))
+
+
+def note(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
+    """Note the limit, with the mail of the turn that did not take place; what that means in words.
+
+    The leader is told, unless the agent is its own and ends with this: then it hears of that.
+    """
+    team = teams.get(store, team_name)
+    choice = on_limit(store, team_name)
+    then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
+    told = f"limited by its provider until {until}: {then}"
+    uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
+    notice = Owed(to=team.leader, message=f"{session.agent} is {told}", uid=uid, by=session.agent)
+    owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
+
+    def change(found: Session) -> Session:
+        return owing(found.having(limited_until=until, given=given or None), *owed)
+
+    changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
+    history.note(store, team_name, session.agent, "agent limited", until=until)
+    deliver(store, team_name, SESSION.also_closed, changed)
+    if choice == RELEASE:
+        claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
+    return told
+
+
+_WHAT_THEN = {
+    WAIT: "it goes on then by itself, and keeps its tasks.",
+    RELEASE: "its tasks are given back; mail starts it again then.",
+    "": "mail starts it again then. `teams set onLimit wait` lets agents go on by themselves.",
+}
+_OTHERWISE = "it goes on with {other}, in a new session."

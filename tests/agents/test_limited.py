@@ -1,0 +1,77 @@
+"""Agents whose provider gives no more for now."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.agents import lines, place, session
+from tests.support.cli import Cli
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    pytest.mark.usefixtures("each_engine_in_time"),
+]
+
+
+def limited(cli: Cli, how_long: str) -> None:
+    """A client that has a limit at its first turn, and another that has none."""
+    said = f"test -e $D/once || {{ touch $D/once; echo Rate limit reached, try again in {how_long} >&2; exit 1; }}; "
+    for name in ("first", "other"):
+        (place(cli) / name).write_text((said if name == "first" else "") + f"echo {name} >>$D/turns; echo done")
+    harness = {
+        name: {"start": ["sh", str(place(cli) / name)], "resume": ["sh", str(place(cli) / name)]}
+        for name in ("first", "other")
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+
+
+def run(cli: Cli) -> Any:
+    return cli("run-agent", "work", "--harness", "first", "--agent-id", "ann", agent="lea")
+
+
+def row(cli: Cli) -> Any:
+    return next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
+
+
+def told(cli: Cli) -> list[str]:
+    return [m["message"] for m in cli.ok("read-messages", "--all", agent="lea") if "limited" in m["message"]]
+
+
+def test_it_rests_and_says_until_when(cli: Cli) -> None:
+    limited(cli, "2 hours")
+    assert "limited by its provider until" in run(cli).stdout
+    found = row(cli)
+    assert found["state"] == "limited" and found["limitedUntil"] > session(cli, "ann").started_at
+    assert len([text for text in told(cli) if "mail starts it again then" in text]) == 1
+    cli.ok("send-message", "ann", "are you there?", agent="lea")
+    assert (session(cli, "ann").turns, lines(cli, "turns")) == (1, [])
+
+
+def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:
+    limited(cli, "2 seconds")
+    cli.ok("set", "onLimit", "wait", agent="lea")
+    assert run(cli).status == 0
+    assert lines(cli, "turns") == ["first"] and row(cli)["state"] == "idle"
+
+
+def test_another_client_takes_its_place_where_that_is_set(cli: Cli) -> None:
+    limited(cli, "2 hours")
+    cli.ok("set", "onLimit", "other", agent="lea")
+    assert run(cli).status == 0
+    assert lines(cli, "turns") == ["other"] and row(cli)["session"]["harness"] == "other"
+
+
+def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("set", "onLimit", "release", agent="lea")
+    limited(cli, "2 hours")
+    claims = f"{sys.executable} -m teams_cli claim-task 1\n"
+    (place(cli) / "first").write_text(claims + (place(cli) / "first").read_text())
+    run(cli)
+    task = cli.ok("show-task", "1", agent="lea")
+    assert task["status"] == "pending" and "limited by its provider" in json.dumps(task)
