@@ -358,3 +358,14 @@ def test_the_wait_of_others_is_apart(cli: Cli, page: Page) -> None:
     page.reads("#waiting-none", "Nothing waits for you")
     page.click("#between-frame summary")
     page.reads("#between", "lea asks zoe to shut down")
+
+
+def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
+    """That it waits, was read, is overdue, and at last is handled."""
+    cli.ok("set", "ack_timeout", "1", agent="human")
+    cli.ok("send-message", "bob", "Sign this", "--ack-required", agent="human")
+    page.reads("#msg-1 .reach", "waits to be read")
+    cli.ok("read-messages", agent="bob")
+    page.reads("#msg-1 .reach.lost", "read; not acknowledged in time")
+    cli.ok("ack", "1", agent="bob")
+    page.reads("#msg-1 .reach", "handled")
