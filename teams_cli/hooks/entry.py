@@ -94,8 +94,10 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
     if quiet.may_write(given):
         from teams_cli.hooks import guard
 
-        if guard.answer(client, given, standpoint, environ) or quiet.is_before(given):
+        if guard.answer(client, given, standpoint, environ):
             return
+    if quiet.is_before(given):
+        return
     if b'"agent_id"' in given:
         from teams_cli.hooks import subagents
 

@@ -42,8 +42,12 @@ def is_before(given: bytes) -> bool:
 
 
 def may_write(given: bytes) -> bool:
-    """Whether a tool is about to be used, or was, that may write a file and could not be told so before."""
-    return is_before(given) or (b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given))
+    """Whether a tool is about to be used that may change what is another's, or was by a client that could not be told
+    so before. Of commands only those with git are looked at.
+    """
+    if is_before(given):
+        return b"git" in given or not (b'"Bash"' in given or b'"run_shell_command"' in given)
+    return b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given)
 
 
 def _tells_state(given: bytes) -> bool:

@@ -364,3 +364,14 @@ def test_what_is_declared_is_what_older_tables_are_given(office: Office) -> None
     rows = office.server.psql("SELECT kind, rule, coalesce(prefix, '') FROM teams.opened WHERE kind <> 'spell'").stdout
     declared = {(k.name, k.logins, k.prefix if k.numbered else "") for k in kinds.ALL if k.logins}
     assert {tuple(row.split("|")) for row in rows.splitlines()} == declared
+
+
+def test_pages_are_changed_in_ones_own_name_version_by_version(office: Office) -> None:
+    bob, mia = office.cli("bob"), office.cli("mia")
+    assert bob.ok("share", "api", "one")["version"] == 1
+    assert mia.ok("share", "api", "two", "--if-version", "1")["author"] == "mia"
+    again = "UPDATE teams.records SET body = replace(body, 'two', 'six') WHERE kind = 'page'"
+    assert "one by one" in office.psql("mia", again).stderr
+    forged = """UPDATE teams.records SET body = replace(body, '"version": 2', '"version": 3') WHERE kind = 'page'"""
+    assert "says who changed it" in office.psql("bob", forged).stderr
+    assert bob.ok("shared", "api")["text"] == "two"

@@ -126,6 +126,7 @@ def _proof(task: dict[str, Any]) -> Parts:
 def whole(task: dict[str, Any]) -> Parts:
     notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
     said = [("priority", task["priority"]), ("requires", ", ".join(task["require"]))]
+    said += [("touches", ", ".join(task.get("touches", ())))]
     facts = [f"{name}: {value}" for name, value in said if value]
     return [*standing(task), *facts, *_text(task), *notes]
 
