@@ -33,6 +33,7 @@ from tests.bench.hooks import bench_hook
 from tests.bench.mcp import bench_mcp
 from tests.bench.searching import bench_board, bench_searching
 from tests.bench.serving import bench_serving
+from tests.bench.waiting import bench_waiting
 from tests.support import postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
@@ -379,6 +380,8 @@ def main() -> None:
         bench_growth(few, many, rounds)
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
+        if not said.quick:
+            bench_waiting(directory, show)
         bench_board(Place(directory / "board", 2000).root, rounds)
         bench_searching(directory, rounds)
         bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
