@@ -141,23 +141,22 @@ class Lookout:
         return _with_next(happened, mail, self._otherwise(team))
 
     def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
-        """The unread messages in full; they are read with this. What is told with a fact, or was told whole at the end
-        of another answer, is not told again.
+        """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was
+        told whole at the end of another answer, is not told again.
         """
         name = self.caller.name
         numbers = inboxes.unread(self.store, self.team, name, quiet=True)[:_MOST]
         if not numbers:
             return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
-        news = [
-            each
-            for each in found
-            if not (_is_notice(each, told) or reminders.was_told(agent, each))
-            and not reminders.is_done(self.store, self.team, name, each)
-        ]
-        shown = [(each.to_document(), self._plan_of(each)) for each in news]
+        shown = []
+        for each in found:
+            step = steps.after_message(each.to_document(), self._plan_of(each))
+            known = step is None and reminders.was_told(agent, each)
+            if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
+                shown.append({**each.to_document(), "next": step})
         inboxes.mark_read(self.store, self.team, name, set(numbers))
-        return [{**document, "next": steps.after_message(document, plan)} for document, plan in shown]
+        return shown
 
     def _plan_of(self, message: Message) -> Found | None:
         about = message.about or ""

@@ -295,6 +295,17 @@ def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
+def test_a_decision_ends_a_wait_though_it_stood_at_the_end_of_an_answer(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    cli.ok("approve-plan", "1", agent="lea")
+    assert "plan-1 was approved by lea" in cli("announce", "at it", agent="bob").stderr
+    found = ended(begin(cli, "bob"))
+    assert found["next"] == "teams update-task task-1 --status completed --result RESULT"
+    nothing(cli, "bob")
+
+
 def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
     waiting = begin(cli, "bob")
     cli.ok("create-task", "one", "--for", "bob", agent="lea")
