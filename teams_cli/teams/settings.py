@@ -165,8 +165,14 @@ def known(key: str) -> Setting:
         InvalidValue: There is none; the hint names those that there are.
     """
     if key not in SETTINGS:
-        raise InvalidValue(f"there is no setting {key!r}", f"Settings: {', '.join(SETTINGS)}.")
+        meant = next((name for name in SETTINGS if _plain(name) == _plain(key)), None)
+        hint = f"Did you mean {meant}?" if meant else f"Settings: {', '.join(SETTINGS)}."
+        raise InvalidValue(f"there is no setting {key!r}", hint)
     return SETTINGS[key]
+
+
+def _plain(key: str) -> str:
+    return "".join(letter for letter in key.lower() if letter.isalnum())
 
 
 def known_of_person(key: str) -> bool:
