@@ -13,7 +13,7 @@ from typing import Any
 
 from teams_cli.membership import joining
 from teams_cli.teams.caller import Caller
-from tests.support.cli import ALPHA, COMMAND, Cli, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 
 
 def ask(cli: Cli, *words: str, agent: str = "bob") -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Person:
         os.close(inside)
         self.shown = ""
 
-    def sees(self, text: str, within: float = 15) -> None:
+    def sees(self, text: str, within: float = TIMEOUT) -> None:
         """Wait until the console shows *text*, and forget what came before it."""
         give_up = time.monotonic() + within
         while text not in self.shown:
@@ -54,7 +54,7 @@ class Person:
         os.close(self.end)
 
 
-def wait_for(condition: Any, within: float = 15) -> Any:
+def wait_for(condition: Any, within: float = TIMEOUT) -> Any:
     give_up = time.monotonic() + within
     while not (found := condition()):
         assert time.monotonic() < give_up, "did not come about"

@@ -12,7 +12,7 @@ import pytest
 from teams_cli.membership import joining
 from teams_cli.teams.caller import Caller
 from tests.questions.asking import Person, ask, by_responder, wait_for
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.workflow_runs import processes_of
 
 
@@ -27,7 +27,7 @@ def test_all_answer_in_parallel_through_shadows(cli: Cli) -> None:
     asking = cli.start("ask-others", "why?", "--json", agent="bob")
     wait_for(lambda: cli.ok("get-questions", "--mine", agent="lea"))
     cli.ok("answer", "1", "because", agent="lea")
-    found = json.loads(asking.communicate(timeout=30)[0])
+    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert (found["requestId"], found["status"]) == ("ask-1", "complete")
     answers = by_responder(found)
     assert sorted(answers) == ["ann", "cid", "dot", "lea"]
@@ -91,7 +91,7 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
     first = cli.start("ask-others", "a?", "--to", "cid", "--json", agent="ann")
     second = cli.start("ask-others", "b?", "--to", "ann", "--json", agent="cid")
     for process in (first, second):
-        assert json.loads(process.communicate(timeout=30)[0])["status"] == "complete"
+        assert json.loads(process.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
 def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
@@ -109,7 +109,7 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     waiting = cli.start("ask-others", "which?", "--human", "--timeout", "3", "--json", agent="bob")
     console.sees("which?")
     console.process.kill()
-    assert json.loads(waiting.communicate(timeout=30)[0])["status"] == "timeout"
+    assert json.loads(waiting.communicate(timeout=TIMEOUT)[0])["status"] == "timeout"
     console.process.wait()
     os.close(console.end)
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"

@@ -19,6 +19,7 @@ RACES, CRASH, FILES, LOCKS, NUMBERS = (
     f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
 )
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
+OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
 LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
@@ -166,6 +167,22 @@ MUTANTS = [
         "            pass\n",
         f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
     ),
+    Mutant(
+        "what is owed left to nobody",
+        "../messages/notices",
+        "    deliver(store, team, kind, record)\n    return None\n",
+        "    return None\n",
+        OWED,
+    ),
+    Mutant(
+        "refused behind the commit",
+        "../messages/notices",
+        "    except TeamsError:\n        return False\n    return True",
+        "    except NotFound:\n        return False\n    return True",
+        OWED,
+    ),
+    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans()\n", "", AGENTS),
+    Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
+from teams_cli.store.retrying import update
 from tests.store.contract.threads import in_threads
 from tests.store.kinds import (
     INBOX,
@@ -167,6 +168,28 @@ class TestLabels:
 
     def test_nothing_in_a_missing_team(self, store):
         assert store.labelled("nobody", TASK, "pending") == []
+
+
+COUNTED = [
+    lambda store: store.create("alpha", TASK, None, Task(title="t")),
+    lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
+    lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new")),
+    lambda store: send(store, "bob", "hello", uid="one"),
+]
+
+
+class TestChanged:
+    def test_each_change_is_counted_and_nothing_else(self, store):
+        """Whoever has to say what a failure left undone knows by it whether something was done before."""
+        before = store.changed
+        for number, change in enumerate(COUNTED, start=1):
+            change(store)
+            assert store.changed == before + number
+        send(store, "bob", "hello", uid="one")
+        titles(store)
+        with pytest.raises(NotFound):
+            update(store, "alpha", TASK, "task-7", lambda task: task.having(title="new"))
+        assert store.changed == before + len(COUNTED)
 
 
 class TestReplace:
