@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Callable, Collection, Count, Name, Number, Time
+from teams_cli.records.annotations import Any, Callable, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _FAR_BEHIND = 1000
-_MOST_OPEN = 20_000
+MOST_OPEN = 20_000
 """Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
 _REMEMBERED = 200
-_BY_SYSTEM = f"{SYSTEM}~"
 
 
 class Open(Record):
@@ -230,14 +228,14 @@ def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
     last = store.last(team, MESSAGE)
-    if last <= inbox.up_to or len(inbox.open) >= _MOST_OPEN:
+    if last <= inbox.up_to or len(inbox.open) >= MOST_OPEN:
         return inbox
     unread: list[TeamsError] = []
     fresh = [m for m in store.read(team, MESSAGE, inbox.agent, inbox.up_to, unread) if m.number <= last]
     problems += unread
     known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
     new = [_opened(message) for message in fresh if message.number not in known]
-    if len(new) > (room := _MOST_OPEN - len(inbox.open)):
+    if len(new) > (room := MOST_OPEN - len(inbox.open)):
         new, last = new[:room], new[room - 1].number
     numbers = [getattr(problem, "number", 0) for problem in unread]
     if not all(numbers):  # the disk refused: the same is tried the next time
@@ -346,43 +344,6 @@ def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int
     """The numbers of the agent's messages that it has not read yet; with *quiet* also those that only inform."""
     inbox = advance(store, team, load(store, team, agent), [])
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
-
-
-def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
-    """How many messages each of the agents has not read yet, as `unread` counts them; the log is looked through once
-    for all of them, and what only notices can tell is read of notices alone. One that can't be read counts as well.
-    """
-    inboxes = {agent: load(store, team, agent) for agent in agents}
-    ahead = {agent: inbox.up_to for agent, inbox in inboxes.items() if _is_simple(inbox)}
-    counts = {agent: _unread_of(inboxes[agent]) for agent in ahead}
-    notices: dict[int, list[str]] = {}
-    for number, uid, to in store.envelopes(team, MESSAGE, min(ahead.values(), default=0)) if ahead else ():
-        for agent in to:
-            if number > ahead.get(agent, number):
-                if uid.startswith(_BY_SYSTEM):
-                    notices.setdefault(number, []).append(agent)
-                else:
-                    counts[agent] += 1
-    for notice in _fetched(store, team, sorted(notices)):
-        for agent in () if notice.type == "info" else notices[notice.number]:
-            counts[agent] += 1
-    return {agent: counts[agent] if agent in counts else len(unread(store, team, agent)) for agent in agents}
-
-
-def _fetched(store: Store, team: str, numbers: list[int]) -> list[Message]:
-    if not numbers:
-        return []
-    return store.fetch(team, MESSAGE, numbers, [])
-
-
-def _unread_of(inbox: Inbox) -> int:
-    return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
-
-
-def _is_simple(inbox: Inbox) -> bool:
-    """Whether all that is said of messages behind `upTo` is that they came."""
-    numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
-    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged and len(inbox.open) < _MOST_OPEN
 
 
 def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
-from teams_cli.messages import inboxes
+from teams_cli.messages import counting, inboxes
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
@@ -33,7 +33,7 @@ def _mail(store: Store, team: Team, members: list[Member], problems: list[TeamsE
     """How much unread mail each has; of whom it can't be told, one by one, is a problem."""
     names = [member.agent_id for member in members]
     try:
-        return inboxes.unread_counts(store, team.name, names)
+        return counting.unread_counts(store, team.name, names)
     except TeamsError:
         counts = {}
         for name in names:

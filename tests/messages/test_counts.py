@@ -7,7 +7,7 @@ from pathlib import Path
 
 from teams_cli.errors import TeamsError
 from teams_cli.membership import founding, joining
-from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages import counting, handling, inboxes, messages
 from teams_cli.messages.inboxes import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
@@ -18,7 +18,7 @@ NAMES = ["lea", "bob", "mia"]
 
 def counted(store: FileStore) -> dict[str, int]:
     """The counts, which are those of each by itself."""
-    found = inboxes.unread_counts(store, "alpha", NAMES)
+    found = counting.unread_counts(store, "alpha", NAMES)
     assert found == {name: len(inboxes.unread(store, "alpha", name)) for name in NAMES}
     return found
 
@@ -68,6 +68,6 @@ def test_one_that_can_t_be_read_counts(tmp_path: Path) -> None:
     path = next((tmp_path / "root/teams/alpha/messages/0").glob(f"{number}.*"))
     whole = path.read_bytes()
     path.write_text(json.dumps({"broken": True}))
-    assert inboxes.unread_counts(store, "alpha", NAMES)["bob"] == 1
+    assert counting.unread_counts(store, "alpha", NAMES)["bob"] == 1
     path.write_bytes(whole)
     assert counted(store)["bob"] == 1

@@ -16,6 +16,9 @@ try:
 except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
+_SHORT, _LONG = 0.001, 0.01
+"""The longest pauses between two tries: of a lock that is mostly held for less than a millisecond, and later."""
+_SOON = 0.25
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -60,6 +63,7 @@ def _flock(path: str, timeout: float) -> int:
     # A change holds the lock for about a millisecond, so the first looks come soon; then ever later, that many who wait
     # leave the processor to the one who works, but never more than 10 ms after the lock is free.
     pause = 0.0002
+    began = time.monotonic()
     while True:
         descriptor = _open(path)
         while True:
@@ -74,7 +78,7 @@ def _flock(path: str, timeout: float) -> int:
                 release(descriptor)
                 raise failed("lock", path, error) from None
             time.sleep(pause / 2 + jitter(pause))
-            pause = min(pause * 1.5, 0.01)
+            pause = min(pause * 1.5, _SHORT if time.monotonic() - began < _SOON else _LONG)
         if _still_there(descriptor, path):
             return descriptor
         release(descriptor)  # somebody removed the file: others lock its successor

@@ -1,0 +1,88 @@
+"""What the everyday commands load: each module costs a part of a millisecond, and this list is what keeps them quick.
+
+A module that has to be added here is one that the command uses each time; what it uses at times is imported then.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT, add_tasks, make_team
+
+CODE = """
+import os, sys
+before = set(sys.modules)
+from teams_cli import __main__
+leave = __main__._leave
+def told(status):
+    print(*sorted(set(sys.modules) - before), file=sys.stderr)
+    leave(status)
+__main__._leave = told
+sys.argv[0] = "teams"
+__main__.main()
+"""
+
+
+
+def every(names: str) -> list[str]:
+    """The modules that a text names."""
+    return names.split()
+
+
+LIBRARY = every("__future__ _datetime _json errno fcntl gc zlib")
+START = every("__main__ cli cli.main errors records records.annotations streams text")
+COMMAND = START + every(
+    """
+    agents agents.terminals agents.terminals.bindings cli.calls cli.output cli.parse cli.show cli.show.ages
+    cli.tables clock commands commands.call commands.declaration environment names processes records.json_text
+    records.owed records.records records.shapes store store.contract store.documents store.files
+    store.files.decoded store.files.disk store.files.engine store.files.layout store.files.locks store.files.marks
+    store.files.message_log store.files.numbers store.files.root_directory store.opening store.pace store.retrying
+    teams teams.caller teams.config teams.history teams.opencode_rules teams.operations teams.permission
+    teams.presence teams.roles teams.teams teams.tokens
+    """
+)
+MAIL = COMMAND + every("cli.show.messages messages messages.messages")
+REMINDED = every("views views.reminders")
+NOTED = every("agents.sessions store.files.journal")
+TASKS = [
+    *COMMAND,
+    *REMINDED,
+    *every(
+        """
+        cli.show.tasks commands.task_documents messages messages.messages messages.notices tasks tasks.assigning
+        tasks.claims tasks.dependencies tasks.leases tasks.tasks tasks.touching
+        """
+    ),
+]
+LOOKED = every("messages.inboxes tasks tasks.tasks")
+"""What sees whether the newest message, which is its own here, is for who asks."""
+EDITING = every("messages.handling messages.inboxes tasks.changes tasks.editing tasks.plans")
+HOT = {
+    "--version": START,
+    "send-message lea hi": [*MAIL, *REMINDED, *NOTED, *LOOKED, "commands.messages"],
+    "read-messages": [*MAIL, "commands.messages_inbox", "messages.handling", "messages.inboxes"],
+    "claim-task 1": [*TASKS, *NOTED, "commands.tasks_claims"],
+    "claim-task --next": [*TASKS, *NOTED, "commands.tasks_claims"],
+    "heartbeat": [*TASKS, *NOTED, "commands.tasks_claims"],
+    "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
+}
+
+
+@pytest.mark.parametrize("words", HOT)
+def test_what_a_command_loads(words: str, tmp_path: Path) -> None:
+    """Of who was heard of a moment before, and was told of its mail."""
+    cli = make_team(tmp_path / "root", "mia")
+    add_tasks(cli, "t", "u")
+    cli.ok("send-message", "mia", "hi", agent="lea")
+    cli.ok("claim-task", "2", agent="mia") if words.startswith("update") else None
+    cli("note", "1", "seen", agent="mia")
+    command = [sys.executable, "-c", CODE, *words.split()]
+    done = subprocess.run(command, env=cli.environ("mia"), capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0, done
+    loaded = {name.removeprefix("teams_cli.") for name in done.stderr.split("\n")[-2].split()}
+    assert loaded - {"teams_cli"} <= {*HOT[words], *LIBRARY}
