@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def _update(call: Call, task: str, **values: Any) -> Any:
-    from teams_cli.agents import checking
-    from teams_cli.tasks import evidence
-
-    handed_in = [evidence.read(os.path.join(call.directory, name)) for name in values.pop("evidence")]
+    files = values.pop("evidence")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -29,8 +26,10 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     )
     if edit.owner:
         refuse_stopped(call, edit.owner)
-    place = checking.Place(call.said_directory, call.environ)
-    changed = checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
+    if edit.status == "completed" or files:
+        changed = _checked(call, task, edit, files)
+    else:
+        changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     if changed.status == "completed":
         _land_too(call, changed)
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
@@ -38,6 +37,16 @@ def _update(call: Call, task: str, **values: Any) -> Any:
 
         call.follows = facts.after_work(call.store, call.load_team(), call.known)
     return to_document(call, changed)
+
+
+def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
+    """The task as it is changed once it passed its check, with the evidence in these files."""
+    from teams_cli.agents import checking
+    from teams_cli.tasks import evidence
+
+    handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
+    place = checking.Place(call.said_directory, call.environ)
+    return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
 
 
 def _land_too(call: Call, task: Task) -> None:

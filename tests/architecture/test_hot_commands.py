@@ -27,7 +27,6 @@ __main__.main()
 """
 
 
-
 def every(names: str) -> list[str]:
     """The modules that a text names."""
     return names.split()
@@ -55,13 +54,15 @@ TASKS = [
     *every(
         """
         cli.show.tasks commands.task_documents messages messages.messages messages.notices tasks tasks.assigning
-        tasks.claims tasks.dependencies tasks.leases tasks.tasks tasks.touching
+        tasks.checks tasks.claims tasks.dependencies tasks.leases tasks.tasks tasks.touching
         """
     ),
 ]
-LOOKED = every("messages.inboxes tasks tasks.tasks")
+LOOKED = every("messages.inboxes tasks tasks.checks tasks.tasks")
 """What sees whether the newest message, which is its own here, is for who asks."""
-EDITING = every("messages.handling messages.inboxes tasks.changes tasks.editing tasks.plans")
+EDITING = every(
+    "messages.handling messages.inboxes tasks.changes tasks.editing tasks.plans tasks.reviews teams.settings"
+)
 HOT = {
     "--version": START,
     "send-message lea hi": [*MAIL, *REMINDED, *NOTED, *LOOKED, "commands.messages"],

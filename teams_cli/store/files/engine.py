@@ -122,7 +122,7 @@ class FileStore(Store):
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
             self._refuse_closed(team, kind)
-            before, newest = _given(directory, kind)
+            before, newest = numbers.given(directory, kind)
             number = max(before, newest) + 1
             record = kind.numbering(record, number)
             key = getattr(record, kind.key)
@@ -166,7 +166,7 @@ class FileStore(Store):
         for name in disk.names_in(directory):
             if name.endswith(".json"):
                 key = name[:-5]
-                if _number(name, kind) if kind.numbered else is_name(key):
+                if numbers.in_name(name, kind) if kind.numbered else is_name(key):
                     keys.append(key)
                 else:
                     problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", "Remove it."))
@@ -267,7 +267,7 @@ class FileStore(Store):
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
             return self._log(team).last()
-        return max(_given(self.layout.directory(team, kind), kind))
+        return max(numbers.given(self.layout.directory(team, kind), kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         directory = self._numbers_of(team, kind)
@@ -390,17 +390,6 @@ class FileStore(Store):
 
     def _log(self, team: str) -> MessageLog:
         return MessageLog(self.layout.messages(team), self.address, self._lock)
-
-
-def _given(directory: str, kind: Kind[R]) -> tuple[int, int]:
-    """The highest number that was given: by what is noted of it, and by the records that there are."""
-    names = disk.names_in(directory)
-    return numbers.highest(names), max((_number(name, kind) for name in names), default=0)
-
-
-def _number(file_name: str, kind: Kind[R]) -> int:
-    """The number in the file name of a numbered record; 0 if it is not one."""
-    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
 def _refuse_taken(directory: str, file_name: str, what: str) -> None:

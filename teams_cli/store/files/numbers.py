@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 
 from teams_cli.names import is_number
-from teams_cli.records.annotations import Iterable
-from teams_cli.store.files.disk import discard
+from teams_cli.records.annotations import Any, Iterable
+from teams_cli.store.contract import Kind
+from teams_cli.store.files.disk import discard, names_in
 
 _LAST = ".last."
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
@@ -21,6 +22,17 @@ def highest(names: Iterable[str]) -> int:
     """The highest number that was given by what the names in a directory say; 0 if they say nothing."""
     said = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max((int(digits) for digits in said if is_number(digits)), default=0)
+
+
+def given(directory: str, kind: Kind[Any]) -> tuple[int, int]:
+    """The highest number that was given in a directory: by what is noted of it, and by the records that there are."""
+    names = names_in(directory)
+    return highest(names), max((in_name(name, kind) for name in names), default=0)
+
+
+def in_name(file_name: str, kind: Kind[Any]) -> int:
+    """The number in the file name of a numbered record; 0 if it is not one."""
+    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
 def note(directory: str, before: int, number: int) -> None:
