@@ -14,7 +14,8 @@ from teams_cli.records.annotations import Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, settings, teams
+from teams_cli.tasks import tasks
+from teams_cli.teams import history, pages, settings, teams
 from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
@@ -62,18 +63,58 @@ def interject(
     return message
 
 
-def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Have the message be the next turn of its recipient; whether that ends one that is going on."""
+def _interrupt(
+    store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], fresh: bool = False
+) -> bool:
+    """Have the message be the next turn of its recipient, or the first of a *fresh* session; whether that ends one
+    that is going on.
+    """
 
     def ask(found: Session) -> Session:
         if found.state == "paused":
             found = resuming.unpaused(found)
+        found = found.having(fresh=True) if fresh else found
         return found.having(interjected=max(found.interjected, message.number))
 
     ended = update(store, team.name, SESSION.also_closed, message.to, ask)[1].ended
     if ended:
         waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     return not ended
+
+
+@operation("restart-agent", may=LEADERS)
+def restart(
+    store: Store, team_name: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str]
+) -> Message:
+    """End what an agent is doing, and have it begin again.
+
+    With --fresh in a new session of its client, which is given its first prompt, its tasks and the team's pages.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped.
+    """
+    at = require(store, team_name, caller, "restart-agent", agent)
+    _started(store, team_name, agent)
+    _refuse_stopped(sessions.get(store, team_name, agent))
+    body = _begin_again(store, team_name, at.caller.name, agent, fresh)
+    message = messages.send(store, team_name, at.caller, agent, body, fyi=True, wake=False)
+    _interrupt(store, at.team, at.caller, message, environ, fresh)
+    history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
+    return message
+
+
+def _begin_again(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
+    """What the agent is told that begins again: by whom, its tasks, the pages, and where to look first."""
+    lines = [f"{by} had you begin again{' in a new session: what you did before stands in your directory' * fresh}."]
+    lines += [
+        f"Yours: {task.id}: {task.title}"
+        for task in tasks.labelled(store, team, tasks.IN_PROGRESS)
+        if task.owner == agent
+    ]
+    shared = [page.key for page in pages.all_of(store, team, [])]
+    lines += [f"Pages: {', '.join(shared)} (teams shared KEY)"] if shared else []
+    return "\n".join([*lines, "Look first: teams brief"])
 
 
 def deliver(

@@ -171,8 +171,14 @@ class Keeper:
     def _take_client(self, harness: str) -> None:
         """Go on in a new session of another client, which is given the prompt anew."""
         self.profile = profiles.get(harness, self.config)
-        fresh: dict[str, Any] = {"harness": harness, "session_id": sessions.new_id(), "model": None}
-        fresh.update(session_known=output.is_preset(self.profile) or None, limited_until=None)
+        self.session = self.session.having(harness=harness, model=None)
+        self._change(lambda session: session.having(harness=harness, model=None, limited_until=None))
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Have the next turn begin another session of the client."""
+        fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
+        fresh["session_known"] = output.is_preset(self.profile) or None
         self.session = self.session.having(**fresh)
         started_here.note(self.store, self.team, self.session)
         self._change(lambda session: session.having(**fresh))
@@ -236,6 +242,8 @@ class Keeper:
 
     def _turn(self, batch: list[Message]) -> Turn:
         """Run the client once, with the prompt or with a batch of messages."""
+        if self._now().fresh and not self.session.fresh:
+            self._begin_anew()
         told = self.session  # what its record says by now may be another's words
         session = self._now().having(
             prompt=told.prompt,
@@ -268,7 +276,9 @@ class Keeper:
         def change(session: Session) -> Session:
             noted = resuming.noted(session, dict.fromkeys(m.from_ for m in batch), teams.now(self.store))
             given = sorted(message.number for message in batch) or None
-            return noted.having(turns=session.turns + 1, delivered=max(session.delivered, last), given=given)
+            return noted.having(
+                turns=session.turns + 1, delivered=max(session.delivered, last), given=given, fresh=None
+            )
 
         self._change(change)
 

@@ -31,7 +31,8 @@ class Resume(Record):
 class Session(Record):
     """One agent that was started. `caller` gets its output; `run` is shared by all that one `run-agent` led to.
 
-    One that is *unstarted* was started by that agent inside a sandbox, and is to be started outside, by its keeper.
+    A *fresh* one begins its client's session anew with the next turn. One that is *unstarted* was started by that agent
+    inside a sandbox, and is to be started outside, by its keeper.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -57,6 +58,7 @@ class Session(Record):
     turns: Count = 0
     session_id: Word
     session_known: bool | None = None
+    fresh: bool | None = None
     unstarted: Name | None = None
     keeper_pid: Count | None = None
     keeper_started: Word | None = None

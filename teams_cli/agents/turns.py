@@ -79,7 +79,7 @@ class ClientProcess:
         self.profile = profile
         self.batch = batch
         self.user = user
-        self.first = session.turns == 0 or not session.session_known
+        self.first = session.turns == 0 or not session.session_known or bool(session.fresh)
         base = logs.turn_of(store, team, session.agent, session.turns + 1)
         self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
         self.environment = {**environment, processes.TAG: session.tag}

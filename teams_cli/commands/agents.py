@@ -168,6 +168,10 @@ def _interject(call: Call, to: str, text: str) -> Any:
     return interrupting.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
 
 
+def _restart(call: Call, to: str, fresh: bool) -> Any:
+    return interrupting.restart(call.store, call.team, call.caller, to, fresh, call.environ).to_json()
+
+
 def _stop(call: Call, to: str) -> Any:
     return result_of(call, interrupting.stop(call.store, call.team, call.caller, to))
 
@@ -295,6 +299,17 @@ COMMANDS = table(
         words="agents:resting",
         example="resume-agent bob",
         also="resume continue unpause",
+    ),
+    Command(
+        "restart-agent",
+        _restart,
+        _TO,
+        switch("--fresh", "In a new session of its client."),
+        doc=interrupting.restart,
+        words="agents:interjected",
+        answers=Message,
+        example="restart-agent bob --fresh",
+        also="restart reset reset-agent",
     ),
     Command(
         "stop-agent",

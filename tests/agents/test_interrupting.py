@@ -24,6 +24,7 @@ from tests.support.agents import (
     session,
     unread,
     until,
+    with_client,
 )
 from tests.support.cli import ALPHA, Cli, add_tasks
 
@@ -184,3 +185,23 @@ def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
     assert (refused.status, refused.error["message"]) == (11, "still running: zoe")
     cli.ok("close-team", "--force", agent="lea")
     assert (ended(cli, "zoe").failure, marked(cli.root)) == ("the team was closed", {})
+
+
+def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cli) -> None:
+    with_client(cli)
+    add_tasks(cli, "one")
+    prompt = "run $T claim-task 1\nsay done"
+    run_agent(cli, prompt, "--harness", "scripted", "--agent-id", "ann", agent="lea")
+    before = session(cli, "ann")
+    cli.ok("share", "api", "GET /things", agent="lea")
+    cli.ok("restart-agent", "ann", "--fresh", agent="lea")
+    after = until(lambda: (s := session(cli, "ann")).turns == 2 and s.ended and s)
+    assert after.session_id != before.session_id
+    given = (place(cli) / after.session_id).read_text()
+    for part in ("claim-task 1", "had you begin again in a new session", "task-1: one", "Pages: api", "teams brief"):
+        assert part in given
+    cli.ok("restart-agent", "ann", agent="lea")
+    last = until(lambda: (s := session(cli, "ann")).turns == 3 and s.ended and s)
+    assert last.session_id == after.session_id
+    cli.ok("stop-agent", "ann", agent="lea")
+    assert cli.refused("restart-agent", "ann", agent="lea") == (11, "wrong_state")

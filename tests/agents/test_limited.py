@@ -22,9 +22,9 @@ def limited(cli: Cli, how_long: str) -> None:
     """A client that has a limit at its first turn, and another that has none."""
     said = f"test -e $D/once || {{ touch $D/once; echo Rate limit reached, try again in {how_long} >&2; exit 1; }}; "
     for name in ("first", "other"):
-        (place(cli) / name).write_text((said if name == "first" else "") + f"echo {name} >>$D/turns; echo done")
+        (place(cli) / name).write_text((said if name == "first" else "") + f"echo {name} $1 >>$D/turns; echo done")
     harness = {
-        name: {"start": ["sh", str(place(cli) / name)], "resume": ["sh", str(place(cli) / name)]}
+        name: {"start": ["sh", str(place(cli) / name)], "resume": ["sh", str(place(cli) / name), "resumed"]}
         for name in ("first", "other")
     }
     (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
@@ -56,14 +56,14 @@ def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:
     limited(cli, "2 seconds")
     cli.ok("set", "onLimit", "wait", agent="lea")
     assert run(cli).status == 0
-    assert lines(cli, "turns") == ["first"] and row(cli)["state"] == "idle"
+    assert lines(cli, "turns") == ["first resumed"] and row(cli)["state"] == "idle"
 
 
 def test_another_client_takes_its_place_where_that_is_set(cli: Cli) -> None:
     limited(cli, "2 hours")
     cli.ok("set", "onLimit", "other", agent="lea")
     assert run(cli).status == 0
-    assert lines(cli, "turns") == ["other"] and row(cli)["session"]["harness"] == "other"
+    assert [line.strip() for line in lines(cli, "turns")] == ["other"] and row(cli)["session"]["harness"] == "other"
 
 
 def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
