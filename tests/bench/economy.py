@@ -17,7 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 
-COMMANDS, CHARACTERS = 12.5, 1300
+COMMANDS, CHARACTERS = 10.5, 1150
 """The most that one completed task may cost. Lower them with what makes it cheaper."""
 TASKS = 20
 _SILENCE = 40
