@@ -37,8 +37,14 @@ def _wait(
 ) -> Any:
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
     if landing is not None:
-        wanted.append(conditions.landing_over(call.store, call.load_team().name, landing))
-        call.try_to(lambda: lander.start(call.store, call.team, call.environ))
+        wanted.append(
+            conditions.landing_over(
+                call.store,
+                call.load_team().name,
+                landing,
+                lambda: call.try_to(lambda: lander.start(call.store, call.team, call.environ)),
+            )
+        )
     if not wanted:
         _ = call.agent
         assert call.caller is not None

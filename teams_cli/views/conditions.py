@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Look = Callable[[Alarm], dict[str, Any] | None]
 
 _OF_THE_TEAM = "team"
+_ALIVE = 2.0
 
 
 class Condition:
@@ -99,13 +100,16 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
     return Condition("task", f"the end of {task_id}", [f"task/{task_id}"], _while_open(store, team, look))
 
 
-def landing_over(store: Store, team: str, word: str) -> Condition:
-    """The landing landed, or came back."""
+def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]) -> Condition:
+    """The landing landed, or came back. *go_on* sees to it that somebody is at it: who was may have been killed."""
     landing_id = landings.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         landing = landings.get(store, team, landing_id)
-        return {"landing": landings.to_document(landing)} if landing.over else None
+        if not landing.over:
+            go_on()
+            alarm.ring_in(_ALIVE)
+        return {"landing": landings.to_document(landing)} if landing.over or landing.url else None
 
     return Condition("landing", f"the end of {landing_id}", [f"landing/{landing_id}"], _while_open(store, team, look))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,27 @@ def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
     shop.cli.ok("close-team", "--force", agent="lea")
     assert [one["state"] for one in shop.cli.ok("get-landings", agent="lea")] == ["refused"]
     assert ALPHA and git(shop.main, "log", "--oneline").count("\n") == 0
+
+
+def test_by_a_pull_request(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commits are pushed and `gh` is asked; the branch here stays. Where that can't be, it says how by hand."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    shop.ok("bob", "land", "1", "--via", "pr")
+    landing = shop.cli.ok("wait", "--landing", "1", "--timeout", "60", agent="lea")["landing"]
+    assert landing["state"] == "refused" and "By hand: git push" in landing["reason"]
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far")], check=True, timeout=TIMEOUT)
+    git(shop.main, "remote", "add", "origin", str(tmp_path / "far"))
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text('#!/bin/sh\ncase "$2" in create) echo https://forge.example/7;; view) echo MERGED;; esac\n')
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
+    before = shop.tip()
+    shop.ok("bob", "land", "1", "--via", "pr")
+    landing = shop.cli.ok("wait", "--landing", "2", "--timeout", "60", agent="lea")["landing"]
+    assert landing["url"] == "https://forge.example/7" and shop.tip() == before
+    assert git(tmp_path / "far", "rev-parse", "bobs") == landing["head"]
+    over = shop.cli.ok("wait", "--task", "1", "--landing", "2", "--timeout", "60", agent="lea")
+    assert over["landing"]["id"] == "landing-2"

@@ -13,10 +13,10 @@ import time
 
 from teams_cli import processes
 from teams_cli.agents import logs
-from teams_cli.agents.landings import landings, merging, outcomes, trials
+from teams_cli.agents.landings import landings, merging, outcomes, pull_requests, trials
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
-from teams_cli.errors import Busy, StorageFailed, TeamsError, WrongState
+from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError, WrongState
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -32,7 +32,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if environ.get(environments.SANDBOX) or not _next(store, team):
+    if environ.get(environments.SANDBOX) or not (_next(store, team) or _requested(store, team)):
         return
     held = hold(store, team)
     if held is None:
@@ -64,11 +64,20 @@ def main() -> None:
     """Land what is queued on this machine, until nothing is."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
     environ = environments.clean(os.environ)
+    _look_after_requests(store, team, environ)
     while _next(store, team) and (held := hold(store, team)) is not None:
         try:
             work(store, team, environ)
         finally:
             os.close(held)
+
+
+def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Note what became of pull requests."""
+    for landing in _requested(store, team):
+        if state := pull_requests.outcome(landing, environ):
+            reason = None if state == "landed" else f"{landing.url} was closed"
+            outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
 
 
 def work(store: Store, team: str, environ: Mapping[str, str]) -> None:
@@ -87,7 +96,13 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> None:
 def _next(store: Store, team: str) -> Landing | None:
     """The landing whose turn it is on this machine."""
     found = landings.open_ones(store, team)
-    return next((one for one in found if (one.host or "") == store.host), None)
+    return next((one for one in found if (one.host or "") == store.host and (one.over or not one.url)), None)
+
+
+def _requested(store: Store, team: str) -> list[Landing]:
+    """The landings of this machine that wait for others to merge their pull requests."""
+    found = landings.open_ones(store, team)
+    return [one for one in found if (one.host or "") == store.host and one.url and not one.over]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError) -> bool:
@@ -104,6 +119,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     """Bring one landing on: to its end, unless the branch moved meanwhile, by another's hand."""
     if landing.over:
         return outcomes.give_back(store, team, landing)
+    if landing.via == "pr":
+        return _request(store, team, landing, environ)
     base = merging.tip(landing.repository, landing.onto)
     if not base:
         return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
@@ -128,6 +145,20 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
         return landing  # the branch moved meanwhile: again, on the tip that it has now
     return _landed(store, team, landing, commit)
+
+
+def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
+    """Open a pull request: others check and merge that."""
+    try:
+        url = pull_requests.opened(landing, environ)
+    except Conflict as problem:
+        return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+
+    def change(found: Landing) -> Landing:
+        _refuse_over(found)
+        return found.having(state="checking", url=url, updated_at=teams.now(store))
+
+    return update(store, team.name, LANDING, landing.id, change)[1]
 
 
 def _begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:

@@ -1,0 +1,241 @@
+"""Many branches land at once, with kills: `python -m tests.storms.landings --landings 200` prints what came out.
+
+Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning). The
+lander, and the commands that ask it, are killed at random moments. Whatever happens, every tip that the branch ever had
+passes the check, every task lands once, and nothing is left lying about. Beside it the same by hand: everybody merges,
+checks and moves the branch alone, and again when somebody else was faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from teams_cli.agents.landings import landings
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+
+AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
+CHECK = "test -z \"$(cat parts/* | sort | uniq -d)\" && test ! -e broken && ! grep -q '<<<' list"
+
+
+def git(where: Path, *words: str, ok: bool = True) -> str:
+    """What git prints there."""
+    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
+    done = subprocess.run(["git", "-C", str(where), *who, *words], capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0 or not ok, (words, done.stdout, done.stderr)
+    return done.stdout.strip()
+
+
+def repository(place: Path) -> Path:
+    """A repository whose branch `trunk` passes the check, with a worktree for each agent."""
+    main = place / "main"
+    (main / "parts").mkdir(parents=True)
+    git(main, "init", "-q", "-b", "trunk")
+    (main / "parts" / "first").write_text("slot 0\n")
+    (main / "list").write_text("last: 0\n")
+    git(main, "add", ".")
+    git(main, "commit", "-q", "-m", "first")
+    for agent in AGENTS:
+        git(main, "worktree", "add", "-q", "-b", agent, str(place / agent))
+    return main
+
+
+def write_part(tree: Path, key: str, chance: random.Random, again: bool) -> None:
+    """Commit a part; the first time it may clash by text or by meaning with what others write."""
+    slot = key if again or chance.random() < 0.6 else str(chance.randrange(1, 6) * 1000)
+    (tree / "parts" / key).write_text(f"slot {slot}\n")
+    if not again and chance.random() < 0.3:
+        (tree / "list").write_text(f"last: {key}\n")
+    git(tree, "add", ".")
+    git(tree, "commit", "-q", "--allow-empty", "-m", key)
+
+
+def mend(tree: Path) -> None:
+    """Take what the branch has by now, in clashes its side."""
+    git(tree, "merge", "-q", "--no-edit", "-X", "theirs", "trunk")
+
+
+class Storm:
+    """One run with teams."""
+
+    def __init__(self, place: Path, tasks: int, seed: int) -> None:
+        self.place, self.tasks, self.seed = place, tasks, seed
+        self.main = repository(place)
+        self.cli = make_team(place / "root", *AGENTS)
+        add_tasks(self.cli, *(f"part {number}" for number in range(tasks)), check=CHECK)
+        self.over = threading.Event()
+        self.kills = 0
+        self.failures: list[BaseException] = []
+
+    def teams(self, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the agent's worktree; again, when it was killed."""
+        while True:
+            done = subprocess.run(
+                [*COMMAND, *words],
+                cwd=self.place / agent,
+                env=self.cli.environ(agent),
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+            )
+            assert "Traceback" not in done.stderr, done
+            if done.returncode >= 0 and done.returncode != 12:
+                return done
+
+    def work(self, agent: str) -> None:
+        """Do tasks until none is left."""
+        chance = random.Random(f"{self.seed} {agent}")
+        try:
+            while self.teams(agent, "claim-task", "--next").returncode == 0:
+                self.do(agent, chance)
+        except BaseException as problem:
+            self.failures.append(problem)
+
+    def do(self, agent: str, chance: random.Random) -> None:
+        """One task, until it has landed."""
+        store = self.cli.store()
+        mine = [one["id"] for one in self.own(agent)]
+        if not mine:
+            return
+        key, again = mine[0], False
+        while True:
+            if again:
+                mend(self.place / agent)
+            write_part(self.place / agent, key, chance, again)
+            again = True
+            if self.teams(agent, "update-task", key, "--status", "completed").returncode:
+                continue
+            self.teams(agent, "land", key)
+            landing = landings.last_of(store, ALPHA, key)
+            assert landing is not None
+            self.teams(agent, "wait", "--landing", landing.id, "--timeout", "100")
+            if landings.get(store, ALPHA, landing.id).state == "landed":
+                return mend(self.place / agent)
+
+    def own(self, agent: str) -> list[dict[str, Any]]:
+        """The tasks that the agent has in progress."""
+        found: list[dict[str, Any]] = self.cli.ok("get-tasks", "--status", "in_progress", "--owner", agent, agent=agent)
+        return found
+
+    def kill(self) -> None:
+        """Kill landers, and commands that ask them, at random moments."""
+        chance = random.Random(self.seed)
+        while not self.over.wait(chance.uniform(0.1, 1.5)):
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+                    ours = f"TEAMS_HOME={self.place / 'root'}".encode() in Path("/proc", pid, "environ").read_bytes()
+                except OSError:
+                    continue
+                asks = b"land" in words and chance.random() < 0.3
+                if ours and (asks or b"teams_cli.agents.landings.lander" in words):
+                    os.kill(int(pid), signal.SIGKILL)
+                    self.kills += 1
+
+    def run(self) -> dict[str, Any]:
+        """Let all work; what came out."""
+        began = time.monotonic()
+        killer = threading.Thread(target=self.kill)
+        workers = [threading.Thread(target=self.work, args=(agent,)) for agent in AGENTS]
+        for thread in [killer, *workers]:
+            thread.start()
+        for thread in workers:
+            thread.join()
+        seconds = time.monotonic() - began
+        self.over.set()
+        killer.join()
+        assert not self.failures, self.failures
+        return {"seconds": round(seconds, 1), "kills": self.kills, **self.judge()}
+
+    def judge(self) -> dict[str, Any]:
+        """Hold the branch, the queue and the repository to what was promised."""
+        every = landings.all_of(self.cli.store(), ALPHA, [])
+        counts = {state: sum(one.state == state for one in every) for state in sorted({one.state for one in every})}
+        landed = [one.task for one in every if one.state == "landed"]
+        parts = set(git(self.main, "ls-tree", "--name-only", "trunk:parts").split()) - {"first"}
+        assert len(landed) == len(set(landed)) == self.tasks == len(parts), (counts, len(parts))
+        assert git(self.main, "status", "--porcelain") == ""
+        assert git(self.main, "worktree", "list").count("\n") == len(AGENTS)
+        assert not list(self.main.glob(".git/**/*.lock"))
+        return {**counts, "red tips": red_tips(self.main)}
+
+
+def red_tips(main: Path) -> int:
+    """How many of the tips that the branch ever had do not pass the check."""
+    found = 0
+    for commit in git(main, "log", "-g", "--format=%H", "trunk").split():
+        git(main, "checkout", "-q", "--detach", commit)
+        found += subprocess.run(["sh", "-c", CHECK], cwd=main, capture_output=True, timeout=TIMEOUT).returncode != 0
+    git(main, "checkout", "-q", "trunk")
+    return found
+
+
+def by_hand(place: Path, tasks: int, seed: int) -> dict[str, Any]:
+    """The same with git alone: each agent merges, checks, and moves the branch if it still stands where it was."""
+    main = repository(place)
+    git(main, "checkout", "-q", "--detach")
+    keys = [f"task-{number + 1}" for number in range(tasks)]
+    lock, again = threading.Lock(), [0]
+
+    def work(agent: str) -> None:
+        chance, tree = random.Random(f"{seed} {agent}"), place / agent
+        while True:
+            with lock:
+                if not keys:
+                    return
+                key = keys.pop(0)
+            mend(tree)
+            write_part(tree, key, chance, again=False)
+            while not _joined(tree):
+                again[0] += 1
+                write_part(tree, key, chance, again=True)
+
+    began = time.monotonic()
+    workers = [threading.Thread(target=work, args=(agent,)) for agent in AGENTS]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    seconds = round(time.monotonic() - began, 1)
+    return {"seconds": seconds, "again": again[0], "red tips": red_tips(main)}
+
+
+def _joined(tree: Path) -> bool:
+    base = git(tree, "rev-parse", "trunk")
+    mend(tree)
+    if subprocess.run(["sh", "-c", CHECK], cwd=tree, capture_output=True, timeout=TIMEOUT).returncode:
+        return False
+    head = git(tree, "rev-parse", "HEAD")
+    moved = subprocess.run(["git", "-C", str(tree), "update-ref", "refs/heads/trunk", head, base], capture_output=True)
+    return moved.returncode == 0
+
+
+def main() -> None:
+    """Run both and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--landings", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=1)
+    said = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        rows = {
+            "teams, with kills": Storm(Path(place, "teams"), said.landings, said.seed).run(),
+            "by hand": by_hand(Path(place, "hand"), said.landings, said.seed),
+        }
+    for name, row in rows.items():
+        rate = 60 * said.landings / row["seconds"]
+        sys.stdout.write(f"{name}: {said.landings} landed, {rate:.1f} a minute; {row}\n")
+
+
+if __name__ == "__main__":
+    main()
+
+__all__ = ["Cli", "Storm", "by_hand"]

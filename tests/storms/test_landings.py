@@ -1,0 +1,12 @@
+"""Branches of eight agents land while what lands them is killed: see `landings`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.storms.landings import Storm
+
+
+@pytest.mark.slow
+def test_the_tip_is_never_red_and_nothing_is_lost(tmp_path: Path) -> None:
+    assert Storm(tmp_path, 16, seed=3).run()["red tips"] == 0
