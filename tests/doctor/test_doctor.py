@@ -67,6 +67,7 @@ PLACES = [
     "teams/alpha/inboxes/bob.json",
     "tasks/alpha/task-1.json",
     "teams/alpha/messages/0/1.bob.x.json",
+    "teams/alpha/pages/api.json",
     "teams/alpha/plans/plan-1.json",
     "teams/alpha/questions/ask-1.json",
     "teams/alpha/shutdowns/shutdown-1.json",
