@@ -151,22 +151,14 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     try:
         port = ports.base_of(store, team.name, member.agent_id)
         tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
-        now = teams.now(store)
-        draft = Session(
+        draft = _draft(teams.now(store), profile, request, tree).having(
             agent=member.agent_id,
             caller=caller.name,
             run=run,
             depth=depth,
-            harness=profile.name,
             permissions=level,
-            worktree=tree,
             branch=branch,
             port_base=port,
-            session_id=sessions.new_id(),
-            session_known=output.is_preset(profile) or None,
-            created_at=now,
-            started_at=now,
-            **request.fields(tree or request.directory),
         )
         started_here.note(store, team.name, draft)
         session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
@@ -180,6 +172,22 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
     start_keeper(store, team.name, session, caller.config, request.environ)
     return session
+
+
+def _draft(now: str, profile: profiles.Profile, request: StartRequest, tree: str | None) -> Session:
+    """The session that is asked for, still without whose it is and what it may do."""
+    return Session(
+        agent="",
+        caller="",
+        run="",
+        harness=profile.name,
+        worktree=tree,
+        session_id=sessions.new_id(),
+        session_known=output.is_preset(profile) or None,
+        created_at=now,
+        started_at=now,
+        **request.fields(tree or request.directory),
+    )
 
 
 def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Permissions | None:

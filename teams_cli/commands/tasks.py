@@ -42,9 +42,7 @@ def _create(
     review_by: str | None,
 ) -> Any:
     if from_ is not None:
-        if title is not None:
-            raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
-        return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]
+        return _create_many(call, title, from_)
     if title is None:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     from teams_cli.tasks import creating, touching
@@ -68,6 +66,12 @@ def _create(
         return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
     refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+
+
+def _create_many(call: Call, title: str | None, from_: str) -> Any:
+    if title is not None:
+        raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
+    return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:

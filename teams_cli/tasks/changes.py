@@ -127,10 +127,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
 
     def change(task: Task) -> Task:
         changed = _changed(store, team, task, changes, who)
-        if changed is task:
-            return task
         told = _notices(store, team, task, changed, who) + editing.notices(task, changed, changes, who.name)
-        return owing(changed, *told)
+        return changed if changed is task else owing(changed, *told)
 
     if changes.owner:
         change(tasks.get(store, team_name, task_id))  # what refuses it does so before anything is written

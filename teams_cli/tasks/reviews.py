@@ -57,13 +57,13 @@ def review(
 
     key = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, key, change)
+    deliver(store, team_name, TASK, task)
+    handling.settle_about(store, team_name, at.name, key)
     if before is not task:
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
-    deliver(store, team_name, TASK, task)
-    handling.settle_about(store, team_name, at.name, key)
-    if accept and before is not task:
-        assigning.tell_ready(store, at.team, task)
+        if accept:
+            assigning.tell_ready(store, at.team, task)
     return task
 
 
