@@ -41,10 +41,8 @@ def _create(
     check_in: str | None,
     review_by: str | None,
 ) -> Any:
-    if from_ is not None:
+    if from_ is not None or title is None:
         return _create_many(call, title, from_)
-    if title is None:
-        raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     from teams_cli.tasks import creating, touching
 
     draft = Task(
@@ -68,7 +66,9 @@ def _create(
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
 
 
-def _create_many(call: Call, title: str | None, from_: str) -> Any:
+def _create_many(call: Call, title: str | None, from_: str | None) -> Any:
+    if from_ is None:
+        raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     if title is not None:
         raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
     return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]

@@ -38,10 +38,9 @@ def review(
         NotAllowed: It is the caller's own work, or another's to review.
     """
     at = require(store, team_name, caller, "review-task", word)
-    text.within(why or "", "reason", text.MAX_MESSAGE)
     if not accept and not (why or "").strip():
         raise WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
-    verdict = "accepted" if accept else "rejected"
+    verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
 
     def change(task: Task) -> Task:
         if task.status != IN_REVIEW and _said_so(task, at.name, verdict, why):

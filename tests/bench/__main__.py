@@ -18,81 +18,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teams_cli.membership import founding, joining
-from teams_cli.messages.inboxes import Inbox
-from teams_cli.messages.messages import Message
-from teams_cli.records.records import Record
-from teams_cli.store.documents import encode
-from teams_cli.store.files.engine import FILES, FileStore
-from teams_cli.store.opening import open_store
-from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings
-from teams_cli.teams.caller import Caller
 from tests.bench.hooks import bench_hook
 from tests.bench.mcp import bench_mcp
+from tests.bench.places import Place
 from tests.bench.searching import bench_board, bench_searching
 from tests.bench.serving import bench_serving
+from tests.bench.throughput import bench_postgres, bench_throughput
 from tests.bench.waiting import bench_waiting
-from tests.support import postgres
 from tests.support.cli import ALPHA
-from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Store
+    pass
 
 FEW, MANY = 10, 10_000
-NOW = "2030-01-01T00:00:00.000Z"
-WORKERS = 8
 UNREAD = 10
-
-
-class Place:
-    """A root with a team of so many messages and tasks, and the means to put it back after a command."""
-
-    def __init__(self, root: Path, count: int) -> None:
-        self.root = root
-        self.count = count
-        store = FileStore(str(root))
-        founding.spawn_team(store, ALPHA, Caller("lea"))
-        for n in range(WORKERS):
-            joining.join(store, ALPHA, Caller(f"a{n}"))
-        settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")
-        (root / f"teams/{ALPHA}/inboxes").mkdir()
-        (root / f"tasks/{ALPHA}/index/pending-normal").mkdir(parents=True)
-        for number in range(1, count + 1):
-            self.put_task(number)
-            self._put_message(number)
-        self.put_inbox()
-
-    def put_task(self, number: int) -> None:
-        """The task as it was before anybody claimed it, in the file and in the index."""
-        directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
-        task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
-        _write(directory / f"{key}.json", task)
-        (directory / f"index/pending-normal/{key}").touch()
-        (directory / f"index/in_progress/{key}").unlink(missing_ok=True)
-
-    def _put_message(self, number: int) -> None:
-        directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
-        directory.mkdir(parents=True, exist_ok=True)
-        message = Message(id=f"msg-{number}", number=number, from_="lea", to="a0", message="hello", timestamp=NOW)
-        _write(directory / f"{number}.a0.{number:016x}.json", message)
-
-    def put_inbox(self) -> None:
-        """The last ten messages unread, all before them handled."""
-        inbox = Inbox(agent="a0", up_to=self.count - UNREAD, settled_at=NOW)
-        _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
-
-    def drop_sent(self) -> None:
-        """Remove the message that was sent after those of the beginning."""
-        number = self.count + 1
-        for path in (self.root / f"teams/{ALPHA}/messages/{number // 1000}").glob(f"{number}.*"):
-            path.unlink()
-
-
-def _write(path: Path, record: Record) -> None:
-    path.write_bytes(encode(record))
 
 
 class Case:
@@ -243,142 +182,6 @@ def _listing_seconds(place: Place, times: int) -> float:
     return float(done.stderr)
 
 
-WORKER = """
-import sys, time
-from teams_cli.tasks import claims
-from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
-from teams_cli.errors import NothingReady
-from teams_cli.store.opening import open_store
-from teams_cli.tasks.changes import Edit, change_task
-
-root, me, what, times = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-store, caller, done = open_store(root, sys.argv[5], 120), Caller(f"a{me}"), []
-if hasattr(store, "lock_timeout"):
-    store.lock_timeout = 120
-sys.stdin.readline()
-started = time.monotonic()
-if what == "send":
-    done = [messages.send(store, "alpha", caller, "lea", "hello").number for _ in range(times)]
-elif what == "claim":
-    done = [claims.claim(store, "alpha", caller, str(me * times + n + 1)).id for n in range(times)]
-elif what == "next":
-    try:
-        while True:
-            done.append(claims.claim_next(store, "alpha", caller).id)
-            change_task(store, "alpha", caller, done[-1], Edit(status="completed"))
-    except NothingReady:
-        pass
-else:
-    import os
-    for n in range(times):
-        temp = os.open(f"{root}/{me}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        os.write(temp, b"x" * 400)
-        os.fsync(temp)
-        os.close(temp)
-        os.rename(f"{root}/{me}.tmp", f"{root}/{me}.{n}")
-        directory = os.open(root, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
-        done.append(n + me * times)
-print(started, time.monotonic(), *done)
-"""
-
-
-def together(root: Path, what: str, each: int, workers: int = WORKERS, address: str = FILES) -> tuple[float, list[str]]:
-    """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for me in range(workers)
-    ]
-    time.sleep(0.5)  # for all to have imported
-    for process in running:
-        assert process.stdin
-        process.stdin.write("\n")
-        process.stdin.flush()
-    answers = [process.communicate()[0].split() for process in running]
-    begin, end = min(float(a[0]) for a in answers), max(float(a[1]) for a in answers)
-    done = [word for answer in answers for word in answer[2:]]
-    return len(done) / (end - begin), done
-
-
-def bench_throughput(directory: Path, each: int, rounds: int) -> None:
-    """Long-lived processes, beside a bare loop of temporary file, fsync, rename, fsync of the directory."""
-    total = each * WORKERS
-    print(f"\n{WORKERS} long-lived processes together, syncs on, {total} changes, best of {rounds} (median)")
-    show("", "a second", "median", "x bare loop", "lost", "twice", "limit")
-    rates: dict[str, list[float]] = {}
-    wrong: dict[str, tuple[int, int]] = {}
-    for n in range(rounds):
-        for what in ("bare", "send", "claim", "next"):
-            root = directory / f"{what}{n}"
-            if what == "bare":
-                root.mkdir()
-            else:
-                Place(root, total if what != "send" else 0)
-            rate, done = together(root, what, each)
-            rates.setdefault(what, []).append(rate)
-            lost, twice = wrong.get(what, (0, 0))
-            wrong[what] = lost + total - len(set(done)), twice + len(done) - len(set(done))
-        alone = directory / f"alone{n}"
-        alone.mkdir()
-        rates.setdefault("alone", []).append(together(alone, "bare", each, workers=1)[0])
-    bare = max(rates["bare"])
-    show("bare loop, 8 processes", bare, statistics.median(rates["bare"]), "1.00")
-    show(
-        "bare loop, 1 process",
-        max(rates["alone"]),
-        statistics.median(rates["alone"]),
-        f"{max(rates['alone']) / bare:.2f}",
-    )
-    for what, name in (
-        ("send", "send-message"),
-        ("claim", "claim-task ID"),
-        ("next", "claim-task --next, and complete"),
-    ):
-        rate = max(rates[what])
-        ok = ">= 500 " + ("ok" if rate >= 500 and wrong[what] == (0, 0) else "MISSED") if what != "next" else "-"
-        show(name, rate, statistics.median(rates[what]), f"{rate / bare:.2f}", *wrong[what], ok)
-
-
-def bench_postgres(directory: Path, each: int, rounds: int) -> None:
-    """The same work on a PostgreSQL server at its defaults, on the same disk, reached through a socket."""
-    total = each * WORKERS
-    if why := postgres.missing():
-        print(f"\nPostgreSQL: not measured: {why}")
-        return
-    print(f"\n{WORKERS} long-lived processes together on PostgreSQL, {total} changes, best of {rounds} (median)")
-    show("", "a second", "median", "", "lost", "twice")
-    server = Postgres(directory=directory)
-    try:
-        for what, name in (("send", "send-message"), ("claim", "claim-task ID"), ("next", "claim-task --next, …")):
-            rates, lost, twice = [], 0, 0
-            for n in range(rounds):
-                address = server.address(schema=f"{what}{n}")
-                _fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
-                rate, done = together(directory / "pg", what, each, address=address)
-                rates.append(rate)
-                lost, twice = lost + total - len(set(done)), twice + len(done) - len(set(done))
-            show(name, max(rates), statistics.median(rates), "", lost, twice)
-    finally:
-        server.stop()
-
-
-def _fill(store: Store, count: int) -> None:
-    """A team with so many tasks."""
-    founding.spawn_team(store, ALPHA, Caller("lea"))
-    for n in range(WORKERS):
-        joining.join(store, ALPHA, Caller(f"a{n}"))
-    for n in range(count):
-        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title=f"number {n}", created_at=NOW))
-    store.close()
-
-
 def _is_editable() -> bool:
     """Whether the program is imported through a finder, which slows every start of this interpreter."""
     return any(name.startswith("__editable__") for name in sys.modules)
@@ -407,8 +210,8 @@ def main() -> None:
         bench_board(Place(directory / "board", 2000).root, rounds)
         bench_searching(directory, rounds)
         bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
-        bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3)
-        bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3)
+        bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
+        bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
     finally:
         shutil.rmtree(directory)
 

@@ -1,0 +1,68 @@
+"""Teams of a size, made straight on the disk, to measure in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from teams_cli.membership import founding, joining
+from teams_cli.messages.inboxes import Inbox
+from teams_cli.messages.messages import Message
+from teams_cli.records.records import Record
+from teams_cli.store.documents import encode
+from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings
+from teams_cli.teams.caller import Caller
+from tests.support.cli import ALPHA
+
+NOW = "2030-01-01T00:00:00.000Z"
+UNREAD = 10
+WORKERS = 8
+
+
+class Place:
+    """A root with a team of so many messages and tasks, and the means to put it back after a command."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        self.root = root
+        self.count = count
+        store = FileStore(str(root))
+        founding.spawn_team(store, ALPHA, Caller("lea"))
+        for n in range(WORKERS):
+            joining.join(store, ALPHA, Caller(f"a{n}"))
+        settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")
+        (root / f"teams/{ALPHA}/inboxes").mkdir()
+        (root / f"tasks/{ALPHA}/index/pending-normal").mkdir(parents=True)
+        for number in range(1, count + 1):
+            self.put_task(number)
+            self._put_message(number)
+        self.put_inbox()
+
+    def put_task(self, number: int) -> None:
+        """The task as it was before anybody claimed it, in the file and in the index."""
+        directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
+        task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
+        _write(directory / f"{key}.json", task)
+        (directory / f"index/pending-normal/{key}").touch()
+        (directory / f"index/in_progress/{key}").unlink(missing_ok=True)
+
+    def _put_message(self, number: int) -> None:
+        directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
+        directory.mkdir(parents=True, exist_ok=True)
+        message = Message(id=f"msg-{number}", number=number, from_="lea", to="a0", message="hello", timestamp=NOW)
+        _write(directory / f"{number}.a0.{number:016x}.json", message)
+
+    def put_inbox(self) -> None:
+        """The last ten messages unread, all before them handled."""
+        inbox = Inbox(agent="a0", up_to=self.count - UNREAD, settled_at=NOW)
+        _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
+
+    def drop_sent(self) -> None:
+        """Remove the message that was sent after those of the beginning."""
+        number = self.count + 1
+        for path in (self.root / f"teams/{ALPHA}/messages/{number // 1000}").glob(f"{number}.*"):
+            path.unlink()
+
+
+def _write(path: Path, record: Record) -> None:
+    path.write_bytes(encode(record))
