@@ -74,6 +74,9 @@ PLACES = [
     "teams/alpha/sessions/bob.json",
     "teams/alpha/terminals/bob.json",
     "teams/alpha/outputs/bob.json",
+    "teams/alpha/usages/bob.json",
+    "teams/alpha/evidence/evidence-1.json",
+    "teams/alpha/landings/landing-1.json",
     "teams/alpha/runs/run-1.json",
 ]
 
@@ -196,7 +199,7 @@ def test_a_task_that_waits_for_ever_is_warned_of(cli: Cli) -> None:
     found = the_one(cli, healthy=True)
     assert (
         found["level"] == "warning"
-        and found["what"].startswith("task-1 failed (")
+        and found["what"].startswith("task-1 cancelled: ")
         and found["what"].endswith("1 task waits for it: task-2")
     )
 

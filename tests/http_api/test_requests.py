@@ -11,7 +11,7 @@ from typing import Any
 from teams_cli.serving import requests
 from tests.http_api.clients import BUSY
 from tests.support.agents import ended, place, until
-from tests.support.cli import ALPHA, Cli, add_tasks, tree
+from tests.support.cli import ALPHA, Cli, add_tasks, but_agents, tree
 from tests.support.serving import Server, received, serving
 
 
@@ -72,11 +72,6 @@ def test_refusals(cli: Cli, server: Server) -> None:
     for method, path, body, expected in REFUSED:
         assert server.ask(method, path, body).refusal == expected, (method, path, body)
     assert but_agents(tree(cli.root)) == before
-
-
-def but_agents(files: dict[str, bytes | str] | None) -> dict[str, bytes | str]:
-    """The files without what is noted of each agent."""
-    return {path: text for path, text in (files or {}).items() if "/agents/" not in path}
 
 
 def test_a_damaged_record_is_named(cli: Cli, server: Server) -> None:
