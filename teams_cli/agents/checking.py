@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 from teams_cli.agents import checkouts, shell
+from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
 from teams_cli.records.annotations import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ def change_task(
     """
     if edit.status == "completed" or files:
         at = require(store, team_name, caller, "update-task", word)
-        task = tasks.get(store, team_name, word)
+        task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
         edit.keeping = bool(files)
         edit.refuse_senseless()
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":

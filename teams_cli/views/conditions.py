@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
-from teams_cli.agents.landings import landings
+from teams_cli.agents.landings import landings, outcomes
 from teams_cli.errors import WaitRanOut, WrongState
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
@@ -101,15 +101,17 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
 
 
 def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]) -> Condition:
-    """The landing landed, or came back. *go_on* sees to it that somebody is at it: who was may have been killed."""
+    """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
+    *go_on* sees to it that somebody is at it: who was may have been killed.
+    """
     landing_id = landings.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        landing = landings.get(store, team, landing_id)
-        if not landing.over:
+        landing = outcomes.settled(store, teams.get(store, team), landings.get(store, team, landing_id))
+        if not landing.returned:
             go_on()
             alarm.ring_in(_ALIVE)
-        return {"landing": landings.to_document(landing)} if landing.over or landing.url else None
+        return {"landing": landings.to_document(landing)} if landing.returned or landing.url else None
 
     return Condition("landing", f"the end of {landing_id}", [f"landing/{landing_id}"], _while_open(store, team, look))
 

@@ -104,8 +104,7 @@ class Storm:
         """One task, until it has landed."""
         store = self.cli.store()
         mine = [one["id"] for one in self.own(agent)]
-        if not mine:
-            return
+        assert len(mine) == 1, mine  # what has landed is in nobody's hands any more
         key, again = mine[0], False
         while True:
             if again:
@@ -162,7 +161,10 @@ class Storm:
         counts = {state: sum(one.state == state for one in every) for state in sorted({one.state for one in every})}
         landed = [one.task for one in every if one.state == "landed"]
         parts = set(git(self.main, "ls-tree", "--name-only", "trunk:parts").split()) - {"first"}
-        assert len(landed) == len(set(landed)) == self.tasks == len(parts), (counts, len(parts))
+        assert sorted(landed) == sorted(set(landed)), counts
+        assert {f"task-{number + 1}" for number in range(self.tasks)} == set(landed) == parts, (counts, parts)
+        left = [one["id"] for one in self.cli.ok("get-tasks", agent=AGENTS[0]) if one["status"] != "completed"]
+        assert not left, left
         assert git(self.main, "status", "--porcelain") == ""
         assert git(self.main, "worktree", "list").count("\n") == len(AGENTS)
         assert not list(self.main.glob(".git/**/*.lock"))

@@ -187,10 +187,12 @@ def _refuse_over(landing: Landing) -> None:
 
 
 def _landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
-    """The branch holds it: bring along who has the branch checked out, and say so."""
+    """The branch holds it: bring along who has the branch checked out, and say so. What one that was ended had git do
+    may have moved the branch since to a commit of its own, or others went on from there: the checkout stays behind still.
+    """
     checkout = merging.checked_out(landing.repository, landing.onto)
     behind = ""
-    if checkout and landing.base and landing.merge == tip and not merging.follow(checkout, landing.base, tip):
+    if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
         behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"
     return outcomes.end(store, team, landing, "landed", merge=tip, reason=behind or None)
 

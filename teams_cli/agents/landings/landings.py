@@ -107,7 +107,10 @@ def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Landing]
 
 
 def open_ones(store: Store, team: str) -> list[Landing]:
-    """Those that are not over, or of which the task does not know yet: in the order in which they have their turn."""
+    """Those that are not over, or of which the task does not know yet: in the order in which they have their turn.
+
+    What is decided, or about to move its branch, comes first: the checkout of the branch may be half brought along.
+    """
     found = []
     for key in store.labelled(team, LANDING, OPEN):
         try:
@@ -116,7 +119,12 @@ def open_ones(store: Store, team: str) -> list[Landing]:
             continue
         if _label(landing):
             found.append(landing)
-    return sorted(found, key=lambda one: (PRIORITIES.index(one.priority), LANDING.number_in(one.id)))
+    return sorted(found, key=_turn)
+
+
+def _turn(landing: Landing) -> tuple[bool, int, int]:
+    begun = landing.over or landing.merge is not None
+    return not begun, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def last_of(store: Store, team: str, task: str) -> Landing | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import checkouts
-from teams_cli.agents.landings import merging
+from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.errors import Busy, TeamsError
 from teams_cli.messages.notices import deliver
@@ -12,7 +12,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import checks, reviews
+from teams_cli.tasks import checks, reviews, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
@@ -34,8 +34,9 @@ def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> 
     if before is not done:
         told = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
         history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **told)
+    done = give_back(store, team, done)  # first: who is told that the task is back shall find it so
     deliver(store, team.name, LANDING, done)
-    return give_back(store, team, done)
+    return done
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
@@ -85,6 +86,22 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
     except TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
         pass
     return update(store, team.name, LANDING.also_closed, landing.id, lambda found: found.having(returned=True))[1]
+
+
+def settled(store: Store, team: Team, landing: Landing) -> Landing:
+    """The landing; where it was decided on this machine by one that was ended right after, its task knows now."""
+    return give_back(store, team, landing) if (landing.host or "") == store.host else landing
+
+
+def up_to_date(store: Store, team: Team, task: Task) -> Task:
+    """The task, as it is once it knows what was decided of its landings: completed it may be its owner's again."""
+    if task.status != "completed":
+        return task
+    for landing in landings.open_ones(store, team.name):
+        if landing.task == task.id and landing.over:
+            settled(store, team, landing)
+            task = tasks.get(store, team.name, task.id)
+    return task
 
 
 def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.agents import checking, checkouts, git
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.landings import landings, merging
+from teams_cli.agents.landings import landings, merging, outcomes
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
 from teams_cli.store.contract import Store
@@ -47,7 +47,7 @@ def land(
         Conflict: Something in the worktree is not committed, or it is on the branch already.
     """
     at = require(store, team_name, caller, "land", word)
-    task = tasks.get(store, team_name, word)
+    task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
     if task.owner != at.name and not (at.leads or at.manages):
         raise NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
     _refuse_unready(task)

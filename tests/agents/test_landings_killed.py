@@ -1,0 +1,116 @@
+"""What lands is killed between two steps: whoever comes next finds the task, the branch and the checkout as they ought
+to be. The state that the killed one left is made step by step, while this process has the lander's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from teams_cli.agents.landings import lander, landings, merging
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.records.annotations import Any
+from teams_cli.store.retrying import update
+from tests.agents.test_landings import CHECK, Shop, git, shop
+from tests.support.cli import ALPHA
+
+__all__ = ["shop"]
+
+
+@contextmanager
+def no_lander(shop: Shop) -> Iterator[None]:
+    """Nobody lands anything meanwhile."""
+    held = lander.hold(shop.cli.store(), ALPHA)
+    assert held is not None
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def note(shop: Shop, key: str, **fields: Any) -> Landing:
+    """Write on the landing what the one that is killed then has written."""
+    return update(shop.cli.store(), ALPHA, LANDING, key, lambda found: found.having(**fields))[1]
+
+
+def moved(shop: Shop, agent: str) -> str:
+    """Move the branch as for landing-1, of that agent, and no further; the commit that it moved to."""
+    base, head = shop.tip(), git(shop.trees[agent], "rev-parse", "HEAD")
+    commit = merging.merged(str(shop.main), base, head, "Land task-1")
+    note(shop, "landing-1", state="checking", base=base, merge=commit)
+    assert merging.move(str(shop.main), "trunk", base, commit, "teams: landing-1")
+    return commit
+
+
+@pytest.fixture
+def red(shop: Shop) -> Shop:
+    """bob's landing was decided as red, and who decided it was killed before bob's task knew."""
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    with no_lander(shop):
+        shop.ok("bob", "land", "1")
+        note(shop, "landing-1", state="red", reason="it does not fit", ended_at="2030-01-02T03:04:05Z")
+    return shop
+
+
+def test_who_waited_has_the_task_again(red: Shop) -> None:
+    red.ok("bob", "wait", "--landing", "1", "--timeout", "60")
+    task = red.task()
+    assert (task["status"], task["claim"], task["landing"]) == ("in_progress", 2, "landing-1")
+
+
+def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
+    """It is no "so already": the check is run on the commit that mends, and that lands."""
+    red.write(red.trees["bob"], "new", "mended")
+    red.ok("bob", "update-task", "1", "--status", "completed")
+    task, head = red.task(), git(red.trees["bob"], "rev-parse", "HEAD")
+    assert (task["status"], task["claim"], task["checked"]["commit"]) == ("completed", 2, head)
+    assert red.landed("bob", "1")["head"] == head
+    assert (red.main / "new").read_text() == "mended" and red.task()["status"] == "completed"
+
+
+def test_landing_again_lands_what_is_there_now(red: Shop) -> None:
+    """Not the commit that came back."""
+    red.write(red.trees["bob"], "new", "mended")
+    landing = red.landed("bob", "1")
+    assert (landing["state"], landing["head"]) == ("landed", git(red.trees["bob"], "rev-parse", "HEAD"))
+    assert (red.main / "new").read_text() == "mended"
+
+
+def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
+    """The branch was moved, and again by another's hand, before the checkout went along."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    with no_lander(shop):
+        shop.ok("bob", "land", "1")
+        moved(shop, "bob")
+        git(shop.trees["mia"], "merge", "-q", "trunk")
+        shop.write(shop.trees["mia"], "more", "2")
+        git(shop.main, "update-ref", "refs/heads/trunk", "mias")
+    landing = shop.landed("bob", "1")
+    assert (landing["state"], landing["merge"], landing.get("reason")) == ("landed", shop.tip(), None)
+    assert git(shop.main, "status", "--porcelain") == "" and (shop.main / "more").read_text() == "2"
+
+
+def test_what_moved_the_branch_is_ended_before_what_is_urgent(shop: Shop) -> None:
+    """The checkout, which did not go along yet, is in nobody's way."""
+    shop.create("t")
+    shop.create("urgent", "--priority", "high")
+    for agent, key in (("bob", "1"), ("mia", "2")):
+        shop.ok(agent, "claim-task", key)
+        shop.write(shop.trees[agent], agent, "new")
+    with no_lander(shop):
+        shop.ok("bob", "land", "1")
+        commit = moved(shop, "bob")
+        shop.ok("mia", "land", "2")
+    shop.ok("mia", "wait", "--landing", "2", "--timeout", "60")
+    found = landings.all_of(shop.cli.store(), ALPHA, [])
+    assert [(one.state, one.reason) for one in found] == [("landed", None)] * 2
+    assert found[0].merge == commit and git(shop.main, "status", "--porcelain") == ""
+    assert (shop.main / "bob").read_text() == (shop.main / "mia").read_text() == "new"
