@@ -187,8 +187,8 @@ def _refuse_over(landing: Landing) -> None:
 
 
 def _landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
-    """The branch holds it: bring along who has the branch checked out, and say so. What one that was ended had git do
-    may have moved the branch since to a commit of its own, or others went on from there: the checkout stays behind still.
+    """The branch holds it: bring along who has the branch checked out, and say so. That is due as well where the branch
+    is further by now: others went on from there, or git, at work still for one that was ended, moved it to its commit.
     """
     checkout = merging.checked_out(landing.repository, landing.onto)
     behind = ""
