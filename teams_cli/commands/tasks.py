@@ -119,7 +119,7 @@ COMMANDS = table(
     Command(
         "create-task",
         _create,
-        argument("TITLE", "What is to be done, in a line.", name="title", text=True, required=False),
+        argument("TITLE", "What is to be done.", name="title", text=True, required=False),
         option("--description", "All that its owner has to know.", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task that must be completed first.", metavar="ID", many=True),
@@ -127,7 +127,7 @@ COMMANDS = table(
         option("--touches", "Files that it will change, src/*.py say.", metavar="GLOB", many=True, seldom=True),
         option(
             "--run",
-            "The shell command that does it, for workers without a model.",
+            "What does it, for workers without a model.",
             metavar="COMMAND",
             text=True,
             seldom=True,
@@ -144,7 +144,7 @@ COMMANDS = table(
         ),
         option(
             "--check",
-            "The command that must pass before it counts as completed.",
+            "What must pass before it is completed.",
             metavar="COMMAND",
             text=True,
             seldom=True,

@@ -184,7 +184,9 @@ def may_add(team: Team, role: str, config: Config | None) -> bool:
 
 @operation("create-task", may=(*LEADERS, MANAGER))
 def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
-    """Add a task to the team's queue. It waits until all tasks in `blocked_by` are completed.
+    """Add a task to the team's queue.
+
+    It waits until all tasks in `blocked_by` are completed.
 
     Raises:
         TaskNotFound: A blocker does not exist.

@@ -134,7 +134,7 @@ def test_mail_rings_its_bell_once(cli: Cli, seat: Callable[..., SeatedClient]) -
         assert bell.wait(20) == doorbells.MAIL
         assert state_of_message(cli, "msg-3") == "woken" and bell.wait(1.5) == b""
         assert "| third" in client.hook("UserPromptSubmit")
-        assert state_of_message(cli, "msg-3") == "read"
+        assert state_of_message(cli, "msg-3") == "shown"
     finally:
         bell.close()
 

@@ -70,6 +70,7 @@ def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> N
             ours = {key: value for key, value in found.items() if key.startswith(("TEAMS_", "OPENCODE_"))}
             tag = ours.pop("TEAMS_RUN_ID")
             assert tag.startswith(f"{ALPHA}-") and f".{name}." in tag
+            assert int(ours.pop("TEAMS_PORT_BASE")) >= 10000
             again = {"TEAMS_RESUME": "1", "TEAMS_MESSAGES_FILE": ours.get("TEAMS_MESSAGES_FILE")} if turn else {}
             assert ours == {
                 **cli.store().variables,

@@ -16,6 +16,7 @@ from teams_cli.questions import asking
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, plans
+from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
@@ -47,6 +48,12 @@ def expired(store: Store) -> None:
     claimed(store)
     time.sleep(1.1)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "300")
+
+
+def in_review(store: Store) -> None:
+    change_task(store, ALPHA, LEA, "1", Edit(review_by="mia"))
+    claimed(store)
+    change_task(store, ALPHA, BOB, "1", Edit(status="completed", result="done"))
 
 
 def one_left(store: Store) -> None:
@@ -179,6 +186,8 @@ SCENES = {
     "refusing to shut down": Scene("bob", "reject-shutdown --reason busy", asked_to_leave, later=("inbox of bob",)),
     "a page": Scene("bob", "share api text"),
     "the team of a repository": Scene("lea", "up --file roster.yaml", roster),
+    "accepting": Scene("mia", "review-task 1 --accept", in_review, later=("inbox of mia",)),
+    "sending back": Scene("mia", "review-task 1 --reject no", in_review, later=("inbox of mia",)),
     "a brief": Scene("bob", "brief", mail),
     "mending": Scene("lea", "doctor --fix", damaged),
 }
@@ -189,6 +198,9 @@ ELSEWHERE = {
     "run-agent": "starts a process: tests/faults/test_every_change.py",
     "spawn": "starts a process: tests/faults/test_every_change.py",
     "interject": "resumes a process: tests/agents",
+    "restart-agent": "resumes a process: tests/agents/test_interrupting.py",
+    "land": "changes a repository: tests/agents/test_landings_killed.py, tests/storms/test_landings.py",
+    "get-landings": "changes nothing",
     "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
     "run": "makes its changes by the operations of these: tests/runs",
     "human": "at a terminal; answers as `answer` does",

@@ -217,13 +217,14 @@ settings: {broadcast: agents, response_depth: high}
 roles:
   one: {extends: team-member, skill: [one]}
   two: {extends: team-member, skill: [two]}
+  three: {extends: team-member, skill: [three]}
 agents:
-- {name: hand}
+- {name: hand, role: three}
 - {name: ann, role: one, harness: f, model: big, cwd: sub}
 - {name: bob, role: two, harness: g, model: small, worktree: true}
 synthesize: {prompt: Say how it was.}
 tasks:
-- {id: a, title: A, run: echo done by hand}
+- {id: a, title: A, require: [three], run: echo done by hand}
 - {id: b, title: B, require: [one], prompt: x}
 - {id: c, title: C, require: [two], prompt: y}
 """
