@@ -105,7 +105,8 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task.
 
-    Its owner completes or fails it; whoever manages the tasks reopens and cancels. Completing one's completed task again changes nothing.
+    Its owner completes or fails it; whoever manages the tasks reopens and cancels. Completing one's
+    completed task again changes nothing.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
