@@ -24,6 +24,7 @@ def base_of(store: Store, team: str, agent: str) -> int:
     """
     path = f"{store.root}/ports.json"
     try:
+        os.makedirs(store.root, 0o700, exist_ok=True)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StorageFailed(

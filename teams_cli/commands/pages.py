@@ -66,7 +66,6 @@ COMMANDS = table(
         doc=_SHARED,
         reads=True,
         words="pages:whole",
-        answers=Page,
         example="shared api",
         also="pages get-pages read-page show-page page",
     ),
