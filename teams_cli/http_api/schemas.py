@@ -51,6 +51,7 @@ _BOARD = _object(
         "questions": _many(ref("Question")),
         "plans": _many(ref("Plan")),
         "shutdowns": _many(ref("Shutdown")),
+        "landings": _many(ref("Landing")),
         "pages": _many({"type": "object"}),
         "position": {"type": "integer"},
         "now": _STRING,

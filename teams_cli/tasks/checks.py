@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.errors import AgentNotFound, CheckFailed, NotAllowed, NotChecked, StaleClaim
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Count, Name, Text, Time, Word
+from teams_cli.records.annotations import Any, Count, Name, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.teams import roles
 from teams_cli.teams.permission import Standing
@@ -40,6 +40,12 @@ class Check(Record):
     def passed(self) -> bool:
         """Whether the command said yes."""
         return self.status == 0
+
+    def brief(self) -> dict[str, Any]:
+        """The check as others see it, without what was printed."""
+        document = self.to_document()
+        document.pop("output", None)
+        return document
 
     @property
     def told(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import sessions
+from teams_cli.agents.landings import landings
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
@@ -32,8 +33,8 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
 
     Of the tasks all that are not finished and the newest 100 that are; `moves` says for each the statuses that the
     person may bring it to: from `in_progress` by releasing it, else by updating it. Of the messages the newest 200, of
-    the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided, of the pages
-    their first lines.
+    the questions and shutdowns those that are open, of the plans those and the newest 20 that are decided, of the
+    landings those that are not over and the newest 50 that are, of the pages their first lines.
     """
     found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
     shown = of_interest(found)
@@ -50,6 +51,7 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
         "questions": [questions.to_document(q) for q in questions.all_of(store, team.name, problems) if q.open],
         "plans": plans_of_interest(store, team, problems),
         "shutdowns": [s.to_document() for s in shutdowns.all_of(store, team, problems) if s.status == "requested"],
+        "landings": landings.of_interest(store, team.name, problems),
         "pages": [page.to_row() for page in pages.all_of(store, team.name, problems)],
         "now": (now := teams.now(store)),
         "course": course.course(found, parse_rfc3339(now)),

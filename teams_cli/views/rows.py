@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.agents.landings import landings
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
@@ -12,7 +13,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.records.records import key_of
 from teams_cli.store.contract import Store
-from teams_cli.tasks import changes, leases, tasks
+from teams_cli.tasks import changes, checks, leases, tasks
 from teams_cli.tasks.tasks import EDITABLE, Task
 from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
@@ -54,6 +55,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
         "mail": {each.id: letter(each) for each in trouble.letters(store, team.name, problems)},
         "sent": {each["id"]: each for each in reach.states_of(store, team, HUMAN, _SENT)},
+        "landings": {each["id"]: each for each in landings.of_interest(store, team.name, problems)},
         "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
         "facts": {
             "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
@@ -73,6 +75,7 @@ def _tasks(team: Team, config: Config, plan: Plan, finished: int) -> Rows:
 def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
     """What is seen of the task without opening it; what is empty is left out."""
     blockers = plan.open_blockers.get(task.id, [])
+    check = checks.of(task)
     row: dict[str, Any] = {
         "id": task.id,
         **{key_of(key): getattr(task, key) for key in EDITABLE if key != "description"},
@@ -86,6 +89,11 @@ def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
         "waiting": len(plan.behind(task.id)),
         "require": task.require,
         "planRequired": task.plan_required,
+        "touches": task.touches,
+        "checked": check and check.brief(),
+        "reviewed": task.reviewed,
+        "evidence": [one.to_json() for one in task.evidence or ()],
+        "landing": task.landing,
         "claim": task.claim,
         "leaseExpiresAt": task.lease_expires_at,
         "createdAt": task.created_at,

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from teams_cli.teams import teams
+from teams_cli.teams.config import Config
+from teams_cli.views import rows
 from tests.support.cli import ALPHA, TIMEOUT, make_team
 
 CHECK = "test ! -e broken"
@@ -135,6 +138,11 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     assert (landing["state"], landing["onto"], landing["merge"]) == ("landed", "trunk", shop.tip())
     assert (shop.main / "new").read_text() == "2" and git(shop.main, "status", "--porcelain") == ""
     assert shop.task()["landing"] == landing["id"]
+    store = shop.cli.store()
+    tables = rows.rows(store, teams.get(store, ALPHA), Config(), 9, [])
+    card, row = tables["tasks"]["task-1"], tables["landings"]["landing-1"]
+    assert (card["checked"]["status"], card["landing"], row["state"]) == (0, "landing-1", "landed")
+    assert row["merge"] == shop.tip() and "output" not in row["checked"]
 
 
 def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:

@@ -17,12 +17,13 @@ from teams_cli.agents.landings import landings, merging, outcomes, pull_requests
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
 from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError, WrongState
+from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
-from teams_cli.teams import teams
+from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
 
 _PAUSE = 0.5
@@ -168,7 +169,9 @@ def _begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[s
         _refuse_over(found)
         return found.having(state="checking", base=base, merge=None, check=check, updated_at=now)
 
-    return update(store, team.name, LANDING, landing.id, change)[1]
+    _, begun = update(store, team.name, LANDING, landing.id, change)
+    history.note(store, team.name, SYSTEM, "landing checking", landing=begun.id, task=begun.task, base=base)
+    return begun
 
 
 def _about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:

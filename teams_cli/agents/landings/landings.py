@@ -31,7 +31,8 @@ from teams_cli.tasks.tasks import PRIORITIES
 
 OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
-_BACK = ("red", "conflict")
+_NEWEST = 50
+"""Landings that are over, of which a board tells."""
 
 
 class Landing(Record):
@@ -131,6 +132,20 @@ def last_of(store: Store, team: str, task: str) -> Landing | None:
     """The last landing of the task."""
     found = [landing for landing in all_of(store, team, []) if landing.task == task]
     return found[-1] if found else None
+
+
+def of_interest(store: Store, team: str, problems: list[TeamsError]) -> list[dict[str, Any]]:
+    """Those that are not over and the newest that are, by number, without what their checks printed."""
+    found = all_of(store, team, problems)
+    newest = {landing.id for landing in [one for one in found if one.over][-_NEWEST:]}
+    return [_brief(landing) for landing in found if not landing.over or landing.id in newest]
+
+
+def _brief(landing: Landing) -> dict[str, Any]:
+    document = to_document(landing)
+    if check := landing.result:
+        document["checked"] = check.brief()
+    return document
 
 
 def to_document(landing: Landing) -> dict[str, Any]:
