@@ -10,7 +10,7 @@ from teams_cli.clock import boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 TAG = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
@@ -31,18 +31,22 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 _SUBREAPER = 36
+_LADDER = (("TERM", 2.0), ("KILL", 2.0))
 _adopts = False
+_alone = False
 
 
-def adopt_orphans() -> None:
-    """Have what descends from this process fall to it when its parents end, so that it can be ended with the rest:
-    some daemons clear the environment by which they would be known.
+def adopt_orphans(alone: bool = False) -> None:
+    """Have what descends from this process fall to it when its parents end, so that it is found without looking at
+    every process of the machine. With *alone*, all that descends from it is of one session and ends with that, also
+    what has cleared the environment by which it would be known, as some daemons do.
     """
     import ctypes
 
-    global _adopts
+    global _adopts, _alone
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     _adopts = prctl is not None and prctl(_SUBREAPER, 1, 0, 0, 0) == 0
+    _alone = _adopts and alone
 
 
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
@@ -78,19 +82,34 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     return start_detached([sys.executable, "-P", "-c", _OWN, _PACKAGE, module, *words], environment, log, "/")
 
 
-def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = (("TERM", 2.0), ("KILL", 2.0))) -> None:
+def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
     """End all processes that carry *tag*, with the signals of the ladder, each given its seconds."""
+    _end(lambda: tagged(tag), ladder)
+
+
+def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
+    """As `end_tagged`, of those that descend from this process; all that do, if it adopted orphans for one session."""
+    _end(lambda: _descendants(tag), ladder)
+
+
+def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]]) -> None:
     for name, patience in ladder:
-        send(tag, name)
-        if gone(tag, patience, again=name == "KILL"):
+        _send(find(), name)
+        give_up = time.monotonic() + patience
+        while any(find()):
+            if time.monotonic() > give_up:
+                break
+            time.sleep(0.02)
+            if name == "KILL":  # some have started others meanwhile
+                _send(find(), name)
+        else:
             return
 
 
-def send(tag: str, name: str) -> None:
-    """Send a signal (INT, TERM, KILL) to all processes that carry *tag*."""
+def _send(pids: Iterator[int], name: str) -> None:
     import signal
 
-    for pid in tagged(tag):
+    for pid in pids:
         try:
             os.kill(pid, getattr(signal, f"SIG{name}"))
         except (ProcessLookupError, PermissionError):
@@ -107,49 +126,41 @@ def kill(pid: int) -> None:
         return
 
 
-def gone(tag: str, patience: float, again: bool = False) -> bool:
-    """Whether all processes that carry *tag* ended within *patience* seconds; with *again*, kill those that come."""
-    give_up = time.monotonic() + patience
-    while any(tagged(tag)):
-        if time.monotonic() > give_up:
-            return False
-        time.sleep(0.02)
-        if again:
-            send(tag, "KILL")
-    return True
-
-
 def tagged(tag: str) -> Iterator[int]:
     """The processes that carry *tag* in the environment they were started with, but for ourselves."""
     wanted = f"{TAG}={tag}".encode()
-    adopted = set(_descendants()) if _adopts else set()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit() and int(name) != os.getpid() and (int(name) in adopted or wanted in _environment(name)):
+        if name.isdigit() and int(name) != os.getpid() and wanted in _environment(name):
             yield int(name)
 
 
-def _descendants() -> Iterator[int]:
-    """What descends from this process, but for programs of ours and what they start: these have a life of their own."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (parent := _parent(int(name))):
-            children.setdefault(parent, []).append(int(name))
-    ahead = [os.getpid()]
+def _descendants(tag: str) -> Iterator[int]:
+    """What descends from this process and carries *tag*, or, of one session alone, is below no program of ours: these
+    have a life of their own. Every process of the machine is looked at where the system does not tell children.
+    """
+    if not _adopts or not os.path.exists("/proc/thread-self/children"):
+        yield from tagged(tag)
+        return
+    wanted = f"{TAG}={tag}".encode()
+    ahead = [(pid, _alone) for pid in _children(os.getpid())]
     while ahead:
-        for pid in children.get(ahead.pop(), ()):
-            if not _is_own(pid):
-                ahead.append(pid)
-                yield pid
+        pid, ours = ahead.pop()
+        ours = ours and not _is_own(pid)
+        ahead += [(child, ours) for child in _children(pid)]
+        if wanted in _environment(str(pid)) or (ours and process_started(pid)):
+            yield pid
 
 
-def _parent(pid: int) -> int:
-    """The process that it is a child of; 0 if there is no such process, or it has ended."""
+def _children(pid: int) -> list[int]:
+    """The processes that a process started or adopted, by any of its threads, those that ended unseen included."""
+    found: list[int] = []
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state, parent = file.read().rpartition(b")")[2].split()[:2]
-    except OSError:
-        return 0
-    return 0 if state == b"Z" else int(parent)
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    except OSError:  # it ended, or is not ours: what it had falls to us
+        return found
+    return found
 
 
 def _is_own(pid: int) -> bool:

@@ -55,7 +55,7 @@ def main() -> None:
     except Conflict as taken:
         sys.stderr.write(f"{taken.message}\n")
         return
-    processes.adopt_orphans()
+    processes.adopt_orphans(alone=True)
     user = config.load(store.root, os.environ)
     store.on_append = waking.wakes(store, user, os.environ, [])
     Keeper(store, team, session, user).keep()
@@ -80,7 +80,7 @@ class Keeper:
             self._prepare()
             self._keep()
         except BaseException as error:
-            processes.end_tagged(self.session.tag)
+            processes.end_descendants(self.session.tag)
             self._end("failed", f"its keeper failed: {type(error).__name__}: {error}", None)
             raise
 

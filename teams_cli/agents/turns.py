@@ -143,7 +143,7 @@ class ClientProcess:
             if ended is not None:
                 os.close(ended)
         status = self.process.wait()
-        processes.end_tagged(self.session.tag)
+        processes.end_descendants(self.session.tag)
         return Turn(status, logs.read(self.out, logs.ALL), self.out, interrupted, stopped)
 
     def _watch(

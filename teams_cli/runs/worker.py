@@ -202,7 +202,7 @@ class Worker:
 
     def _reap(self) -> None:
         """End what a command left running outside its group."""
-        processes.end_tagged(self.environ["TEAMS_RUN_ID"], _KILL)
+        processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
 
 
 def _die_with_parent() -> None:
@@ -224,6 +224,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     worker = None
     try:
         _die_with_parent()
+        processes.adopt_orphans()
         worker = Worker(environ, words[0], int(words[1]))
         worker.work()
         return 0

@@ -36,6 +36,7 @@ _LOOK_AGAIN = 0.2
 
 def main() -> None:
     """Collect the answers to the question that the command line names."""
+    processes.adopt_orphans()
     store = opening.from_environment(os.environ)
     user = config.load(store.root, os.environ)
     store.on_append = waking.wakes(store, user, os.environ, [])

@@ -46,12 +46,12 @@ class Shadow:
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
-            processes.end_tagged(self.tag, (("KILL", 2.0),))
+            processes.end_descendants(self.tag, (("KILL", 2.0),))
             return f"the shadow did not answer within {self.question.timeout:g} seconds", True
         except OSError as error:
             return f"the shadow can't be started: {error.strerror}", True
         finally:
-            processes.end_tagged(self.tag, (("KILL", 2.0),))
+            processes.end_descendants(self.tag, (("KILL", 2.0),))
         return self.answer_in(done)
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:

@@ -182,7 +182,7 @@ MUTANTS = [
         "    except NotFound:\n        return False\n    return True",
         OWED,
     ),
-    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans()\n", "", AGENTS),
+    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
     Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]
