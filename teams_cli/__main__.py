@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+from teams_cli import compiled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -18,13 +20,14 @@ def main() -> "NoReturn":
     """Run the command in `sys.argv` and exit with its status."""
     if sys.platform == "win32":
         sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
+    gc.set_threshold(_MANY)
+    compiled.prefer("teams_cli.")
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
         from teams_cli.hooks import entry
 
         _leave(entry.main(sys.argv[2:]))
     from teams_cli.cli.main import main as run
 
-    gc.set_threshold(_MANY)
     _leave(run())
 
 

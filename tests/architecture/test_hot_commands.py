@@ -32,8 +32,8 @@ def every(names: str) -> list[str]:
     return names.split()
 
 
-LIBRARY = every("__future__ _datetime _json errno fcntl gc zlib")
-START = every("__main__ cli cli.main errors records records.annotations streams text")
+LIBRARY = every("__future__ _datetime _json errno fcntl gc marshal zlib")
+START = every("__main__ compiled cli cli.main errors records records.annotations streams text")
 COMMAND = START + every(
     """
     agents agents.terminals agents.terminals.bindings cli.calls cli.output cli.parse cli.show cli.show.ages
