@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 MAX_NAMED = 20
+_MOST_RECALLED, _RECALLED, _SHOWN = 10, 200, 2000
+"""How many messages a glance has, and of one that was shown before, and of a new one, how many characters."""
 HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
 
 
@@ -28,14 +30,44 @@ def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
     """
     shown = inboxes.read(store, team_name, caller, Selection(), [], turn=0)
     there = others(store, team_name, caller.name)
+    messages = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
+    return _broadcast(store, team_name, caller, there, messages)
+
+
+def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
+    """As `payload`, for a client that puts it at the end of every call of its model: it marks nothing as read, and is
+    bounded. What the agent has in its context already is only recalled. None if nobody is there and nothing waits.
+    """
+    there = others(store, team_name, caller.name)[:MAX_NAMED]
+    found = inboxes.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)
+    if not there and not found:
+        return None
+    agents = [{"name": row["name"], "status": _cut(row["status"] or "") or None, "idle": row["idle"]} for row in there]
+    made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
+    if found:
+        made["state"]["output"]["reply"] = "teams reply ID TEXT; what needs no answer: teams ack ID"
+    return made
+
+
+def _recalled(document: dict[str, Any]) -> dict[str, Any]:
+    most = _RECALLED if document.get("readAt") else _SHOWN
+    content = _cut(str(document["message"]), most)
+    return {"id": document["number"], "from": document["from"], "content": content}
+
+
+def _cut(said: str, most: int = 100) -> str:
+    return said if len(said) <= most else f"{said[:most]}…"
+
+
+def _broadcast(
+    store: Store, team: str, caller: Caller, there: list[dict[str, Any]], messages: list[dict[str, Any]]
+) -> dict[str, Any]:
     output: dict[str, Any] = {}
-    if not caller.is_human and presence.load(store, team_name, caller.name).status is None:
+    if not caller.is_human and presence.load(store, team, caller.name).status is None:
         output["hint"] = HINT
-    output["you_are"] = caller.name
-    output["agents"] = there
-    output["messages"] = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
+    output.update(you_are=caller.name, agents=there, messages=messages)
     state = {"status": "completed", "input": {"synthetic": True}, "output": output}
-    state["title"] = f"{len(there)} agent(s), {len(shown)} message(s)"
+    state["title"] = f"{len(there)} agent(s), {len(messages)} message(s)"
     return {"tool": "broadcast", "state": state}
 
 

@@ -98,6 +98,11 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
             return
     if quiet.is_before(given):
         return
+    if b'"ModelCall"' in given:
+        from teams_cli.hooks import attending
+
+        attending.tell(given, standpoint, environ)
+        return
     if b'"agent_id"' in given:
         from teams_cli.hooks import subagents
 

@@ -16,6 +16,7 @@ from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
 from teams_cli.hooks import replies
+from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any, Mapping, TerminalState
 from teams_cli.store import opening
@@ -85,7 +86,9 @@ def _say(
     stop = dialect.moment(event) == "stop"
     if stop and not event.get("stop_hook_active"):
         seen.blocks = 0
-    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, standpoint.has_terminal)
+    recall = None if event.get("attends") else seen.recall  # such a client has it with every call of its model
+    seated = standpoint.has_terminal
+    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
     if reply is None:
         return False
     try:
@@ -109,7 +112,8 @@ def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
 
 
 class Seen:
-    """The file that says up to which message nothing is unread, and how often in a row a stop was refused.
+    """The file that says up to which message nothing is unread, how often in a row a stop was refused, and what was
+    told of what others do.
 
     While it is open, other hooks of the same agent wait: a message is shown by one of them.
     """
@@ -121,9 +125,10 @@ class Seen:
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self.file, fcntl.LOCK_EX)
-        words = os.read(self.file, 64).split()
-        known = len(words) == 2 and words[1].isdigit()
+        words = os.read(self.file, 128).split()
+        known = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
         self.number, self.blocks = -1, int(words[1]) if known else 0
+        self.recall = Recall(int(words[2]) - 1, int(words[3])) if known and len(words) == 4 else Recall()
         self.beat = os.fstat(self.file).st_mtime if known else 0.0
         return self
 
@@ -134,6 +139,7 @@ class Seen:
     def __exit__(self, *failure: object) -> None:
         if failure == (None, None, None):
             os.ftruncate(self.file, 0)
-            os.pwrite(self.file, b"%d %d\n" % (self.number, self.blocks), 0)
+            words = (self.number, self.blocks, self.recall.position + 1, self.recall.at)
+            os.pwrite(self.file, b"%d %d %d %d\n" % words, 0)
             os.utime(self.file, (self.beat, self.beat))
         os.close(self.file)

@@ -31,7 +31,12 @@ def is_quiet(standpoint: "Standpoint", given: bytes) -> bool:
         return False
     directory = f"{standpoint.root}/teams/{standpoint.team}"
     seen = _seen(f"{directory}/inboxes/{standpoint.agent}.seen")
-    if seen < 0 or b'"SessionStart"' in given or _any_to(f"{directory}/messages", standpoint.agent, seen):
+    if (
+        seen < 0
+        or b'"SessionStart"' in given
+        or is_prompt(given)
+        or _any_to(f"{directory}/messages", standpoint.agent, seen)
+    ):
         return False
     return not _is_stop(given) or set(names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
 

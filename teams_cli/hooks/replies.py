@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from teams_cli.agents import attention, ending, sessions
 from teams_cli.agents.sessions import Session
+from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any
@@ -34,12 +35,19 @@ class Reply:
 
 
 def answer(
-    store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], blocks: int, seated: bool = False
+    store: Store,
+    team: str,
+    caller: Caller,
+    dialect: Dialect,
+    event: dict[str, Any],
+    blocks: int,
+    seated: bool = False,
+    recall: Recall | None = None,
 ) -> Reply | None:
     """What to tell the client of the caller; None for nothing. Marks nothing as read: see `Reply.shown`.
 
     *blocks* is how often the end was refused in a row. One that is *seated*, in a terminal, has no turn when it starts
-    in which it could read: its mail wakes it.
+    in which it could read: its mail wakes it. With *recall* it is reminded of what it was told before.
 
     Raises:
         NotAllowed: The caller is no active member.
@@ -60,10 +68,17 @@ def answer(
     waits = seated and event.get("hook_event_name") == "SessionStart"
     room = MAX_TEXT - sum(len(part) + 2 for part in parts)
     letters, shown = ([], set()) if waits else mail(store, team, caller.name, room, informs)
-    text = "\n\n".join([*parts, *letters])[:MAX_TEXT]
+    recalled = _recalled(store, team, caller.name, moment, recall) if recall else []
+    text = "\n\n".join([*parts, *letters, *recalled])[:MAX_TEXT]
     if not text:
         return None
     return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
+
+
+def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -> list[str]:
+    if moment == "start":  # its introduction has what is so
+        recall.skip(store, team, name)
+    return recall.lines(store, team, name, moment == "prompt") if moment in ("prompt", "tools") else []
 
 
 def _at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:

@@ -64,6 +64,11 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
+def caller_of(store: Store, team: str, parent: Caller, child: str) -> Caller | None:
+    """The member that the agent of that id inside the parent's client is; None before it began, and after it ended."""
+    return _Place(store.root, team, parent.name, child).caller(parent)
+
+
 def _answer(
     store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _Place
 ) -> Reply | None:

@@ -1,6 +1,7 @@
 // teams: hooks for OpenCode. Installed by `teams install opencode`; `teams uninstall opencode` takes it out.
 // Mail is added to the result of a tool and to what the person says; an answer that would end the turn too early is
-// followed by the reason. In a terminal a process of ours waits beside the client, and its end wakes the session.
+// followed by the reason. At the end of each request to the model stands, for that request alone, who is there and what
+// is not handled yet. In a terminal a process of ours waits beside the client, and its end wakes the session.
 import { spawn, spawnSync } from "node:child_process"
 
 const command = "teams hook opencode"
@@ -8,7 +9,7 @@ const WAKES = 2
 const INTERRUPTS = 3
 
 function ask(event, sessionID, more = {}) {
-  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, ...more })
+  const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, attends: true, ...more })
   const done = spawnSync("sh", ["-c", command], { input, encoding: "utf8", timeout: 30000 })
   if (done.status !== 0 || !done.stdout) return {}
   try {
@@ -33,6 +34,38 @@ function tell(event, sessionID, more = {}) {
         told.stdin.end(input)
       }),
   )
+}
+
+// Who is there and what is not handled yet, as the result of a tool; asked without holding up the client.
+function attention(sessionID, more) {
+  const input = JSON.stringify({ hook_event_name: "ModelCall", session_id: sessionID, ...more })
+  return new Promise((done) => {
+    const asked = spawn("sh", ["-c", command], { stdio: ["pipe", "pipe", "ignore"], timeout: 10000 })
+    let said = ""
+    asked.stdout.on("data", (data) => (said += data))
+    asked.stdin.on("error", () => {})
+    asked.stdin.end(input)
+    asked.on("error", () => done(null))
+    asked.on("close", () => {
+      try {
+        done(JSON.parse(said))
+      } catch {
+        done(null)
+      }
+    })
+  })
+}
+
+// The last message with that at its end: beside the calls that an answer made, since some models take no call of theirs
+// that they did not think about; else as text after what was said to them.
+function attentive({ info, parts }, { tool, state }) {
+  const place = { id: `${parts.at(-1)?.id ?? info.id}zz`, sessionID: info.sessionID, messageID: info.id }
+  const output = JSON.stringify(state.output)
+  const text = { ...place, type: "text", synthetic: true, text: `[${tool}] ${state.title}\n${output}` }
+  const time = { start: Date.now(), end: Date.now() }
+  const done = { ...state, output, metadata: {}, time }
+  const call = { ...place, type: "tool", callID: `call_${Date.now()}`, tool, state: done }
+  return { info, parts: [...parts, info.role === "assistant" ? call : text] }
 }
 
 // Waits until the waiting process says to wake the session that was prompted last.
@@ -87,6 +120,7 @@ export const teams = async ({ client }) => {
     said.delete(id)
   }
   let latest = namedSession()
+  let compacting = false
   let waiting = null
   const wait = () => {
     if (latest && (!waiting || waiting.exitCode === 0)) waiting = sit(client, () => latest)
@@ -130,6 +164,18 @@ export const teams = async ({ client }) => {
       started.add(input.sessionID)
       const text = contextIn(ask(first ? "SessionStart" : "PostToolUse", input.sessionID, { state: "working" }))
       if (text) output.output = `${output.output}\n\n${text}`
+    },
+    "experimental.session.compacting": async () => {
+      compacting = true // what follows is no call of the agent's model
+    },
+    "experimental.chat.messages.transform": async (_, output) => {
+      const last = output.messages.at(-1)
+      const skip = compacting || !last
+      compacting = false
+      if (skip) return
+      const id = last.info.sessionID
+      const payload = await attention(children.has(id) ? latest : id, children.has(id) ? { agent_id: id } : {})
+      if (payload) output.messages.splice(-1, 1, attentive(last, payload))
     },
     "experimental.text.complete": async (input, output) => {
       if (children.has(input.sessionID)) {

@@ -1,0 +1,121 @@
+"""Attention at every call of a model, where the client lets us add to it; else reminders, of few words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+
+PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def hook(cli: Cli, event: str, client: str = "claude", **more: Any) -> Any:
+    given = json.dumps({"session_id": "s", "hook_event_name": event, **more}).encode()
+    answer = cli("hook", client, agent="bob", stdin=given)
+    assert (answer.status, answer.stderr) == (0, ""), answer
+    return json.loads(answer.stdout) if answer.stdout else None
+
+
+def told(cli: Cli, event: str = "UserPromptSubmit", **more: Any) -> str:
+    """The text that goes before the model."""
+    answer = hook(cli, event, **more)
+    return str(answer["hookSpecificOutput"]["additionalContext"]) if answer else ""
+
+
+def read_long_ago(cli: Cli) -> None:
+    path = cli.root / f"teams/{ALPHA}/inboxes/bob.json"
+    inbox = json.loads(path.read_text())
+    for entry in inbox["open"]:
+        entry["readAt"] = "2026-01-01T00:00:00Z"
+    path.write_text(json.dumps(inbox))
+
+
+def test_each_call_has_what_is_so(cli: Cli) -> None:
+    cli.ok("announce", "the parser", agent="mia")
+    cli.ok("send-message", "bob", "x" * 1000, agent="lea")
+    for _ in range(2):
+        state = hook(cli, "ModelCall", "opencode")["state"]
+        assert state["input"] == {"synthetic": True} and state["title"] == "2 agent(s), 1 message(s)"
+        assert {"name": "mia", "status": "the parser", "idle": True} in state["output"]["agents"]
+        assert state["output"]["messages"] == [{"id": 1, "from": "lea", "content": "x" * 1000}]
+    assert "| xxx" in told(cli, "PostToolUse", attends=True)
+    (message,) = hook(cli, "ModelCall", "opencode")["state"]["output"]["messages"]
+    assert message["content"] == "x" * 200 + "…"
+    cli.ok("ack", "1", agent="bob")
+    cli.ok("announce", "the tests", agent="mia")
+    output = hook(cli, "ModelCall", "opencode")["state"]["output"]
+    assert output["messages"] == [] and "the tests" in json.dumps(output["agents"])
+
+
+def test_mail_that_was_shown_is_recalled_in_a_line_and_news_are_told_once(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    told(cli, "SessionStart")
+    cli.ok("send-message", "bob", "Which grammar?", agent="lea")
+    assert "| Which grammar?" in told(cli) and told(cli) == ""
+    read_long_ago(cli)
+    assert told(cli) == "Not handled yet: msg-1: teams reply ID TEXT, or teams ack ID"
+    cli.ok("announce", "the lexer", agent="mia")
+    cli.ok("announce", "the parser", agent="mia")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    cli.ok("announce", "me", agent="bob")
+    assert told(cli).startswith("Meanwhile: mia is at: the parser; task-1 completed by mia\n\nNot handled yet: msg-1")
+    cli.ok("ack", "1", agent="bob")
+    assert told(cli) == ""
+    cli.ok("announce", "more", agent="mia")
+    assert told(cli, attends=True) == ""
+
+
+DRIVER = """
+const { teams } = await import(process.argv[2])
+const hooks = await teams({ client: { session: { promptAsync: async () => {} } } })
+const info = (role) => ({ id: "m1", role, sessionID: "ses_main" })
+const said = { type: "text", id: "p1", text: "go", sessionID: "ses_main", messageID: "m1" }
+const shown = []
+for (const role of ["user", "assistant"]) {
+  const messages = [{ info: info(role), parts: [said] }]
+  await hooks["experimental.chat.messages.transform"]({}, { messages })
+  shown.push(messages.map(({ parts }) => parts))
+}
+const messages = [{ info: info("user"), parts: [said] }]
+await hooks["experimental.session.compacting"]({}, {})
+await hooks["experimental.chat.messages.transform"]({}, { messages })
+shown.push(messages.map(({ parts }) => parts))
+console.log(JSON.stringify(shown))
+process.exit(0)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
+def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, tmp_path: Path) -> None:
+    """As text after what was said to the model, as a call beside those that it made; nothing where it is no call."""
+    cli.ok("send-message", "bob", "Which grammar?", agent="lea")
+    (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
+    (tmp_path / "driver.mjs").write_text(DRIVER)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/teams"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
+    program.chmod(0o755)
+    environ = {**cli.environ("bob"), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
+    done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
+    assert done.returncode == 0, done
+    ((user,), (assistant,), (compacted,)) = json.loads(done.stdout)
+    assert [len(parts) for parts in (user, assistant, compacted)] == [2, 2, 1]
+    assert user[1]["synthetic"] and user[1]["text"].startswith("[broadcast] 2 agent(s), 1 message(s)\n")
+    assert (assistant[1]["tool"], assistant[1]["state"]["input"]) == ("broadcast", {"synthetic": True})
+    output = json.loads(assistant[1]["state"]["output"])
+    assert output["messages"] == [{"id": 1, "from": "lea", "content": "Which grammar?"}]
