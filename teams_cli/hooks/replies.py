@@ -62,7 +62,7 @@ def answer(
     if moment == "stop" and (blocks >= MAX_BLOCKS or (dialect.joins and session and not session.ended)):
         return None  # in the latter case its keeper has it go on, in a turn with an answer of its own
     parts = [attention.introduction(store, team, caller.name, caller.config)] if moment == "start" else []
-    if moment == "stop" and not event.get("stop_hook_active"):
+    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # who is seated is woken later too
         parts += _at_work(store, team, caller.name, session)
     informs = moment != "stop"  # what only informs is no reason to go on
     waits = seated and event.get("hook_event_name") == "SessionStart"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from teams_cli.commands.call import Call
-from teams_cli.errors import AgentNotFound, InvalidValue, TeamsError, WrongUsage
+from teams_cli.errors import AgentNotFound, InvalidValue, NobodyThere, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.serving import requests
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,9 +123,22 @@ def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
     elif to is not None:
         sent = requests.answer(call, "send-message", {"to": to, "text": message})
     else:
-        sent = requests.answer(call, "broadcast-message", {"text": message})
+        return _to_all(call, message)
     told = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
     return {**told, "repliedTo": sent["repliedTo"]} if number is not None else told
+
+
+def _to_all(call: Call, message: str) -> Any:
+    """Who is there before all others says by its first broadcast what it works on, though nobody hears it yet."""
+    name = _name(call)
+    try:
+        sent = requests.answer(call, "broadcast-message", {"text": message})
+    except NobodyThere:
+        if presence.load(call.store, call.team, name).status is not None:
+            raise
+        presence.introduce(call.store, call.team, name, message)
+        return {"you_are": name, "id": None, "sentTo": []}
+    return {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
 
 
 WORDS = (

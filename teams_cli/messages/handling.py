@@ -5,11 +5,11 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import text
-from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, TeamsError
+from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.inboxes import INBOX, Inbox, advance, is_handled, load, open_messages, settled
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.names import number_of
+from teams_cli.names import SYSTEM, number_of
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import history, teams
@@ -56,12 +56,15 @@ def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: 
     Raises:
         MessageNotFound: No such message was sent to the caller.
         AlreadyHandled: It was handled before; nothing is sent.
+        WrongState: It is a notice of the program.
         AgentNotFound: The sender is no active member any more.
     """
     at = require(store, team_name, caller, "reply", word)
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
     original = received(store, team_name, caller.name, word)
+    if original.from_ == SYSTEM:
+        raise WrongState(f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything.")
     if is_handled(advance(store, team_name, load(store, team_name, caller.name), []), original.number):
         raise AlreadyHandled(f"{original.id} is handled already", f"Write anew: teams send-message {original.from_} …")
     draft = messages.Message(

@@ -62,5 +62,14 @@ def _at(entry: dict[str, Any]) -> datetime:
 
 def line(entry: dict[str, Any]) -> str:
     """The entry in words: `bob: task claimed task-1`."""
-    said = [str(value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
+    said = [_words(key, value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
     return f"{entry.get('actor')}: {entry.get('what')} {' '.join(said)}".rstrip()
+
+
+def _words(key: str, value: Any) -> str:
+    """A detail as people write it: what is so is named, and of several each."""
+    if value is True:
+        return key
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
+    return str(value)

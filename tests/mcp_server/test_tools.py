@@ -13,7 +13,7 @@ from mcp_types import ListToolsResult
 
 from teams_cli.serving import requests
 from tests.support.agents import end_all, marked, team_of_agents, unread
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until, within
 
 DAILY = {"list_agents", "send_to_agent", "broadcast", "read_messages", "brief", "get_tasks", "update_task", "recall"}
@@ -116,6 +116,20 @@ def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
             assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
             answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})
             assert answer.is_error
+
+    within(test)
+
+
+def test_who_is_alone_says_by_its_first_broadcast_what_it_works_on(tmp_path: Path) -> None:
+    """Whoever comes later sees it; the next broadcast to nobody is refused, as in the shell."""
+    cli = make_team(tmp_path / "root")
+
+    async def test() -> None:
+        async with client_of(cli, "lea") as lea:
+            told = await call(lea, "broadcast", message="reading the tests")
+            assert told == {"you_are": "lea", "id": None, "sentTo": []}
+            assert (await call(lea, "list_agents"))["agents"][0]["workingOn"] == "reading the tests"
+            assert (await refusal(lea, "broadcast", message="hello?"))["code"] == "nobody_there"
 
     within(test)
 

@@ -48,6 +48,8 @@ def test_notices_of_the_system_are_handled_by_reading(cli: Cli) -> None:
     ((text, before),) = read(cli, "lea")
     assert "task-1 (t) failed by bob" in text and not before
     assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
+    refused = cli("reply", "1", "thanks", agent="lea")
+    assert refused.status == 11 and "send-message" not in refused.stderr
 
 
 def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:

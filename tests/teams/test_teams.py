@@ -226,3 +226,14 @@ def test_the_root_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_looking_at_nothing_makes_nothing(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root")
     assert cli.ok("discover-teams") == [] and tree(cli.root) is None
+
+
+def test_the_history_is_told_in_words(tmp_path: Path) -> None:
+    """Of several each, and not as a program would write it."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("ask-others", "which?", "--to", "lea", "--to", "mia", "--no-wait", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("update-task", "1", "--title", "two", "--priority", "high", agent="lea")
+    said = cli("history").stdout
+    assert "bob: question asked ask-1 lea, mia\n" in said and "lea: task edited task-1 title, priority\n" in said
