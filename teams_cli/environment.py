@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+SANDBOX = "TEAMS_SANDBOX"
+"""Set where a client's sandbox holds: what is started in it ends with the command, and reaches no model."""
 DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
 
 _VARIABLES = {

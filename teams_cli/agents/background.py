@@ -11,6 +11,7 @@ from teams_cli.agents import ending, logs, ports, sessions, started_here
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import environments, permissions, profiles
+from teams_cli.environment import SANDBOX
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's waker of the team, unless there is one. None is started inside a client's sandbox."""
-    if environ.get(environments.SANDBOX):
+    if environ.get(SANDBOX):
         return
     held = hold(store, team)
     if held is None:
@@ -61,7 +62,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
 
     Inside a client's sandbox it is left to the keeper of that client, which is outside.
     """
-    if by := environ.get(environments.SANDBOX) and environ.get("TEAMS_AGENT_ID"):
+    if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
         return sessions.leave_to(store, team, session, by)  # what is started in here ends with the command
     try:
         started_here.check(store, team, session)

@@ -13,7 +13,7 @@ import time
 
 from teams_cli import processes
 from teams_cli.agents import logs, notifying
-from teams_cli.clients import environments
+from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening, pace
@@ -29,7 +29,7 @@ REST = 1.0
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
     """Start the notifier of the team, if it is wanted and there is none; not from inside a client's sandbox."""
-    if environ.get(environments.SANDBOX) or not notifying.is_wanted(team):
+    if environ.get(SANDBOX) or not notifying.is_wanted(team):
         return
     held = _hold(store, team.name)
     if held is not None:

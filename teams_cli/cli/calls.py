@@ -45,7 +45,7 @@ def make_call(
         team, team_source = here, "here"
     settings = config.load(os.path.abspath(root), environ)
     address, store_source = store_address(said_store, environ, settings.store)
-    store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""))
+    store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
     caller = _caller(agent, token, environ, settings) if agent else None
     if caller:
         caller.approve = lambda operation, about: _approve(store, team, agent, approve, operation, about)

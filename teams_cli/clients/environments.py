@@ -8,8 +8,6 @@ from teams_cli.records.annotations import Iterable, Mapping
 
 OURS = ("TEAMS_*", "OPENCODE_TEAM_*", "OPENCODE_AGENT_*", "JANUS_AGENT_*")
 """Who an agent is, and in which team."""
-SANDBOX = "TEAMS_SANDBOX"
-"""Set where a client's sandbox holds: what is started in it ends with the command, and reaches no model."""
 OF_CLIENTS = ("OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT")
 """What clients tell those whom they start of themselves: their sessions, sockets and tokens among it."""
 SETTINGS = (

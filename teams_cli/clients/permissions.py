@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli.clients import environments, known, mcp_settings
+from teams_cli.clients import known, mcp_settings
+from teams_cli.environment import SANDBOX
 from teams_cli.errors import InvalidValue, NotAllowed
 from teams_cli.records.annotations import Any, Mapping, Permissions
 
@@ -105,7 +106,7 @@ def _is_mode(found: Any) -> bool:
 
 def is_confined(profile: Profile, level: str | None) -> bool:
     """Whether the client's shell is a sandbox at that level: what is started in it is to be started outside."""
-    return any(environments.SANDBOX in word for word in mode(profile, level).words)
+    return any(SANDBOX in word for word in mode(profile, level).words)
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:

@@ -13,10 +13,17 @@ PATIENT = 24 * 3600.0
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-def open_store(root: str, address: str = FILES, patience: float = 10.0, host: str = "") -> Store:
+def open_store(
+    root: str,
+    address: str = FILES,
+    patience: float = 10.0,
+    host: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> Store:
     """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
 
-    The machine is called *host*, or as it calls itself.
+    The machine is called *host*, or as it calls itself. Who waits in the store may start a process that serves all who
+    wait on this machine, if it hands over *environ*, its environment.
 
     Raises:
         InvalidValue: There is no such kind of store.
@@ -29,7 +36,7 @@ def open_store(root: str, address: str = FILES, patience: float = 10.0, host: st
         from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
         raise StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
-    return PostgresStore(address, root, host=host, patience=patience)
+    return PostgresStore(address, root, host=host, patience=patience, environ=environ)
 
 
 def open_target(root: str, word: str, host: str = "") -> Store:
@@ -42,7 +49,7 @@ def open_target(root: str, word: str, host: str = "") -> Store:
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
     """The store that whoever started this process has, by the variables that it was given."""
     return open_store(
-        environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience, environ.get("TEAMS_HOST", "")
+        environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience, environ.get("TEAMS_HOST", ""), environ
     )
 
 

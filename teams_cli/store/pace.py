@@ -117,14 +117,15 @@ def sleep_until(
     if timeout is not None and not timeout >= 0:
         raise InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
     give_up = float("inf") if timeout is None else time.monotonic() + timeout
-    watch = store.watch(team, topics)
-    if say and watch.slow:
-        say(f"teams: {watch.slow}")
+    watch, told = store.watch(team, topics), False
     clock = alarm or Alarm()
     try:
         while not _looked(ready, clock, alarm is None):
             if time.monotonic() >= give_up:
                 return False
+            if say and watch.slow and not told:
+                say(f"teams: {watch.slow}")
+                told = True
             _sleep(watch, clock, give_up, team)
         return True
     finally:

@@ -16,6 +16,7 @@ from teams_cli.agents import logs
 from teams_cli.agents.landings import landings, merging, outcomes, pull_requests, trials
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
+from teams_cli.environment import SANDBOX
 from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError, WrongState
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
@@ -33,7 +34,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if environ.get(environments.SANDBOX) or not (_next(store, team) or _requested(store, team)):
+    if environ.get(SANDBOX) or not (_next(store, team) or _requested(store, team)):
         return
     held = hold(store, team)
     if held is None:

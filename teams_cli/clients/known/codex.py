@@ -5,10 +5,10 @@ from __future__ import annotations
 from teams_cli.clients import hook_settings, mcp_settings
 from teams_cli.clients.contract import Client, File, Home
 from teams_cli.clients.dialects import Dialect, Guard
-from teams_cli.clients.environments import SANDBOX
 from teams_cli.clients.seats import QUEUE, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
+from teams_cli.environment import SANDBOX
 from teams_cli.records.annotations import Any, Iterable, Mapping
 
 _TURN = ("codex", "exec", "--json", "--skip-git-repo-check", "{model}")

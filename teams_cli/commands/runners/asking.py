@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli.clients import environments
 from teams_cli.clock import seconds_since
+from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotAllowed, TeamsError
 from teams_cli.questions import asking, questions
 from teams_cli.questions.questions import Question
@@ -24,7 +24,7 @@ def ask(
 ) -> Any:
     """Ask, and wait for the answers unless told not to."""
     store, team = call.store, call.team
-    if call.environ.get(environments.SANDBOX) and not human and _asks_agents(call):
+    if call.environ.get(SANDBOX) and not human and _asks_agents(call):
         raise NotAllowed(
             "in a client's sandbox no copy of an agent can be made, which needs the network",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from threading import get_ident
+from urllib.parse import unquote
 
 import psycopg2
 from psycopg2 import errorcodes, extensions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "teams"
 _CLOSED = "TC001"
+_REST = 5.0
 _LOST = ("08", "57P", "25P03", "25P04")
 _AGAIN = ("40001", "40P01", "53300", "57P03")
 _REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
@@ -40,6 +42,11 @@ _HOPELESS = (
     "not permitted",
     "support SSL",
     "certificate",
+)
+_FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
+_MAKE_ROOM = (
+    "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
+    "PgBouncer before it: see docs/postgres.md."
 )
 SOCKET = {
     "connect_timeout": 5,
@@ -73,6 +80,7 @@ class Connection:
 
     def __init__(self, link: Any, schema: str, lock_timeout: float) -> None:
         self.link = link
+        self.used_at = 0.0
         self.sharer = 0
         """The thread that listens on it while it is lent to that."""
         link.autocommit = True
@@ -147,7 +155,9 @@ class Server:
     """One store in one database. Whatever can't be done for *patience* seconds is given up as `Busy`."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
-        self.schema, self.options = _parse(address)
+        self.schema, self.options, self._elsewhere = _parse(address)
+        self.reached: tuple[str, ...] = ()
+        """What the last connection leads to: host, port, database, whatever says so."""
         self.patience = patience
         self.lock_timeout = lock_timeout
         self.version = 0
@@ -162,6 +172,23 @@ class Server:
         port = f":{said['port']}" if "port" in said else ""
         schema = "" if self.schema == SCHEMA else f"?schema={self.schema}"
         return f"postgresql://{user}{said.get('host', '')}{port}/{said.get('dbname', '')}{schema}"
+
+    @property
+    def listens_elsewhere(self) -> bool:
+        """Whether the address is that of a pooler, and says where the server itself is."""
+        return bool(self._elsewhere)
+
+    def direct(self) -> Server:
+        """The server itself, for who listens to it."""
+        made = Server.__new__(Server)
+        made.__dict__.update(self.__dict__, options={**self.options, **self._elsewhere}, _idle=[], _shared={})
+        return made
+
+    def whereabouts(self) -> tuple[str, ...]:
+        """What tells this store from others: where its server was found, its schema, and where it is listened to."""
+        if not self.reached:
+            self.do(lambda connection: None)
+        return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement that changes nothing; none where there are no tables yet."""
@@ -218,6 +245,8 @@ class Server:
 
     def _pause(self, give_up: float, problem: str) -> None:
         if time.monotonic() > give_up:
+            if any(word in problem for word in _FULL):
+                raise Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
             raise Busy(f"{self.name} can't be reached: {problem}", "Try again when the server is back.")
         time.sleep(0.02 + jitter(0.1))
 
@@ -271,7 +300,20 @@ class Server:
             self._shared[connection.sharer] = connection
             connection.sharer = 0
         else:
+            connection.used_at = time.monotonic()
             self._idle.append(connection)
+
+    def rest(self) -> None:
+        """End the connections that nobody used for some seconds: who waits long leaves them to others."""
+        for _ in range(len(self._idle)):
+            try:
+                connection = self._idle.pop(0)
+            except IndexError:  # another thread was first
+                return
+            if time.monotonic() - connection.used_at < _REST:
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def close(self) -> None:
         """End all connections that nobody uses."""
@@ -288,6 +330,7 @@ class Server:
             raise Lost(said) from None
         except psycopg2.Error as error:
             raise StorageFailed(f"{self.name}: {type(error).__name__}", "Correct the address of the store.") from None
+        self.reached = (link.info.host or "", str(link.info.port), link.info.dbname)
         return Connection(link, self.schema, self.lock_timeout)
 
 
@@ -304,13 +347,15 @@ def _was_made(connection: Connection, change_id: str) -> bool:
     return found != [("",)]
 
 
-def _parse(address: str) -> tuple[str, dict[str, Any]]:
-    """The schema, which is ours to understand, and what the client library is told."""
+def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The schema and where to listen, which are ours to understand, and what the client library is told."""
     rest, _, query = address.partition("?")
-    schema, others = SCHEMA, []
+    schema, others, elsewhere = SCHEMA, [], {}
     for part in query.split("&") if query else ():
         if part.startswith("schema="):
             schema = part[7:]
+        elif part.startswith("listen="):
+            elsewhere = _elsewhere(part[7:])
         else:
             others.append(part)
     if not is_name(schema) or len(schema) > 48:
@@ -319,4 +364,17 @@ def _parse(address: str) -> tuple[str, dict[str, Any]]:
         said = extensions.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
     except psycopg2.Error:  # its text shows the whole address
         raise InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
-    return schema, {**SOCKET, **said}
+    return schema, {**SOCKET, **said}, elsewhere
+
+
+def _elsewhere(place: str) -> dict[str, Any]:
+    """Host and port of the server itself, and its database where the pooler calls that otherwise.
+
+    Raises:
+        InvalidValue: The address says something else there.
+    """
+    host, _, rest = unquote(place).rpartition(":")
+    port, _, database = rest.partition("/")
+    if not host or not port.isdecimal():
+        raise InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
+    return {"host": host, "port": port, **({"dbname": database} if database else {})}

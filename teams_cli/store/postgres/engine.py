@@ -1,8 +1,9 @@
 """The engine for many machines: records in PostgreSQL as jsonb to read with SQL, beside their exact text.
 
 Each operation is one transaction. Numbers are given under the lock of a row of the team, so that their order is that
-of commitment; a revision is the transaction that wrote the record; the time is the server's. Waiting is by LISTEN, or
-by looking again behind a pooler, which does not pass notifications on.
+of commitment; a revision is the transaction that wrote the record; the time is the server's. Nothing is kept in a
+session of the server from one transaction to the next, so that a pooler may give each another; who waits is told of
+changes by the watcher of its machine, see `watches.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
 from teams_cli.store.postgres import copies, schema
 from teams_cli.store.postgres.connections import Connection, Server, Taken
-from teams_cli.store.postgres.watches import watch
+from teams_cli.store.postgres.line import Place, name_of
+from teams_cli.store.postgres.watches import HostWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +68,8 @@ _NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) 
 class PostgresStore(Store):
     """Records in the database at *address*; *root* is for what belongs to this machine, which is called *host*.
 
-    A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server.
+    A change waits at most *lock_timeout* seconds for its turn, and everything *patience* seconds for the server. With
+    *environ*, what it inherits, it may start the watcher of this machine, which is woken for all who wait here.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class PostgresStore(Store):
         host: str = "",
         patience: float = 10.0,
         lock_timeout: float = 10.0,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.root = os.path.abspath(root)
         self.host = _host(host or os.uname().nodename)
@@ -86,6 +90,8 @@ class PostgresStore(Store):
         self.address = self.server.name
         self.clock = clock or ServerClock(self.server)
         self._made = False
+        self._environ = environ or {}
+        self._place: Place | None = None
 
     def teams(self) -> list[str]:
         return sorted(name for (name,) in self.look("SELECT team FROM records WHERE kind = 'team'"))
@@ -289,7 +295,9 @@ class PostgresStore(Store):
         channels = [self.channel(team)]
         if topics is None or "history" in topics:
             channels.append(self.channel(team, "h"))
-        return watch(self.server, _checked(team), channels, topics)
+        if self._place is None:
+            self._place = Place(self.root, name_of(self.server.whereabouts()), self.variables, self._environ)
+        return HostWatch(self.server, self._place, _checked(team), channels, topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         from teams_cli.store.postgres.logins import admit

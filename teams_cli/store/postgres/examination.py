@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Iterator, Sequence
+from teams_cli.store.postgres.line import POOLED
+from teams_cli.store.postgres.watches import is_direct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,13 @@ _SETTINGS = {
         "Set synchronous_commit = on, for the login of the agents at least: ALTER ROLE … SET synchronous_commit = on.",
     ),
 }
-_SPARE = 10
+_SPARE, _SHARE = 10, 0.2
+_USED = """SELECT count(*), least(
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+    (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
+    (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user))
+    FROM pg_stat_activity WHERE backend_type = 'client backend'"""
 
 
 def examine(store: PostgresStore, kinds: Sequence[Kind[Any]]) -> Iterator[Finding]:
@@ -27,16 +35,38 @@ def examine(store: PostgresStore, kinds: Sequence[Kind[Any]]) -> Iterator[Findin
     for name, (level, what, remedy) in _SETTINGS.items():
         if store.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, store.address, f"{name} is off: {what}", remedy)
-    free, most = store.server.look(
-        "SELECT current_setting('max_connections')::int - count(*), current_setting('max_connections')::int "
-        "FROM pg_stat_activity WHERE backend_type = 'client backend'"
-    )[0]
-    if free < _SPARE:
-        what = f"{free} of {most} connections are free, and an agent takes two"
-        yield _finding("warning", store.address, what, "Raise max_connections, or put a pooler before the server.")
+    yield from _connections(store)
+    yield from _pooler(store)
     for team in store.teams():
         for kind in kinds:
             yield from _damaged(store, team, kind)
+
+
+def _connections(store: PostgresStore) -> Iterator[Finding]:
+    """Whether the server soon has no connection left for another command."""
+    used, most = store.server.look(_USED)[0]
+    if most - used < max(_SPARE, most * _SHARE):
+        what = f"{used} of the {most} connections that are to be had are taken; a command that gets none fails"
+        remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
+        yield _finding("warning", store.address, what, remedy)
+
+
+def _pooler(store: PostgresStore) -> Iterator[Finding]:
+    """Whether those who wait behind a pooler are woken at once."""
+    if store.server.listens_elsewhere:
+        direct = store.server.direct()
+        try:
+            if not is_direct(direct):
+                what = "what listen= names in the address is no server, but a pooler as well"
+                yield _finding("warning", store.address, what, "Name the server itself.")
+        except TeamsError as problem:
+            what = f"who waits is woken up to a second late: {problem.message}"
+            yield _finding("warning", store.address, what, "Correct what listen= names in the address of the store.")
+        finally:
+            direct.close()
+    elif not is_direct(store.server):
+        late, _, remedy = POOLED.partition(". ")
+        yield _finding("warning", store.address, late, f"{remedy}.")
 
 
 def _damaged(store: PostgresStore, team: str, kind: Kind[Any]) -> Iterator[Finding]:

@@ -1,4 +1,8 @@
-"""Waiting for a change in a team that is in PostgreSQL: notified by the server, or behind a pooler by looking again."""
+"""Waiting for a change in a team that is in PostgreSQL.
+
+Who waits is woken by the watcher of its machine, which has one connection for all. Before there is one, and where there
+can be none, it listens on a connection of its own, or, behind a pooler, looks again and again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,9 @@ import time
 from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.polling import PollingWatch
+from teams_cli.store.postgres.counts import Counts
+from teams_cli.store.postgres.line import LATE, POOLED, AttachedWatch, Place
+from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,28 +22,144 @@ if TYPE_CHECKING:
     from teams_cli.store.postgres.connections import Connection, Server
 
 _PAUSE = 0.1
-_STATE = """SELECT (SELECT count(*) FROM changes WHERE team = %s AND at > %s::timestamptz),
-    (SELECT sum(last) FROM counters WHERE team = %s)"""
+_SHORT = 2.0
+"""Seconds of waiting for which nobody starts a watcher, and takes it if one is there."""
+_SOON, _SELDOM = 0.25, 60.0
+_ORPHANED = 3.0
+"""Seconds in which those whose watcher was killed look for the next one, before each goes to the server itself."""
+_REST = 5.0
+_UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
+_TRIES = 4
 
 
-def watch(server: Server, team: str, channels: list[str], topics: Collection[str] | None) -> Watch:
-    """A watch over the changes in a team, from now on; only for those on the topics, if some are given."""
-    connection, direct = _listen(server, channels)
-    if direct:
-        return ListeningWatch(server, channels, topics, connection)
-    connection.close()  # it is a pooler that we talk to, and which of its users it notifies is chance
-    return _polling_watch(server, team)
+class HostWatch:
+    """A watch that is served by the watcher of this machine as soon as there is one, and by itself until then.
+
+    Whenever one takes the place of the other it wakes: what was committed in between may have been told to neither.
+    """
+
+    def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
+        self._server = server
+        self._place = place
+        self._wanted = (team, channels, topics)
+        self._pause = _SOON
+        self._tries = 0
+        self._quiet_since = time.monotonic()
+        self._move_at = self._quiet_since + _SHORT
+        self._own_at = 0.0
+        self._woken = False
+        self.heard: frozenset[str] = EVERY_TOPIC
+        self.slow = ""
+        self._watch: Watch | None = self._attached() or self._own()
+
+    def wait(self, timeout: float) -> bool:
+        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        give_up = time.monotonic() + timeout
+        while True:
+            self._move()
+            if self._woken or self._waited(give_up):
+                self._woken = False
+                self._quiet_since = time.monotonic()
+                return True
+            if time.monotonic() >= give_up:
+                return False
+
+    def _waited(self, give_up: float) -> bool:
+        """Wait a while; whether something was heard."""
+        left = max(give_up - time.monotonic(), 0.0)
+        watch = self._watch
+        if watch is None:
+            time.sleep(min(left, 0.02 + jitter(0.1)))
+            return False
+        if not watch.wait(min(left, self._while())):
+            return False
+        self.heard = watch.heard
+        if isinstance(watch, AttachedWatch) and watch.lost:
+            self._release()
+            self._own_at, self._move_at = time.monotonic() + _ORPHANED, 0.0
+        return True
+
+    def _while(self) -> float:
+        """How long to sleep before something else is to be done than waiting."""
+        now = time.monotonic()
+        if not isinstance(self._watch, AttachedWatch):
+            return max(self._move_at - now, 0.0)
+        if now - self._quiet_since >= _REST:
+            self._server.rest()  # who sleeps long takes none of the server's connections
+            return float("inf")
+        return _REST - (now - self._quiet_since)
+
+    def _move(self) -> None:
+        """Go over to the watcher, if it is time to look for one; without any for long, to a way of our own."""
+        now = time.monotonic()
+        if isinstance(self._watch, AttachedWatch) or now < self._move_at:
+            return
+        found: Watch | None = self._attached()
+        if found is None:
+            self._place.start()
+            if self._watch is not None:
+                self._look_later(now)
+            if self._watch is not None or now < self._own_at:
+                return
+            self._look_later(now)
+            found = self._own()
+        self._release()
+        self._watch, self._woken, self.heard = found, True, EVERY_TOPIC
+
+    def _attached(self) -> Watch | None:
+        """A watch that the watcher serves, if there is one."""
+        if found := self._place.attach(*self._wanted):
+            self._pause, self._tries, self.slow = _SOON, 0, found.slow
+        return found
+
+    def _look_later(self, now: float) -> None:
+        self._move_at, self._pause = now + self._pause, min(self._pause * 2, _SELDOM)
+        self._tries += 1
+        if self._tries > _TRIES and self._server.listens_elsewhere:
+            self.slow = f"{_UNWATCHED} {self._place.log}"
+
+    def _own(self) -> Watch:
+        team, channels, topics = self._wanted
+        if not self._server.listens_elsewhere:
+            connection, direct = listen(self._server, channels)
+            if direct:
+                return ListeningWatch(self._server, channels, topics, connection)
+            connection.close()  # it is a pooler that we talk to, and which of its users it notifies is chance
+            self.slow = POOLED
+        return PollingWatch(Counts(self._server, [team]).look, _PAUSE)
+
+    def _release(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
+
+    def fileno(self) -> int | None:
+        """What `select` wakes on when something changed; None where there is no such thing at the moment."""
+        if self._watch is None:
+            self._move()
+        return self._watch.fileno() if self._watch else None
+
+    def close(self) -> None:
+        """Stop looking out."""
+        self._release()
 
 
-def _listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
+def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
     """A connection that is notified of changes, and whether it leads to the server itself."""
 
     def job(connection: Connection) -> bool:
         listening = "".join(f'LISTEN "{channel}"; ' for channel in channels)
         own = connection.rows(f"{listening}SELECT pg_backend_pid()")[0][0]
-        return bool(own == connection.link.info.backend_pid)
+        return bool(own == connection.link.info.backend_pid)  # a pooler tells a number of its own
 
     return server.borrow(job)
+
+
+def is_direct(server: Server) -> bool:
+    """Whether connections lead to the server itself, and not to a pooler."""
+    connection, direct = listen(server, [])
+    server.give_back(connection)
+    return direct
 
 
 class ListeningWatch:
@@ -61,7 +184,7 @@ class ListeningWatch:
     def wait(self, timeout: float) -> bool:
         """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
         if self._connection is None:
-            self._connection = _listen(self._server, self._channels)[0]
+            self._connection = listen(self._server, self._channels)[0]
             self._share()
             self.heard = EVERY_TOPIC
             return True
@@ -111,10 +234,3 @@ class ListeningWatch:
             self._server.share(None)
             self._connection.close()
         self._connection = None
-
-
-def _polling_watch(server: Server, team: str) -> PollingWatch:
-    """A watch that looks whether the number of changes is another."""
-    began = server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")
-    values = [team, began[0][0], team]
-    return PollingWatch(lambda: server.look(_STATE, values), _PAUSE)

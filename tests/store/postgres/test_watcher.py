@@ -1,0 +1,284 @@
+"""The watcher: one process a machine is told of changes for all who wait, and nobody depends on it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.environment import SANDBOX
+from teams_cli.store.postgres import schema
+from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.store.postgres.line import Place, is_of_this_user, name_of
+from teams_cli.store.postgres.watches import HostWatch
+from tests.conftest import new_address, server
+from tests.store.kinds import TASK, Task, make_team, send, texts
+from tests.support import pgbouncer
+from tests.support.pgbouncer import PgBouncer
+from tests.support.postgres import Postgres, schema_of
+
+PATIENCE = 60
+
+
+class Machine:
+    """A root with a store, and the watcher that was started there."""
+
+    def __init__(self, address: str, root: Path) -> None:
+        self.address, self.root = address, root
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith("TEAMS_")}
+        self.store = PostgresStore(address, str(root), environ=self.environ, patience=30)
+        self.begun: list[subprocess.Popen[bytes]] = []
+        self.watches: list[HostWatch] = []
+
+    def begin(self, linger: float = PATIENCE) -> subprocess.Popen[bytes]:
+        """Start the watcher, and wait until it serves."""
+        directory = self.root / "watchers"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = name_of(self.store.server.whereabouts())
+        words = [sys.executable, "-m", "teams_cli.store.postgres.watcher", name, str(linger)]
+        environ = {**self.environ, **self.store.variables}
+        self.begun.append(subprocess.Popen(words, env=environ, stdin=subprocess.DEVNULL))
+        until(lambda: (directory / name).exists())
+        return self.begun[-1]
+
+    def socket(self) -> Path:
+        return self.root / "watchers" / name_of(self.store.server.whereabouts())
+
+    def watch(self, topics: list[str] | None = None) -> HostWatch:
+        watch = self.store.watch("alpha", topics)
+        assert isinstance(watch, HostWatch)
+        self.watches.append(watch)
+        return watch
+
+    def end(self) -> None:
+        for watch in self.watches:
+            watch.close()
+        self.store.close()
+        for process in self.begun:
+            process.kill()
+            process.wait(PATIENCE)
+        for pid in pids_of(self.root):
+            os.kill(pid, signal.SIGKILL)
+
+
+def pids_of(root: Path) -> Iterator[int]:
+    """The watchers that were started in a root."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path("/proc", name, "cmdline").read_bytes()
+            if b"postgres.watcher" in words and f"TEAMS_HOME={root}".encode() in Path(
+                "/proc", name, "environ"
+            ).read_bytes().split(b"\0"):
+                yield int(name)
+        except OSError:
+            continue
+
+
+def until(holds: Callable[[], object]) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def settle(watch: HostWatch) -> None:
+    while watch.wait(0.05):
+        pass
+
+
+def is_served(watch: HostWatch, store: PostgresStore) -> bool:
+    """Whether it takes no connection to be woken: after a while of rest the store has none."""
+    return watch.fileno() is not None and not store.server._shared and type(watch._watch).__name__ == "AttachedWatch"
+
+
+@pytest.fixture
+def machine(address: str, tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(address, tmp_path / "root")
+    make_team(made.store)
+    yield made
+    made.end()
+
+
+class TestWatcher:
+    def test_it_is_started_by_who_waits_and_wakes_for_the_topics_asked_for(self, machine):
+        watch = machine.watch(["message/bob"])
+        until(lambda: watch.wait(0.2) and is_served(watch, machine.store))
+        settle(watch)
+        send(machine.store, "ann", "not for bob")
+        assert not watch.wait(0.2)
+        send(machine.store, "bob", "hello")
+        assert watch.wait(PATIENCE) and watch.heard == {"message/bob"}
+
+    def test_one_serves_all_and_none_of_them_takes_a_connection(self, machine):
+        machine.begin()
+        watches = [machine.watch() for _ in range(20)]
+        for watch in watches:
+            settle(watch)
+        machine.store.server.close()
+        send(machine.store, "bob", "hello")
+        assert all(watch.wait(PATIENCE) for watch in watches)
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%LISTEN%%' AND query LIKE %s"
+        assert machine.store.look(sql, [f"%{machine.store.channel('alpha')}%"])[0][0] <= 2  # it, and this question
+
+    def test_who_loses_it_misses_nothing(self, machine):
+        machine.begin()
+        watch = machine.watch(["message/bob"])
+        settle(watch)
+        machine.begun[-1].kill()
+        assert watch.wait(PATIENCE)
+        send(machine.store, "bob", "while nobody listened")
+        assert watch.wait(PATIENCE)
+        settle(watch)
+        send(machine.store, "bob", "hello")
+        assert watch.wait(PATIENCE)
+
+    def test_it_comes_back_with_the_server(self, tmp_path):
+        server()  # skips where there is none
+        own = Postgres()
+        machine = Machine(own.address(), tmp_path / "root")
+        try:
+            make_team(machine.store)
+            machine.begin()
+            watch = machine.watch()
+            settle(watch)
+            own.kill()
+            assert watch.wait(PATIENCE)
+            own.start()
+            assert watch.wait(PATIENCE)  # something may have been missed
+            settle(watch)
+            send(machine.store, "bob", "hello")
+            assert watch.wait(PATIENCE)
+            assert is_served(watch, machine.store) and machine.begun[-1].poll() is None
+        finally:
+            machine.end()
+            own.stop()
+
+    def test_each_store_has_its_own(self, machine, tmp_path):
+        other = Machine(new_address(), machine.root)
+        make_team(other.store)
+        machine.begin()
+        other.begin()
+        here, there = machine.watch(), other.watch()
+        settle(here)
+        settle(there)
+        send(other.store, "bob", "hello")
+        assert there.wait(PATIENCE) and not here.wait(0.1)
+        other.end()
+
+    def test_of_two_one_ends_and_alone_it_ends_too(self, machine):
+        first = machine.begin(linger=1.0)
+        second = machine.begin()
+        assert second.wait(PATIENCE) == 0
+        watch = machine.watch()
+        settle(watch)
+        assert first.poll() is None
+        watch.close()
+        assert first.wait(PATIENCE) == 0
+        assert not machine.socket().exists()
+
+    def test_it_is_for_its_user_alone_and_hears_nothing_else_than_wishes(self, machine):
+        machine.begin()
+        path = machine.socket()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        for said in (b"\n", b"[]\n", b'{"team":"alpha","channels":["a\\"; DROP TABLE records"],"topics":null}\n'):
+            with Place(str(machine.root), path.name, {}, {}).connect() as line:
+                assert is_of_this_user(line)
+                line.sendall(said)
+                assert line.recv(10) == b""
+        watch = machine.watch()
+        settle(watch)
+        send(machine.store, "bob", "hello")
+        assert watch.wait(PATIENCE) and is_served(watch, machine.store)
+
+    def test_none_is_started_in_a_sandbox(self, address, tmp_path):
+        store = PostgresStore(address, str(tmp_path / "root"), environ={**os.environ, SANDBOX: "codex"})
+        make_team(store)
+        watch = store.watch("alpha")
+        assert isinstance(watch, HostWatch)
+        watch._move_at = 0.0
+        settle(watch)
+        assert not (tmp_path / "root" / "watchers").exists()
+        send(store, "bob", "hello")
+        assert watch.wait(PATIENCE)
+        watch.close()
+        store.close()
+
+    def test_a_root_with_a_long_name_has_one(self, address, tmp_path):
+        machine = Machine(address, tmp_path / ("long" * 30))
+        try:
+            make_team(machine.store)
+            machine.begin()
+            watch = machine.watch()
+            settle(watch)
+            assert is_served(watch, machine.store)
+        finally:
+            machine.end()
+
+
+@pytest.fixture
+def pooler() -> Iterator[PgBouncer]:
+    if pgbouncer.program() is None:
+        pytest.skip(pgbouncer.NONE)
+    made = PgBouncer(server(), size=2)
+    yield made
+    made.stop()
+
+
+class TestBehindPgBouncer:
+    def test_all_who_work_share_few_connections_and_waiting_needs_none(self, pooler, address, tmp_path):
+        machine = Machine(pooler.address(schema_of(address)), tmp_path / "root")
+        try:
+            make_team(machine.store)
+            machine.begin()
+            stores = [PostgresStore(machine.address, str(machine.root), environ=machine.environ) for _ in range(12)]
+            watches = [store.watch("alpha", ["message/bob"]) for store in stores]
+            for store in stores:
+                send(store, "bob", "hello")
+                store.create("alpha", TASK, None, Task(title="t"))
+            assert all(watch.wait(PATIENCE) and not watch.slow for watch in watches)
+            assert len(texts(stores[0], "bob")) == 12 and stores[1].last("alpha", TASK) == 12
+            for watch, store in zip(watches, stores, strict=True):
+                watch.close()
+                store.close()
+        finally:
+            machine.end()
+
+    def test_where_nothing_says_where_the_server_is_one_looks_for_all(self, pooler, address, tmp_path):
+        machine = Machine(pooler.address(schema_of(address), listen=False), tmp_path / "root")
+        try:
+            make_team(machine.store)
+            machine.begin()
+            watch = machine.watch()
+            settle(watch)
+            assert is_served(watch, machine.store) and "listen=" in watch.slow
+            for change in (
+                lambda: send(machine.store, "bob", "hello"),
+                lambda: machine.store.journal("alpha", {"what": "said"}),
+            ):
+                change()
+                assert watch.wait(PATIENCE)
+            (finding,) = machine.store.examine([TASK], fix=False)
+            assert finding["level"] == "warning" and "listen=" in finding["remedy"]
+        finally:
+            machine.end()
+
+
+def test_old_changes_are_forgotten(store):
+    make_team(store)
+    store.server.do(
+        lambda link: link.change(
+            "INSERT INTO changes SELECT 'old-' || n, CASE n %% 3 WHEN 0 THEN '' WHEN 1 THEN 'alpha' ELSE 'gone' END,"
+            " now() - interval '4 days' FROM generate_series(1, 60) AS n WHERE %s",
+            [True],
+        )
+    )
+    kept = store.look("SELECT count(*) FROM changes WHERE id NOT LIKE 'old-%%' AND %s", [True])
+    schema.prune(store.server)
+    assert store.look("SELECT count(*) FROM changes") == kept != [(0,)]
