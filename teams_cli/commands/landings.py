@@ -62,7 +62,6 @@ COMMANDS = table(
         words="landings:asked",
         answers=Landing,
         repeatable=True,
-        daily=True,
         example="land 7",
         want="have your branch join the team's",
         also="merge merge-task land-task submit-task",

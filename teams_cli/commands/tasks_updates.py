@@ -132,7 +132,6 @@ COMMANDS = table(
         doc=reviews.review,
         words="tasks:line",
         answers=Task,
-        daily=True,
         example='review-task 7 --reject "the tests cover nothing"',
         also="review accept-task approve-task reject-task",
     ),

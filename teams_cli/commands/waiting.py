@@ -50,6 +50,8 @@ def _wait(
         assert call.caller is not None
         return concerns.wait(call.store, call.team, call.caller, timeout, call.say)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
+    if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
+        conditions.count_as_read(call.store, call.team, call.agent, found)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
 

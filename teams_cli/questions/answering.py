@@ -5,9 +5,11 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState
 from teams_cli.messages import handling
+from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Answer, Question
+from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 ALLOW, ALWAYS = "allow", "always"
+_ASKED = 60
+_SAID = 4000
+"""Characters of a question and of an answer that a notice of it has."""
 
 
 @operation("answer", may=EVERYBODY)
@@ -95,17 +100,35 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
             raise WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
         said = given if question.open else given.having(late=True)
         changed = question.having(answers=[*question.answers, said])
+        if question.is_unawaited and given.responder != question.from_:
+            changed = owing(changed, _told(question, said))
         if changed.open and not changed.waiting_for:
             return changed.having(status="complete", closed_at=given.at)
         return changed.having(status="collecting") if changed.open else changed
 
     before, question = update(store, team, QUESTION, key, change)
+    deliver(store, team, QUESTION, question)
     if before is not question:
         what = "question skipped" if given.skipped else "question answered"
         history.note(store, team, given.responder, what, question=key)
     if question.operation and _said(question) == ALWAYS:
         _grant(store, team, question.from_, question.operation)
     return question
+
+
+def _told(question: Question, given: Answer) -> Owed:
+    """What the asker is told, who did not stay to wait for the answer."""
+    who, what = given.responder, f"{question.id} ({_clipped(question.question, _ASKED)})"
+    if given.skipped:
+        body = f"{who} skipped {what}"
+    else:
+        content = _clipped(given.content, _SAID, f" (all of it: teams show-question {question.id})")
+        body = f"{who} {'can not answer' if given.failed else 'answered'} {what}: {content}"
+    return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who)
+
+
+def _clipped(said: str, most: int, more: str = "") -> str:
+    return said if len(said) <= most else f"{said[:most]}…{more}"
 
 
 def _is_said(question: Question, given: Answer) -> bool:

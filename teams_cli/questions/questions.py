@@ -19,6 +19,7 @@ from teams_cli.records.annotations import (
     Time,
     Word,
 )
+from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
@@ -42,7 +43,7 @@ class Question(Record):
     that waits for the answers is noted, and when it gave up.
     """
 
-    nested = {"answers": Answer}  # noqa: RUF012
+    nested = {"answers": Answer, "owed": Owed}  # noqa: RUF012
 
     id: QuestionId = ""
     team_name: Name
@@ -63,6 +64,7 @@ class Question(Record):
     asker_boot: Word | None = None
     left_at: Time | None = None
     answers: list[Answer] = field(default_factory=list)
+    owed: list[Owed] | None = None
 
     def awaited_by(self, pid: int, host: str) -> Question:
         """The question as one for whose answers that process waits."""
@@ -75,6 +77,11 @@ class Question(Record):
         if self.left_at or self.asker_pid is None:
             return self.left_at is not None
         return processes.has_ended(self.asker_pid, self.asker_started, self.asker_boot) is True
+
+    @property
+    def is_unawaited(self) -> bool:
+        """Whether its asker has to be told of an answer that comes now, since no process of its own waits for that."""
+        return self.operation is None and (not self.open or self.asker_pid is None or self.left_alone)
 
     @property
     def open(self) -> bool:
@@ -151,4 +158,4 @@ def to_document(question: Question) -> dict[str, Any]:
     return {**shown, "waitingFor": question.waiting_for if question.open else [], **alone}
 
 
-_OF_THE_PROCESS = ("askerPid", "askerStarted", "askerBoot")
+_OF_THE_PROCESS = ("askerPid", "askerStarted", "askerBoot", "owed")

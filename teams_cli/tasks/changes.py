@@ -328,23 +328,22 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
     if task.status == IN_REVIEW != before.status:
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
-        body = f"{task.id} ({task.title}) failed by {who.name}: teams show-task {task.id}"
-        notices.append(Owed(to=team.leader, message=body, uid=f"failed-{task.id}-{task.claim}", by=who.name))
+        body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"
+        said = _clipped(task, task.why_ended) or f": teams show-task {task.id}"
+        notices.append(Owed(to=team.leader, message=body + said, uid=uid, by=who.name, about=task.id))
     of_a_run = task.run is not None or task.prompt is not None
     if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
         body, uid = f"{task.id} ({task.title}) completed by {who.name}", f"completed-{task.id}-{task.claim}"
-        said = _clipped(task)
-        notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name))
+        said = _clipped(task, task.result)
+        notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name, about=task.id))
     return notices
 
 
-def _clipped(task: Task) -> str:
-    """The result of the task behind a colon, as far as it is short."""
-    if not task.result:
-        return ""
-    if len(task.result) <= _RESULT:
-        return f": {task.result}"
-    return f": {task.result[:_RESULT]}… (all of it: teams show-task {task.id})"
+def _clipped(task: Task, said: str | None) -> str:
+    """What is *said* of the task behind a colon, as far as it is short."""
+    if not said or len(said) <= _RESULT:
+        return f": {said}" if said else ""
+    return f": {said[:_RESULT]}… (all of it: teams show-task {task.id})"
 
 
 def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:

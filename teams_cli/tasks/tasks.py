@@ -148,6 +148,11 @@ class Task(Record):
             lease_until=None,
         )
 
+    @property
+    def why_ended(self) -> str | None:
+        """The reason that was given as the task failed or was cancelled."""
+        return next((note.reason for note in reversed(self.notes) if note.what == self.status), None)
+
     def was_claimed_by(self, agent: str) -> bool:
         """Whether the agent had it, as far as the notes tell."""
         return any(note.by == agent and note.what == "claimed" for note in self.notes)

@@ -151,20 +151,20 @@ class Lookout:
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
         shown = []
         for each in found:
-            step = steps.after_message(each.to_document(), self._plan_of(each))
+            step = steps.after_message(each.to_document(), self._matter_of(each))
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
                 shown.append({**each.to_document(), "next": step})
         inboxes.mark_read(self.store, self.team, name, set(numbers))
         return shown
 
-    def _plan_of(self, message: Message) -> Found | None:
+    def _matter_of(self, message: Message) -> Found | None:
+        """The plan or the task that the message is about, as it is now."""
         about = message.about or ""
-        if not about.startswith("plan-"):
-            return None
+        get = {"plan": plans.get, "task": tasks.get}.get(about.partition("-")[0])
         try:
-            return plans.get(self.store, self.team, about).to_document()
-        except TeamsError:  # the doctor tells of a plan that can't be read; the message is shown as it is
+            return get(self.store, self.team, about).to_document() if get else None
+        except TeamsError:  # the doctor tells of what can't be read; the message is shown as it is
             return None
 
     def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.landings import landings, outcomes
-from teams_cli.errors import WaitRanOut, WrongState
-from teams_cli.messages import inboxes
+from teams_cli.errors import TeamsError, WaitRanOut, WrongState
+from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
-from teams_cli.store.contract import Store
+from teams_cli.store.contract import Kind, Store
 from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.tasks import claims, leases, plans, tasks
 from teams_cli.tasks.dependencies import stuck_tasks
-from teams_cli.tasks.tasks import FINISHED
+from teams_cli.tasks.plans import PLAN
+from teams_cli.tasks.tasks import FINISHED, TASK
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -64,6 +65,23 @@ def wait(
         what = " or ".join(condition.what for condition in conditions)
         raise WaitRanOut(f"timed out after {timeout:g} s waiting for {what}", "Wait longer, or look: teams brief")
     return {**found, "because": held} if len(conditions) > 1 else found
+
+
+def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) -> None:
+    """Have notices count as read that say no more than what a wait of the agent *found*, as it is told that.
+
+    It is told, so failing here is no failure.
+    """
+    ends: list[tuple[Kind[Any], str]] = [(kind, found[kind.name]["id"]) for kind in (TASK, PLAN) if kind.name in found]
+    try:
+        for kind, key in ends:
+            notices.settle(store, team, kind, key)
+            inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), [])
+            mail = inboxes.open_messages(store, team, inbox, [])
+            said = {each.number for each in mail if each.about == key and each.only_informs}
+            inboxes.mark_read(store, team, agent, said)
+    except TeamsError:
+        return
 
 
 def refuse_closed(store: Store, team: str) -> None:

@@ -53,14 +53,14 @@ def was_told(agent: presence.Agent, message: Message) -> bool:
 
 
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether the message tells of a task that is kept for the agent, which took it since."""
+    """Whether the message tells of a task that was kept for the agent, which has taken it since."""
     if message.from_ != SYSTEM or message.type != "notice" or not (message.about or "").startswith("task-"):
         return False
     try:
         task = tasks.get(store, team, message.about or "")
     except TeamsError:
         return False
-    return task.status != "pending" and task.was_claimed_by(agent)
+    return task.status != "pending" and task.owner == agent
 
 
 def _named(mail: list[Message]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.records.annotations import Any, Callable
+from teams_cli.tasks.tasks import IN_REVIEW
 from teams_cli.teams.teams import LEADER
 
 TYPE_CHECKING = False
@@ -15,20 +16,20 @@ WAIT = "teams wait"
 READ = "teams read-messages"
 
 
-def after_message(message: Found, plan: Found | None = None) -> str | None:
+def after_message(message: Found, matter: Found | None = None) -> str | None:
     """What is to be done about a message, by what it asks for; None where reading it was all.
 
-    *plan* is the plan that the message is about, as it is now.
+    *matter* is the plan or the task that the message is about, as it is now.
     """
     kind, about = message["type"], str(message.get("about") or "")
     if about.startswith("ask-"):
         return answer(about)
-    if plan is not None:
-        return after_decision(plan) if message["to"] == plan["from"] else decide(about)
+    if about.startswith("plan-") and matter is not None:
+        return after_decision(matter) if message["to"] == matter["from"] else decide(about)
     if about.startswith("shutdown-"):
         return end(about)
     if about.startswith("task-"):
-        return review(about)
+        return review(about) if matter is not None and matter["status"] == IN_REVIEW else None
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
         return None
     return reply(message["id"])

@@ -28,7 +28,9 @@ def listed_bytes(tools: list[Any]) -> int:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
-    """In few words: models read the list with every request."""
+    """In few words: models read the list with every request, also that they may ask."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("set", "broadcast_sensitivity", "high", agent="lea")
 
     async def test() -> None:
         for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):

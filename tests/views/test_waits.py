@@ -314,6 +314,41 @@ def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
+def test_a_task_that_is_kept_and_waits_asks_for_nothing_yet(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
+    (kept,) = ended(begin(cli, "bob"))["messages"]
+    assert ("you will be told when it is ready" in kept["message"], kept["next"]) == (True, None)
+
+
+def test_what_a_wait_for_one_thing_told_ends_no_other(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("reject-plan", "1", "too long", agent="lea")
+    assert ended(begin(cli, "bob", "wait", "--plan", "1"))["plan"]["feedback"] == "too long"
+    nothing(cli, "bob")
+    cli.ok("update-task", "1", "--status", "failed", "--reason", "the disk is full", agent="bob")
+    assert cli("wait", "--task", "1", agent="lea").stdout == "task-1: failed by bob: the disk is full\n"
+    nothing(cli, "lea")
+
+
+def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
+    """Who stayed until there was one is told by that alone."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("ask-others", "which?", "--to", "mia", "--no-wait", agent="bob")
+    waiting = begin(cli, "bob")
+    cli.ok("answer", "1", "this one", agent="mia")
+    (told,) = ended(waiting)["messages"]
+    assert (told["message"], told["next"]) == ("mia answered ask-1 (which?): this one", None)
+    nothing(cli, "bob")
+    asking = cli.start("ask-others", "why?", "--to", "mia", "--timeout", "60", agent="bob")
+    until(lambda: "ask-2" in cli("wait", "--timeout", "0", agent="mia").stdout)
+    cli.ok("answer", "2", "because", agent="mia")
+    assert b"because" in asking.communicate(timeout=120)[0]
+    nothing(cli, "bob")
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

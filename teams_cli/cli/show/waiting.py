@@ -6,6 +6,7 @@ from teams_cli.cli.show import landings, present
 from teams_cli.cli.show.agents import ended
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
+from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def _step(command: str | None) -> str | None:
 
 def _task(task: dict[str, Any]) -> Parts:
     by = f" by {task['owner']}" if task.get("owner") else ""
-    return present(f"{task['id']}: {task['status']}{by}", task.get("result"))
+    why = Task.from_json(task).why_ended
+    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", task.get("result"))
 
 
 def _plan(plan: dict[str, Any]) -> Parts:
