@@ -19,7 +19,7 @@ _LIST = """List the members: role, status line and its history, state, unread me
 `state` is active (runs, or has a task in progress), idle, stale (not heard of for `staleAfterSeconds`, or its process
 is gone) or stopped (shut down). `queueDepth` counts unread messages.
 """
-_ACK = """Mark messages as handled without an answer, so that they are shown no more: those named, or all that you read.
+_ACK = """Mark messages as handled without an answer: those named, or all that you read.
 
 Marking one twice changes nothing.
 

@@ -292,7 +292,7 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
 def heartbeat(
     store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
 ) -> list[Task]:
-    """Say that the caller is at work: renews the lease of one task, or of all it has in progress.
+    """Say that you are at work, which renews the lease of a task, or of all that you have.
 
     Raises:
         StaleClaim: The task is no longer the caller's.
