@@ -111,6 +111,24 @@ class Session(Record):
         return not self.ended if ended is None else not ended
 
 
+def of_client(agent: str, client: str, session_id: str, directory: str, at: str, turns: int = 1) -> Session:
+    """The session of a client that nobody keeps, as those are that `teams` keeps: to be copied, never to be resumed."""
+    return Session(
+        agent=agent,
+        caller=agent,
+        run="terminal",
+        harness=client,
+        prompt="",
+        description="",
+        directory=directory,
+        turns=turns,
+        session_id=session_id,
+        session_known=True,
+        created_at=at,
+        started_at=at,
+    )
+
+
 SESSION: Kind[Session] = Kind("session", Session, key="agent", logins="session")
 
 

@@ -31,6 +31,12 @@ def output_in(profile: Profile, printed: str) -> str:
     return found[-1] if found else ""
 
 
+def said_in(profile: Profile, printed: str) -> str:
+    """All that the client has said in a turn that is not over, if it prints that as it comes."""
+    where = profile.output.get("from", "stdout")
+    return printed if where == "stdout" else "\n".join(_found(profile.output, printed)) if where == "lines" else ""
+
+
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
     """Whether the turn failed, by the exit status and by what the client says itself."""
     said = profile.failed

@@ -7,9 +7,10 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 
 from teams_cli import environment, streams
-from teams_cli.agents import background
+from teams_cli.agents import background, told_sessions
 from teams_cli.agents.terminals import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
@@ -47,12 +48,25 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         return
     with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
         goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
+        _note_session(store, standpoint, client, event)
         _beat(store, team, caller, seen)
         number, waiting = replies.unread(store, team, agent)
         seen.number = -1 if waiting else number
         if standpoint.has_terminal and not event.get("agent_id"):
             state = _report(store, standpoint, event, goes_on, environ)
             seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
+
+
+def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict[str, Any]) -> None:
+    """Note the session of a client in no terminal, once something was said in it, so that copies of it can answer."""
+    said = (known.get(client).dialect or COMMON).moment(event) in ("prompt", "tools")
+    if not said or standpoint.has_terminal or event.get("agent_id"):
+        return
+    directory = str(event.get("cwd") or os.getcwd())
+    with suppress(TeamsError):
+        told_sessions.note(
+            store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
+        )
 
 
 def _report(

@@ -13,7 +13,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from teams_cli import processes, text
-from teams_cli.agents import logs, sessions, started_here, waking
+from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
 from teams_cli.agents.terminals import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
@@ -72,6 +72,9 @@ def _ask(store: Store, question: Question, member: Member, user: Config) -> None
             _ask_itself(store, question, member, user)
             return
         content, failed = shadow.run(_left(store, question))
+        if failed and shadow.may_be_gone:
+            _ask_itself(store, question, member, user)
+            return
     except Exception as error:
         traceback.print_exc()
         content, failed = f"the shadow failed: {error}", True
@@ -92,23 +95,28 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
         session = None  # of another machine, or not as it was started here: what it says is not for us to run
     profile = profiles.get(session.harness, user) if session else None
     fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
-    fork = fork or _fork_of_terminal(store, question, member, user)
+    fork = fork or _fork_of_client(store, question, member, user)
     here = member.answer_host in (None, store.host or None)
     return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
 
 
-def _fork_of_terminal(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """The copy of the session of a client in a terminal of this machine, once something was said in it."""
+def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
+    """The copy of the session of a client that nobody keeps, in a terminal of this machine or in none, once something
+    was said in it.
+    """
     terminal = terminals.find(store, question.team_name, member.agent_id)
-    if terminal is None or not terminal.turns or not terminal.session_id or terminal.host not in ("", store.host):
-        return None
-    profile = profiles.get(terminal.client, user)
-    if not profile.fork:
-        return None
-    session = sitting.as_session(terminal)
-    if not started_here.is_ours(store, question.team_name, session):
+    if terminal is None:
+        session = told_sessions.find(store, question.team_name, member.agent_id)
+    elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
+        session = sitting.as_session(terminal)
+        session = session if started_here.is_ours(store, question.team_name, session) else None
+    else:
+        session = None
+    profile = profiles.get(session.harness, user) if session else None
+    if session is None or profile is None or not profile.fork:
         return None
     fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+    fork.may_be_gone = terminal is None
     return fork if fork.possible else None
 
 

@@ -32,7 +32,11 @@ _DRAINED = 0.5
 
 
 class Shadow:
-    """One copy of an agent: a process that is given the question and prints the answer."""
+    """One copy of an agent: a process that is given the question and prints the answer. Of one that *may be gone* it is
+    not known whether there is still anything to copy: if it fails, the agent itself is asked.
+    """
+
+    may_be_gone = False
 
     def __init__(self, store: Store, question: Question, member: Member, environ: Mapping[str, str]) -> None:
         self.store = store
@@ -119,8 +123,15 @@ class Fork(Shadow):
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": known.DIRECTORY}
         words = profiles.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
-        given = instruction(self.question, self.member, self.about)
+        given = instruction(self.question, self.member, self.about, self._unfinished())
         return _run(words, given, self.variables, self.session.directory, patience)
+
+    def _unfinished(self) -> str:
+        """What the agent has said in the turn that is going on: its client may not have written that down yet."""
+        if self.session.state != "running":
+            return ""
+        printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
+        return output.said_in(self.profile, printed).strip()[-logs.END :]
 
     def _session_id(self) -> str:
         """The client's session; one that makes its ids itself says it in the turn that is going on. Empty before."""
@@ -179,13 +190,16 @@ class _Beginning(Thread):
         return bytes(self.kept).decode(errors="replace")
 
 
-def instruction(question: Question, member: Member, about: str = "") -> str:
-    """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question."""
+def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
+    """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question; and
+    what it said in its *unfinished* turn.
+    """
+    going = f"The last that you said in the turn that is going on:\n\n{unfinished}\n\n" if unfinished else ""
     named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
     asked = f"{named}, and {question.from_} asks you something while you work."
     return (
         f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer: keep "
         "your identity and your view, use what you know from your work so far, use no tools, answer in one message, "
-        f"and do not go on with your task.\n\n{asking.how_deep(question.depth)}\n\n"
+        f"and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )

@@ -67,6 +67,8 @@ class Agent(Record):
     awaits: list[Awaited] | None = None
     pages: Object | None = None
     """The version of each page that it has seen or was told of."""
+    client: Object | None = None
+    """The session that its client told of, which nobody keeps: `client`, `sessionId`, `directory`, `host`, `at`."""
     notified: list[Word] | None = None
     """Of the person: what is so and was told outside."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,10 @@ import pytest
 from teams_cli.membership import joining
 from teams_cli.teams.caller import Caller
 from tests.questions.asking import ask, by_responder, wait_for
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+
+HEADLESS = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[2:]).returncode)"
+"""What runs the hook as a client that takes one turn does: by its words it is no terminal."""
 
 
 def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
@@ -104,3 +109,36 @@ def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli, command:
     (said,) = ask(cli, "which?", "--to", "zed", "--timeout", "30")["responses"]
     assert said["content"].startswith(begins) and said["content"].endswith(ends)
     assert len(said["content"].encode()) <= 64 * 1024
+
+
+def test_a_copy_knows_what_was_said_in_the_turn_that_goes_on(cli: Cli, tmp_path: Path) -> None:
+    going = 'echo half of it; touch "$TOP/kept-$0.log"; sleep 100'
+    profile = {
+        "start": ["sh", "-c", going, "{session_id}"],
+        "resume": ["true"],
+        "fork": ["cat"],
+        "sessionFile": "{TOP}/kept-{session_id}.log",
+    }
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"slow": profile}}))
+    cli.more["TOP"] = str(tmp_path)
+    cli.ok("spawn", "go", "--agent-id", "eve", "--harness", "slow", agent="bob")
+    wait_for(lambda: list(tmp_path.glob("kept-*.log")))
+    said = by_responder(ask(cli, "where are you?", "--to", "eve"))["eve"]["content"]
+    assert "in the turn that is going on:\n\nhalf of it" in said and "where are you?" in said
+    cli.ok("stop-agent", "eve", agent="lea")
+
+
+def test_a_client_in_no_terminal_that_told_its_session_is_copied(cli: Cli) -> None:
+    """Else it would hear of the question at its next tool call; one whose copy fails does."""
+    fork = ["sh", "-c", 'test "$0" = s-1 && echo I know', "{session_id}"]
+    profile = {"fork": fork, "output": {"from": "stdout"}, "failed": {}}
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"claude": profile}}))
+    for agent, session in (("eve", "s-1"), ("fay", "s-2")):
+        cli.ok("join-team", agent=agent)
+        event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": "go"})
+        words = [sys.executable, "-c", HEADLESS, "-p", *COMMAND, "hook", "claude"]
+        subprocess.run(words, env=cli.environ(agent), input=event.encode(), check=True, timeout=TIMEOUT)
+    assert by_responder(ask(cli, "which?", "--to", "eve"))["eve"]["content"] == "I know"
+    found = ask(cli, "which?", "--to", "fay", "--no-wait")
+    wait_for(lambda: [row for row in cli.ok("read-messages", "--all", agent="fay") if row["type"] == "question"])
+    cli.ok("answer", found["requestId"], "that one", agent="fay")

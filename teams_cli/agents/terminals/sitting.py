@@ -7,7 +7,6 @@ import os
 
 from teams_cli import processes
 from teams_cli.agents import sessions, started_here
-from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings, terminals
 from teams_cli.agents.terminals.bindings import Binding
 from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
@@ -19,6 +18,10 @@ from teams_cli.store.files import disk
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.caller import Caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.agents.sessions import Session
 
 
 class Arrival:
@@ -135,21 +138,9 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
 
 
 def as_session(terminal: Terminal) -> Session:
-    """The session of a client in a terminal, as those are that `teams` keeps: to be copied, never to be resumed."""
-    return Session(
-        agent=terminal.agent,
-        caller=terminal.agent,
-        run="terminal",
-        harness=terminal.client,
-        prompt="",
-        description="",
-        directory=terminal.directory,
-        turns=terminal.turns,
-        session_id=terminal.session_id or "",
-        session_known=True,
-        created_at=terminal.joined_at,
-        started_at=terminal.joined_at,
-    )
+    """The session of a client in a terminal, to be copied."""
+    said, where = terminal.session_id or "", terminal.directory
+    return sessions.of_client(terminal.agent, terminal.client, said, where, terminal.joined_at, terminal.turns)
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
