@@ -27,6 +27,8 @@ GROUPS = (
 )
 """The parts of the help, in this order."""
 
+_LARGEST = 1 << 16
+"""The bytes of a module that are looked at for the name of a command; all of each of ours."""
 _every: dict[str, Command] = {}
 
 
@@ -93,10 +95,15 @@ def _mentions(module: str, name: str) -> bool:
 def _source(module: str) -> bytes:
     """What the module is written as; nothing where that can't be read."""
     try:
-        with open(f"{__path__[0]}/{module}.py", "rb") as source:
-            return source.read()
+        descriptor = os.open(f"{__path__[0]}/{module}.py", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
+    try:
+        return os.read(descriptor, _LARGEST)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _table(module: str) -> dict[str, Command]:

@@ -67,18 +67,25 @@ class Record:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """The record that a checked JSON object says."""
+        record = object.__new__(cls)
+        own = record.__dict__
         attributes = cls.attributes
-        values: dict[str, Any] = {}
         extra: dict[str, Any] = {}
         for key, value in document.items():
             if key in attributes:
-                values[attributes[key]] = value
+                own[attributes[key]] = value
             else:
                 extra[key] = value
+        for name, (_, default) in cls.fields.items():
+            if name not in own:
+                if default is MISSING:
+                    raise TypeError(f"{cls.__name__} needs {name}")
+                own[name] = default.factory() if type(default) is Fresh else default
         for name, kind in cls.nested.items():
-            if name in values or cls.fields[name][1] is not None:
-                values[name] = [kind.from_json(item) for item in values.get(name, ())]
-        return cls(**values, extra=extra)
+            if own[name] is not None:
+                own[name] = [kind.from_json(item) for item in own[name]]
+        own["extra"] = extra
+        return record
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object, in the order of the fields, then the unknown keys; None is left out."""
@@ -119,5 +126,7 @@ class Record:
 
 def key_of(name: str) -> str:
     """The key on disk of the attribute *name*: `claimed_at` is `claimedAt`, `from_` is `from`."""
+    if "_" not in name:
+        return name
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)

@@ -7,10 +7,11 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import tasks
 from teams_cli.teams import presence
 
 _NAMED = 3
+_NEAR = 32
+"""Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
 _LONGEST = 100
 
 
@@ -29,12 +30,16 @@ def reminder(store: Store, team: str, agent: str) -> str:
 def _mail(store: Store, team: str, agent: str) -> str:
     """Its unread mail, and what the system has to say, in a line."""
     told_to = presence.load(store, team, agent).told_to or 0
-    if store.last(team, MESSAGE) <= told_to:
+    last = store.last(team, MESSAGE)
+    near = last - told_to <= _NEAR
+    if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
         return ""
     from teams_cli.messages import inboxes
 
     unread = inboxes.unread(store, team, agent, quiet=True)
     if not unread or unread[-1] <= told_to:
+        if not near:
+            _note(store, team, agent, last, set())
         return ""
     found = store.fetch(team, MESSAGE, unread, [])
     mail = [message for message in found if message.from_ != SYSTEM]
@@ -47,6 +52,13 @@ def _mail(store: Store, team: str, agent: str) -> str:
     return "; ".join(parts)
 
 
+def _any_to(store: Store, team: str, agent: str, told_to: int) -> bool:
+    """Whether a message behind that number is for the agent: most are not, as what it sent itself, and then nothing of
+    its inbox has to be read, nor imported.
+    """
+    return any(agent in recipients for _, _, recipients in store.envelopes(team, MESSAGE, told_to))
+
+
 def was_told(agent: presence.Agent, message: Message) -> bool:
     """Whether the whole message stood at the end of another answer to the agent."""
     return message.id in agent.told
@@ -56,6 +68,8 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     """Whether the message tells of a task that was kept for the agent, which has taken it since."""
     if message.from_ != SYSTEM or message.type != "notice" or not (message.about or "").startswith("task-"):
         return False
+    from teams_cli.tasks import tasks
+
     try:
         task = tasks.get(store, team, message.about or "")
     except TeamsError:

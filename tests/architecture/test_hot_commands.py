@@ -58,14 +58,12 @@ TASKS = [
         """
     ),
 ]
-LOOKED = every("messages.inboxes tasks tasks.checks tasks.tasks")
-"""What sees whether the newest message, which is its own here, is for who asks."""
 EDITING = every(
     "messages.handling messages.inboxes tasks.changes tasks.editing tasks.plans tasks.reviews teams.settings"
 )
 HOT = {
     "--version": START,
-    "send-message lea hi": [*MAIL, *REMINDED, *NOTED, *LOOKED, "commands.messages"],
+    "send-message lea hi": [*MAIL, *REMINDED, *NOTED, "commands.messages"],
     "read-messages": [*MAIL, "commands.messages_inbox", "messages.handling", "messages.inboxes"],
     "claim-task 1": [*TASKS, *NOTED, "commands.tasks_claims"],
     "claim-task --next": [*TASKS, *NOTED, "commands.tasks_claims"],

@@ -55,6 +55,8 @@ def _read_all(descriptor: int, path: str, limit: int) -> bytes:
     if found.st_size > limit:
         raise DamagedRecord(f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller.")
     data = os.read(descriptor, found.st_size + 1)
+    if len(data) == found.st_size:  # one byte more was asked for, so this was the end
+        return data
     while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
         data += more
     if len(data) > limit:
