@@ -56,6 +56,19 @@ def boot_id() -> str:
     return _boot_id
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds_in(word: str) -> float:
+    """The seconds that a length of time means: a number of them, or one with its unit: `90s`, `5m`, `2h`, `1d`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    unit = _UNITS.get(word[-1:])
+    return float(word) if unit is None else float(word[:-1]) * unit
+
+
 def rfc3339(moment: datetime) -> str:
     """The time as it stands in the files: RFC 3339, UTC, milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

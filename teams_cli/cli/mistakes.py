@@ -8,6 +8,8 @@ from teams_cli import commands
 from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any, Iterable, Mapping
 
+_ALIKE = 0.75
+"""From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
@@ -19,10 +21,16 @@ def unknown(word: str) -> WrongUsage:
     if word in meant:
         hint = f"Write: teams {meant[word]}"
     else:
-        near = get_close_matches(word, [*commands.every(), *meant], 1)
-        hint = f"Did you mean: teams {meant.get(near[0], near[0])}? " if near else ""
+        near = _near(word.lower().replace("_", "-"), [*commands.every(), *meant])
+        hint = f"Did you mean: teams {meant.get(near, near)}? " if near else ""
         hint += "`teams help` has all commands."
     return WrongUsage(f"no such command {word!r}", hint)
+
+
+def _near(word: str, known: list[str]) -> str:
+    """What is spelt nearly so, else what begins with that word; empty where nothing does."""
+    found = get_close_matches(word, known, 1, _ALIKE) or [each for each in known if each.startswith(f"{word}-")]
+    return found[0] if found else ""
 
 
 def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> WrongUsage | None:
@@ -59,7 +67,36 @@ def _flags(command: Command) -> set[str]:
 
 def no_number(parameter: Parameter, value: str) -> WrongUsage:
     """The refusal of a word where a number has to be."""
+    flag = parameter.flags[0]
+    example = f"{flag} 60, or {flag} 5m" if parameter.duration else f"{flag} 60"
     return WrongUsage(
-        f"{parameter.flags[0]} takes {parameter.metavar}, a number, and {value} is none",
-        f"Write: {parameter.flags[0]} 60" if not parameter.positional else "Give a number.",
+        f"{flag} takes {parameter.metavar}, a number, and {value!r} is none",
+        f"Write: {example}" if not parameter.positional else "Give a number.",
+    )
+
+
+_SAME = {
+    "completed": "done complete finished finish closed resolved success ok",
+    "pending": "open todo new ready queued waiting unclaimed reopen reopened backlog",
+    "in_progress": "in-progress inprogress progress doing started start working wip active claimed running",
+    "in_review": "in-review inreview review reviewing",
+    "failed": "fail failure error broken",
+    "cancelled": "canceled cancel dropped abandoned wontfix",
+    "high": "urgent critical highest p0 p1",
+    "normal": "medium med default p2",
+    "low": "lowest minor p3",
+}
+"""What some values are called elsewhere."""
+
+
+def no_choice(parameter: Parameter, value: str) -> WrongUsage:
+    """The refusal of a word that is none of the choices: it names the one that was meant."""
+    word = value.lower()
+    same = [choice for choice in parameter.choices if word == choice.lower() or word in _SAME.get(choice, "").split()]
+    near = same or get_close_matches(word, parameter.choices, 1)
+    said = ", ".join(parameter.choices)
+    named = parameter.usage if parameter.positional else parameter.flags[0]
+    return WrongUsage(
+        f"{value!r} is no value of {named}",
+        f"Did you mean {near[0]}? It takes: {said}" if near else f"It takes: {said}",
     )

@@ -50,10 +50,18 @@ def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
     if kind == "NoSuchOption":
         return mistakes.dashed(command, words)
     if kind == "BadParameter" and error.param is not None:
-        found = next((p for p in command.own if p.name == error.param.name and p.type is not str), None)
-        return mistakes.no_number(found, error.message.partition(" is not ")[0]) if found else None
+        return _no_value(error, command)
     _, too_many, rest = error.format_message().partition("unexpected extra argument")
     return mistakes.unquoted(command, error.ctx.params, rest.partition(" (")[2].rstrip(".)")) if too_many else None
+
+
+def _no_value(error: Any, command: Command) -> WrongUsage | None:
+    """The refusal of a value that is not a number, or not one of the choices."""
+    found = next((p for p in command.own if p.name == error.param.name), None)
+    value = error.message.partition(" is not ")[0].strip("'")
+    if found is None or (found.type is str and not found.choices):
+        return None
+    return mistakes.no_choice(found, value) if found.choices else mistakes.no_number(found, value)
 
 
 def build(offered: list[Command], execute: Any) -> typer.Typer:
@@ -104,6 +112,8 @@ def _parameter(parameter: Parameter) -> inspect.Parameter:
         hint = hint | None
     help = parameter.help
     extra: dict[str, Any] = {"help": help, "metavar": parameter.metavar or None}
+    if parameter.duration:
+        extra.update(parser=parameter.convert)
     if parameter.choices:
         extra.update(click_type=_choice(parameter.choices), metavar=None)
     if parameter.positional:

@@ -170,7 +170,7 @@ COMMANDS = table(
         words="connect:serving",
         example="serve",
         want="have a board in the browser",
-        also="board dashboard web ui gui server",
+        also="board graph timeline dashboard web ui gui server",
     ),
     Command(
         "hook",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import seconds_in
 from teams_cli.errors import Busy, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
 from teams_cli.store import pace
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 
 
 class Parameter:
-    """One parameter of a command. *type* is `str`, `int` or `float`; *text* ones take `-` for standard input. What
-    is *at_shell* has no sense in the requests of programs, and of what is *seldom* given they are not told each day.
-    What is *needed* has to be said, but can be said in another way at the shell; of what is left out *else_all* are
-    meant.
+    """One parameter of a command. *type* is `str`, `int` or `float`, and a *duration* is a float, in seconds, that may
+    be typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
+    programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
+    in another way at the shell; of what is left out *else_all* are meant.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Parameter:
         many: bool = False,
         flag: bool = False,
         text: bool = False,
+        duration: bool = False,
         at_shell: bool = False,
         seldom: bool = False,
         needed: bool = False,
@@ -68,7 +70,8 @@ class Parameter:
         self.flags = flags.split()
         self.positional = not flags.startswith("-")
         self.help = help
-        self.type = type
+        self.type = float if duration else type
+        self.duration = duration
         self.choices = tuple(choices)
         self.required = required
         self.many = many
@@ -79,7 +82,9 @@ class Parameter:
         self.needed = needed
         self.else_all = else_all
         self.called = called
-        self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
+        self.metavar = metavar or (
+            "SECONDS" if duration else "" if flag else self.flags[0].lstrip("-").upper().replace("-", "_")
+        )
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
 
@@ -108,7 +113,7 @@ class Parameter:
         """
         if self.choices and word not in self.choices:
             raise ValueError(word)
-        return self.type(word)
+        return seconds_in(word) if self.duration else self.type(word)
 
 
 def argument(word: str, help: str, **options: Any) -> Parameter:

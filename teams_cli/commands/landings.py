@@ -64,7 +64,7 @@ COMMANDS = table(
         repeatable=True,
         example="land 7",
         want="have your branch join the team's",
-        also="merge merge-task land-task submit-task",
+        also="merge push pr pull-request merge-task land-task submit-task",
     ),
     Command(
         "get-landings",

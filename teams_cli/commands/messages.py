@@ -128,7 +128,9 @@ COMMANDS = table(
         daily=True,
         example='send-message bob "The parser is done"',
         want="write to one, to `leader` or to `human`",
-        also=dict.fromkeys(["send", "message", "msg", "tell", "dm", "write", "post-message"], "send-message TO TEXT"),
+        also=dict.fromkeys(
+            ["send", "message", "msg", "tell", "dm", "write", "say", "post", "post-message"], "send-message TO TEXT"
+        ),
     ),
     Command(
         "broadcast-message",

@@ -159,7 +159,7 @@ COMMANDS = table(
         for_person=True,
         example='create-task "Write the parser" --blocked-by 3',
         want="add a task",
-        also="add-task new-task make-task task todo add",
+        also="add-task new-task make-task task todo add new create",
     ),
     Command(
         "get-tasks",
@@ -191,6 +191,6 @@ COMMANDS = table(
         daily=True,
         example="show-task 7",
         want="see one, with its result",
-        also="get-task view-task",
+        also="show get-task view-task",
     ),
 )

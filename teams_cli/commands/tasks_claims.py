@@ -94,8 +94,7 @@ COMMANDS = table(
         option(
             "--wait",
             "With --next: wait for one so long, or until mail comes.",
-            type=float,
-            metavar="SECONDS",
+            duration=True,
         ),
         doc=claims.claim,
         words="tasks:claimed",
@@ -105,7 +104,7 @@ COMMANDS = table(
         daily=True,
         example="claim-task --next",
         want="take the best task that is ready",
-        also="claim take-task next-task start-task pick-task get-next-task",
+        also="claim take work take-task next-task start-task pick-task get-next-task",
     ),
     Command(
         "release-task",

@@ -183,7 +183,7 @@ COMMANDS = table(
         reads=True,
         words="teams:team",
         example="show-team demo",
-        also="get-team team",
+        also="info get-team team",
     ),
     Command(
         "join-team",
@@ -231,7 +231,7 @@ COMMANDS = table(
         words="teams:closed",
         moves=True,
         example="close-team",
-        also="archive-team end-team",
+        also="archive-team end-team close",
     ),
     Command(
         "restore-team",
@@ -268,7 +268,7 @@ COMMANDS = table(
         repeatable=True,
         moves=True,
         example="define-role scout --allow create-task --skill search",
-        also="create-role add-role",
+        also="role roles create-role add-role",
     ),
     Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"),
 )

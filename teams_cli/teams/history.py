@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.clock import parse_rfc3339
+from teams_cli.clock import parse_rfc3339, seconds_in
 from teams_cli.errors import InvalidValue
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,9 +34,9 @@ def moment(word: str, now: datetime) -> datetime:
     """
     from datetime import timedelta
 
-    number, unit = word[:-1], word[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) < 10:
-        return now - timedelta(seconds=int(number) * _UNITS[unit])
+    number = word[:-1]
+    if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
+        return now - timedelta(seconds=seconds_in(word))
     try:
         return parse_rfc3339(word)
     except ValueError:

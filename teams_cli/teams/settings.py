@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import text
+from teams_cli.clock import seconds_in
 from teams_cli.errors import DamagedRecord, InvalidValue, NotAllowed
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.annotations import Any
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 class Setting:
     """One setting: its default, and its choices, or that any name or *prose* will do, or the least and the greatest
-    number.
+    number; one of *seconds* may be said with a unit.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Setting:
         *,
         choices: tuple[str, ...] = (),
         name: bool = False,
+        seconds: bool = False,
         prose: bool = False,
         of_person: bool = False,
         least: float = 0,
@@ -45,6 +47,7 @@ class Setting:
         self.help = help
         self.choices = choices
         self.name = name
+        self.seconds = seconds
         self.prose = prose
         self.of_person = of_person
         """Whether only the person may set it: it is a command that is run for them."""
@@ -68,12 +71,14 @@ class Setting:
                 )
             return word
         try:
-            number = float(word)
+            number = seconds_in(word) if self.seconds else float(word)
         except ValueError:
             number = float("nan")
         if not self.least <= number <= self.most:
+            unit = " seconds, or one with its unit: 90s, 5m, 2h, 1d" if self.seconds else ""
             raise InvalidValue(
-                f"{word!r} is not a valid value of {key}", f"Give a number from {self.least:g} to {self.most:g}."
+                f"{word!r} is not a valid value of {key}",
+                f"Give a number from {self.least:g} to {self.most:.15g}{unit}.",
             )
         return int(number) if number.is_integer() else number
 
@@ -87,7 +92,11 @@ _MAX_TEXT = 4 * 1024
 
 SETTINGS = {
     "staleAfterSeconds": Setting(
-        300, "how long a claim or an agent lasts without a heartbeat, in seconds", least=1, most=30 * 24 * 3600
+        300,
+        "how long a claim or an agent lasts without a heartbeat, in seconds",
+        seconds=True,
+        least=1,
+        most=30 * 24 * 3600,
     ),
     "harness": Setting("shell", "what agents are started with, unless said otherwise", name=True),
     "permissions": Setting(
@@ -121,17 +130,25 @@ SETTINGS = {
     "notify_waiting": Setting("", "instead, for what waits for you", prose=True, of_person=True),
     "notify_failed": Setting("", "instead, for failures", prose=True, of_person=True),
     "notify_settled": Setting("", "instead, for the end of all tasks", prose=True, of_person=True),
-    "checkTimeout": Setting(1800, "how long the check of a task may take, in seconds", least=1, most=86400),
+    "checkTimeout": Setting(
+        1800, "how long the check of a task may take, in seconds", seconds=True, least=1, most=86400
+    ),
     "landing": Setting(
         "asked", "when work lands: when it is asked for, or also when it is completed", choices=("asked", "completed")
     ),
     "landingCheck": Setting("", "the command that whatever lands has to pass, beside the task's own", prose=True),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
-        600, "how long a message sent with --ack-required may go without an ack, in seconds", least=0.1, most=30 * 86400
+        600,
+        "how long a message sent with --ack-required may go without an ack, in seconds",
+        seconds=True,
+        least=0.1,
+        most=30 * 86400,
     ),
     "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
-    "broadcast_timeout": Setting(300, "how long a question waits for answers, in seconds", least=0.1, most=86400),
+    "broadcast_timeout": Setting(
+        300, "how long a question waits for answers, in seconds", seconds=True, least=0.1, most=86400
+    ),
     "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
     "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
     "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
@@ -139,12 +156,14 @@ SETTINGS = {
     "wakeAgainAfter": Setting(
         30,
         "how long a client that was woken may leave its mail unread, in seconds; then 4, then 20 times that",
+        seconds=True,
         least=0.1,
         most=86400,
     ),
     "tellPermissionAfter": Setting(
         60,
         "how long a member waits for a permission until the leader hears of it, in seconds",
+        seconds=True,
         least=0.1,
         most=86400,
     ),

@@ -8,6 +8,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
+from teams_cli.tasks.tasks import IN_REVIEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _LETTERS = 50
 _REASON = 400
 _FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
-_ENDS = frozenset({"completed", "failed", "cancelled", "released", "expired", "reopened"})
+_ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
 
 
 def reason(task: Task) -> str:
@@ -35,6 +36,8 @@ def work(task: Task) -> list[list[str | None]]:
     for note in task.notes:
         if note.what == "claimed":
             found.append([note.by, note.at, None, None])
+        elif note.what == "rejected" and found:
+            found.append([found[-1][0], note.at, None, None])
         elif found and found[-1][2] is None and note.what in _ENDS:
             found[-1][2:] = [note.at, note.what]
     if task.claimed_at and task.owner and not found:
@@ -87,8 +90,17 @@ def failures(plan: Plan) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["waiting"])
 
 
-def for_person(asked: list[Question], proposed: list[Proposal], mail: list[Message]) -> list[dict[str, Any]]:
-    """What waits for an answer of the person: questions, those that nobody waits for last, plans and letters."""
+def reviews(found: list[Task]) -> list[Task]:
+    """The tasks that the person is to review."""
+    return [task for task in found if task.status == IN_REVIEW and task.review_by == HUMAN]
+
+
+def for_person(
+    asked: list[Question], proposed: list[Proposal], mail: list[Message], found: list[Task]
+) -> list[dict[str, Any]]:
+    """What waits for an answer of the person: questions, those that nobody waits for last, plans, work to review,
+    and letters.
+    """
     to_answer = sorted((each for each in asked if HUMAN in each.waiting_for), key=lambda each: each.left_alone)
     return [
         *(
@@ -103,5 +115,9 @@ def for_person(asked: list[Question], proposed: list[Proposal], mail: list[Messa
             for each in to_answer
         ),
         *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
+        *(
+            {"kind": "review", "id": t.id, "from": t.owner or "", "text": f"to review: {t.title}"}
+            for t in reviews(found)
+        ),
         *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),
     ]

@@ -98,6 +98,25 @@ def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -
     assert [span[::3] for span in tasks["task-1"]["work"]] == [["bob", "failed"]]
 
 
+def test_what_being_done_rests_on_is_told(cli: Cli, server: Server) -> None:
+    """Checks without what they printed, the review that waits for the person, and the work until then."""
+    cli.ok(
+        "create-task", "One", "--check", "echo much", "--check-in", str(cli.root), "--review-by", "human", agent="lea"
+    )
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    rows = server.get("/api/board/rows")["rows"]
+    task = rows["tasks"]["task-1"]
+    assert (task["status"], task["checked"]["status"], "output" in task["checked"]) == ("in_review", 0, False)
+    assert [span[::3] for span in task["work"]] == [["bob", "in_review"]]
+    assert "landings" not in rows and rows["facts"]["course"]["inReview"] == 1
+    (waits,) = [row for row in cli.ok("watch", "--once")["waiting"] if row["kind"] == "review"]
+    assert (waits["id"], waits["from"]) == ("task-1", "bob")
+    cli.ok("review-task", "1", "--reject", "no", agent="human")
+    rejected = server.get("/api/board/rows")["rows"]["tasks"]["task-1"]
+    assert (rejected["reviewed"]["reason"], len(rejected["work"])) == ("no", 2)
+
+
 def test_what_holds_up_is_told_however_old_it_is(cli: Cli, server: Server) -> None:
     add_tasks(cli, "Failed long ago", "Done since", "Done since")
     add_tasks(cli, "Waits", blocked_by=["task-1"])

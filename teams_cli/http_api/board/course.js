@@ -8,6 +8,7 @@ import { current, on } from './state.js';
 const PARTS = [
   ['done', ({ done, total }) => `${done} of ${total} done`],
   ['working', ({ inProgress }) => `${inProgress} in work`],
+  ['review', ({ inReview }) => `${inReview} in review`],
   ['ready', ({ ready }) => `${ready} ready`],
   ['blocked', ({ blocked }) => `${blocked} blocked`],
   ['failed', ({ failed, heldUp }) => [failed || !heldUp ? `${failed} failed` : '', heldUp ? `${failed ? (failed === 1 ? 'holds' : 'hold') : 'cancelled ones hold'} up ${heldUp}` : ''].filter(Boolean).join(', ')],
@@ -34,6 +35,7 @@ function show({ course }) {
   byId('course-bar').value = course.percent;
   setText(byId('course-percent'), `${course.percent} %`);
   for (const [name, words] of PARTS) setText(made.get(name), words(course));
+  made.get('review').hidden = course.inReview === 0 && filters().only !== 'review';
   made.get('failed').classList.toggle('some', course.failed + course.heldUp > 0);
   for (const [name, node] of made) node.setAttribute('aria-pressed', String(filters().only === name));
   showEnd(course);

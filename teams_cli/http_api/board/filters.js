@@ -11,6 +11,7 @@ const chosen = Object.fromEntries(NAMES.map((name) => [name, said(name)]));
 const ONLY = {
   done: (task) => task.status === 'completed',
   working: (task) => task.status === 'in_progress',
+  review: (task) => task.status === 'in_review',
   ready: (task) => task.status === 'pending' && !task.blocked,
   blocked: (task) => task.status === 'pending' && task.blocked,
   failed: (task) => task.status === 'failed' || task.heldUp,

@@ -11,7 +11,7 @@ import { firstLine, plain } from './text.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const [WIDTH, HEIGHT] = [168, 40];
-const SIGNS = { completed: '✓', in_progress: '▸', failed: '✗', cancelled: '–', pending: '' };
+const SIGNS = { completed: '✓', in_progress: '▸', in_review: '◎', failed: '✗', cancelled: '–', pending: '' };
 let parts = null;
 let worker = null;
 let laid = { said: '', nodes: [], edges: [] };

@@ -17,7 +17,7 @@ const KEYS = {
   z: ['Undo', undoNewest],
   '?': ['These keys', showKeys],
 };
-VIEWS.forEach(({ id, label }, place) => (KEYS[place + 1] = [`Show ${label.toLowerCase()}`, () => showView(id)]));
+VIEWS.slice(0, 9).forEach(({ id, label }, place) => (KEYS[place + 1] = [`Show ${label.toLowerCase()}`, () => byId(`tab-${id}`).hidden || showView(id)]));
 const BY_CARD = [['↑ ↓ ← →', 'Go from task to task'], ['Enter', 'Open the task'], ['Shift + ← →', 'Move the task to another column'], ['Ctrl + Enter', 'Send what is being written']];
 
 export function startKeys() {

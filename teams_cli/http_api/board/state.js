@@ -127,8 +127,8 @@ function merged(told) {
   }
   newest = Math.max(newest, told.messages.at(-1)?.number ?? 0);
   const all = (name) => [...(tables[name]?.values() ?? [])];
-  const [tasks, agents, questions, plans, shutdowns, mail, sent, pages] = ['tasks', 'agents', 'questions', 'plans', 'shutdowns', 'mail', 'sent', 'pages'].map(all);
-  return { tasks, agents, questions, plans, shutdowns, mail, sent, pages, messages: told.messages, now: told.now, ...Object.fromEntries(tables.facts ?? []) };
+  const parts = Object.fromEntries(['tasks', 'agents', 'questions', 'plans', 'shutdowns', 'mail', 'sent', 'pages', 'landings'].map((name) => [name, all(name)]));
+  return { ...parts, messages: told.messages, now: told.now, ...Object.fromEntries(tables.facts ?? []) };
 }
 
 /** The task of that id, if the page has it. */

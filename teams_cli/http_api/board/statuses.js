@@ -6,10 +6,11 @@ import { firstLine } from './text.js';
 import { perform } from './actions.js';
 import { offerUndo } from './undo.js';
 
-export const STATUSES = ['pending', 'in_progress', 'completed', 'failed', 'cancelled'];
+export const STATUSES = ['pending', 'in_progress', 'in_review', 'completed', 'failed', 'cancelled'];
 export const WORDS = {
   pending: 'Pending',
   in_progress: 'In progress',
+  in_review: 'In review',
   completed: 'Completed',
   failed: 'Failed',
   cancelled: 'Cancelled',

@@ -70,8 +70,8 @@ function waits(task, does, tab) {
   return el('div', { class: 'waits' }, el('span', { class: 'muted' }, 'waits for'), el('ul', { class: 'chips' }, chips));
 }
 
-const HOW = { in_progress: 'is in work', failed: 'failed', cancelled: 'was cancelled', missing: 'is not there', completed: 'is done' };
-const SIGNS = { in_progress: '▸', failed: '✗', cancelled: '✗', missing: '?', completed: '✓' };
+const HOW = { in_progress: 'is in work', in_review: 'is in review', failed: 'failed', cancelled: 'was cancelled', missing: 'is not there', completed: 'is done' };
+const SIGNS = { in_progress: '▸', in_review: '◎', failed: '✗', cancelled: '✗', missing: '?', completed: '✓' };
 
 /** A button that goes to another task, and says how that is where it is known. */
 export function chip(id, jump, tab = 0, status = '') {
@@ -83,10 +83,21 @@ export function chip(id, jump, tab = 0, status = '') {
   return node;
 }
 
+/** What its being done rests on: its check, and who reviews it. */
+function proof({ check, checked, status, reviewBy }) {
+  const parts = [];
+  if (checked?.status) parts.push(el('span', { class: 'tag bad', title: checked.command }, '✗ check failed'));
+  else if (checked) parts.push(el('span', { class: `tag ${checked.stale ? 'high' : 'good'}`, title: checked.command }, checked.stale ? 'check stale' : '✓ check passed'));
+  else if (check) parts.push(el('span', { class: 'tag', title: check }, 'has a check'));
+  if (reviewBy && !FINISHED.has(status)) parts.push(el('span', { class: `tag ${status === 'in_review' ? 'review' : ''}` }, `${status === 'in_review' ? 'waits for' : 'review by'} ${reviewBy === 'human' ? 'you' : reviewBy}`));
+  return parts;
+}
+
 function foot(task) {
   const parts = [];
   if (task.owner) parts.push(el('span', { class: 'owner', title: 'Owner' }, task.owner));
   for (const skill of task.require ?? []) parts.push(el('span', { class: 'tag skill', title: 'Required skill' }, plain(skill)));
+  parts.push(...proof(task));
   if (task.planRequired) parts.push(el('span', { class: 'tag' }, 'needs a plan'));
   if (task.leaseExpiresAt && task.status === 'in_progress') {
     parts.push(el('span', { class: 'lease', title: 'The claim ends then unless the agent is heard of' }, el('span', {}, 'claim '), timeLeft(task.leaseExpiresAt)));

@@ -5,6 +5,7 @@ import { mayChange, read } from './api.js';
 import { timeAgo, timeLeft } from './clock.js';
 import { button, el } from './dom.js';
 import { ask, dialog, field } from './forms.js';
+import { who } from './list_view.js';
 import { attempt, refuse } from './notices.js';
 import { go } from './place.js';
 import { current, on, taskOf } from './state.js';
@@ -12,6 +13,7 @@ import { WORDS, move, moveLabel } from './statuses.js';
 import { chip } from './task_card.js';
 import { assign, editable, wordsOf } from './task_forms.js';
 import { block, plain } from './text.js';
+import { verdictButtons } from './verdict.js';
 
 let shown = null;
 
@@ -70,12 +72,23 @@ function facts(task, waiting) {
     ['Waited for by', chips(waiting)],
     ['Holds up', task.behind > waiting.length && `${task.behind} tasks in all`],
     ['Skills', task.require?.map(plain).join(', ')],
+    ['Check', task.check && el('span', {}, el('code', {}, plain(task.check)), outcome(task.checked))],
+    ['Review', task.reviewBy && (task.reviewed ? `${task.reviewed.verdict} by ${who(task.reviewed.by)}${task.reviewed.reason ? `: ${plain(task.reviewed.reason)}` : ''}` : `by ${who(task.reviewBy)}`)],
+    ['Landing', task.landing],
+    ['Evidence', task.evidence?.map(({ name, size }) => `${plain(name)} (${size.toLocaleString('en')} bytes)`).join(', ')],
     ['Plan', task.planRequired && 'must be approved first'],
     ['Created', el('span', {}, timeAgo(task.createdAt), task.createdBy ? ` by ${task.createdBy}` : '')],
     ['Ended', task.completedAt && timeAgo(task.completedAt)],
   ];
   const said = rows.filter(([, value]) => value);
   return el('dl', { class: 'facts' }, said.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+}
+
+/** How the check ended, and on what. */
+function outcome(checked) {
+  if (!checked) return ': not run yet';
+  const on = checked.commit ? ` on ${checked.commit.slice(0, 10)}` : '';
+  return `: ${checked.status ? `failed, exit status ${checked.status}` : `passed${checked.stale ? ', stale' : ''}`}${on}`;
 }
 
 function chips(ids, open = ids, states = {}) {
@@ -85,7 +98,8 @@ function chips(ids, open = ids, states = {}) {
 }
 
 function texts(task) {
-  const parts = [['Description', task.description], ['Prompt', task.prompt], ['Command', task.run, 'said code'], ['Result', task.result]];
+  const parts = [['Description', task.description], ['Prompt', task.prompt], ['Command', task.run, 'said code'], ['Result', task.result],
+    ['What the check printed', task.checked?.status ? task.checked.output : null, 'said code']];
   return parts.filter(([, text]) => text).flatMap(([name, text, kind]) => [el('h3', {}, name), block(text, kind)]);
 }
 
@@ -105,6 +119,7 @@ function actions(made, task, moves) {
     buttons.push(button('Blockers…', () => editBlockers(task), { 'data-control': 'block' }));
     buttons.push(button('Give to an agent…', () => assign(task), { 'data-control': 'assign' }));
   }
+  if (task.status === 'in_review') buttons.push(...verdictButtons(task.id, task.title).children);
   for (const status of moves.filter((status) => status !== 'in_progress')) {
     const does = (event) => attempt(event.currentTarget, () => move(task, status), made.place);
     const label = status === 'pending' && task.status === 'in_progress' ? 'Release…' : moveLabel(task, status);

@@ -16,6 +16,8 @@ export function wordsOf(line) {
 /** The fields that a task is created with and that can be edited, beside its texts. */
 export const editable = (task = {}) => [
   field({ name: 'priority', label: 'Priority', kind: 'select', options: PRIORITIES, value: task.priority ?? 'normal' }),
+  field({ name: 'check', label: 'Check', class: 'code', placeholder: 'pytest -q', hint: 'A command: it is completed only when that passes.', value: task.check ?? '' }),
+  field({ name: 'reviewBy', label: 'Reviewed by', placeholder: 'an agent, a role, human', value: task.reviewBy ?? '' }),
 ];
 
 export function createTask() {

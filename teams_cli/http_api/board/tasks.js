@@ -123,6 +123,7 @@ function fillColumn(status, found) {
   });
   setText(count, String(total));
   made.classList.toggle('empty', found.length === 0);
+  made.hidden = status === 'in_review' && found.length === 0; // most teams review nothing
   const left = (FINISHED.has(status) && !hasAll() ? total : found.length) - Math.min(found.length, limits[status]);
   more.hidden = left <= 0;
   setText(more, `Show more (${left.toLocaleString('en')} not shown)`);

@@ -1,5 +1,6 @@
-// The ways to look at the tasks: as columns, as a graph, over time, as what happened; pages, a run's report. All but the
-// first are loaded when they are first looked at.
+// The ways to look at the work: as columns, as a graph, over time, as what happened; pages, a run's report, landings,
+// checks, reviews, what it took. All but the first are loaded when they are first looked at; those of which the team has
+// nothing are not offered.
 
 import { byId, el } from './dom.js';
 import { attempt } from './notices.js';
@@ -11,8 +12,12 @@ export const VIEWS = [
   { id: 'graph', label: 'Graph', load: () => import('./graph.js') },
   { id: 'timeline', label: 'Timeline', load: () => import('./timeline.js') },
   { id: 'activity', label: 'Activity', load: () => import('./activity.js') },
-  { id: 'pages', label: 'Pages', load: () => import('./pages.js') },
-  { id: 'report', label: 'Report', load: () => import('./report.js') },
+  { id: 'pages', label: 'Pages', load: () => import('./pages.js'), has: ({ pages }) => pages.length > 0 },
+  { id: 'report', label: 'Report', load: () => import('./report.js'), has: ({ run }) => Boolean(run) },
+  { id: 'landings', label: 'Landings', load: () => import('./landings.js'), has: ({ landings }) => landings.length > 0 },
+  { id: 'checks', label: 'Checks', load: () => import('./checks.js'), has: ({ tasks }) => tasks.some(({ check, checked }) => check || checked) },
+  { id: 'reviews', label: 'Reviews', load: () => import('./reviews.js'), has: ({ tasks }) => tasks.some(({ reviewBy, reviewed }) => reviewBy || reviewed) },
+  { id: 'usage', label: 'Usage', load: () => import('./usage.js'), has: ({ agents, settings }) => Boolean(settings.budget) || agents.some(({ session }) => session) },
 ];
 const loaded = new Map();
 let shown = 'board';
@@ -21,20 +26,20 @@ export function startViews() {
   byId('views').append(...VIEWS.map(({ id, label }) => el('button', {
     type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `view-${id}`, 'aria-selected': 'false', onclick: () => showView(id),
   }, label)));
-  byId('tab-report').hidden = byId('tab-pages').hidden = true;
+  offer(() => false);
   byId('views').addEventListener('keydown', goAbout);
   onReturn(() => showView(said('view') || 'board', false));
   on('snapshot', (snapshot) => {
-    byId('tab-report').hidden = !isRun(snapshot);
-    byId('tab-pages').hidden = snapshot.pages.length === 0;
+    offer((view) => view.has(snapshot));
     if (shown !== 'board' && byId(`tab-${shown}`).hidden) showView('board');
     loaded.get(shown)?.show?.(snapshot);
   });
   showView(VIEWS.some(({ id }) => id === said('view')) ? said('view') : 'board', false);
 }
 
-function isRun({ run }) {
-  return Boolean(run);
+/** Offer the views of which there is something. */
+function offer(has) {
+  for (const view of VIEWS) if (view.has) byId(`tab-${view.id}`).hidden = !has(view);
 }
 
 /** Show the tasks in that way. */

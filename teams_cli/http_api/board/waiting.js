@@ -13,12 +13,14 @@ import { chip, holds } from './task_card.js';
 import { jump } from './tasks.js';
 import { block, firstLine } from './text.js';
 import { doSoon, offerUndo } from './undo.js';
+import { verdictButtons } from './verdict.js';
 
 const MAKE = {
   question: createQuestion,
   permission: createPermission,
   plan: createPlan,
   mail: createMail,
+  review: createReview,
   failed: createFailed,
   asked: createAsked,
   shutdown: createShutdown,
@@ -35,6 +37,7 @@ export function startWaiting() {
     const rows = [
       ...snapshot.questions.map((question) => ({ ...question, kind: kindOf(question) })),
       ...failures(snapshot),
+      ...snapshot.tasks.filter(({ status, reviewBy }) => status === 'in_review' && reviewBy === 'human').map(({ id, title, owner, result }) => ({ kind: 'review', id, title, owner, result })),
       ...snapshot.mail.map((letter) => ({ ...letter, kind: 'mail' })),
       ...open.map((plan) => ({ ...plan, kind: 'plan' })),
       ...snapshot.shutdowns.map((shutdown) => ({ ...shutdown, kind: 'shutdown' })),
@@ -95,6 +98,7 @@ function count(team, mine) {
 
 function spoken({ kind, from, question, operation, id, message, title }) {
   if (kind === 'mail') return `${from} writes to you: ${firstLine(message)}`;
+  if (kind === 'review') return `${id} waits for your review: ${firstLine(title)}`;
   if (kind === 'failed') return `${id} failed: ${firstLine(title)}`;
   if (kind === 'plan') return `${from} proposes ${id}`;
   return kind === 'permission' ? `${from} asks leave to ${operation}` : `${from} asks: ${firstLine(question)}`;
@@ -108,7 +112,7 @@ function fill(node, row) {
 
 function card(row, title, extra, ...children) {
   const heading = el('h3', { id: `${row.id}-title` }, title);
-  const head = el('header', {}, heading, row.kind === 'failed' ? null : el('span', { class: 'id' }, row.id), extra);
+  const head = el('header', {}, heading, ['failed', 'review'].includes(row.kind) ? null : el('span', { class: 'id' }, row.id), extra);
   return el('li', { class: `ask ${row.kind}`, 'data-ask': row.id }, el('article', { 'aria-labelledby': heading.id }, head, ...children, el('div', { class: 'refusal' })));
 }
 
@@ -160,6 +164,14 @@ function createMail(row) {
   });
   sendByKey(form);
   return card(row, row.type === 'output' ? `${from} hands in` : `${from} writes to you`, timeAgo(row.timestamp), block(row.message), form);
+}
+
+/** Work that the person is to accept or reject. */
+function createReview({ result, ...row }) {
+  const about = el('p', { dir: 'auto' }, firstLine(row.title, 90));
+  const shown = card(row, '', null, about, result ? block(result) : null, verdictButtons(row.id, row.title));
+  shown.querySelector('h3').replaceChildren(chip(row.id, jump), ` by ${row.owner} waits for your review`);
+  return shown;
 }
 
 /** A task that failed, filled anew when it changes. */

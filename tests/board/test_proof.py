@@ -1,0 +1,157 @@
+"""What being done rests on, on the board: checks, reviews, landings, and what it took in tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.agents.usage import USAGE, TurnUsage, Usage
+from teams_cli.clients.usage import Tokens
+from teams_cli.teams import teams
+from tests.board.test_views import SIZES
+from tests.support.agents import until
+from tests.support.cli import ALPHA
+
+if TYPE_CHECKING:
+    from tests.board.page import Page
+    from tests.board.serving import Serving
+    from tests.support.cli import Cli
+
+pytestmark = pytest.mark.browser
+
+
+def proven(cli: Cli, place: Path) -> None:
+    """One task passed its check and waits for the person, one failed it, one waits for mia, one is to be reviewed."""
+    for number, who in enumerate(("human", "mia", "mia", "human"), 1):
+        check = "echo counted 3 of 4; test ! -e broken"
+        cli.ok(
+            "create-task", f"Part {number}", "--check", check, "--check-in", str(place), "--review-by", who, agent="lea"
+        )
+        cli.ok("claim-task", str(number), agent="bob") if number < 4 else None
+    for number in ("1", "2"):
+        cli.ok("update-task", number, "--status", "completed", "--result", f"Part {number} works", agent="bob")
+    (place / "broken").touch()
+    assert cli("update-task", "3", "--status", "completed", agent="bob").status == 11
+    (place / "broken").unlink()
+
+
+def landed(cli: Cli) -> None:
+    """A landing of every state."""
+    store = cli.store()
+    now = teams.now(store)
+    red = {"command": "pytest -q", "status": 1, "output": "2 failed, 7 passed", "by": "bob", "at": now}
+    for state, more in {
+        "landed": {"merge": "d" * 40},
+        "red": {"checked": red},
+        "conflict": {"files": ["src/app.py"]},
+        "refused": {"reason": "the main checkout has uncommitted changes"},
+        "checking": {},
+        "queued": {},
+    }.items():
+        ended = {"ended_at": now, "returned": True} if state not in ("checking", "queued") else {}
+        landing = Landing(
+            team_name=ALPHA, task="task-1", title="Part 1", owner="bob", by="bob", repository="/shop", onto="trunk",
+            head="c" * 40, state=state, host="elsewhere", created_at=now, **more, **ended,
+        )  # fmt: skip
+        store.create(ALPHA, LANDING, None, landing)
+
+
+def spent(cli: Cli) -> None:
+    """Two agents took tokens, of one is not known how many; nine tenths of the budget."""
+    store = cli.store()
+    now = teams.now(store)
+    counted = TurnUsage(
+        turn=1, run="r", at=now, seconds=80.0, tasks=["task-1"],
+        tokens=[Tokens(model="large", input=80_000, cached=60_000, output=10_000)],
+    )  # fmt: skip
+    store.create(ALPHA, USAGE, "bob", Usage(agent="bob", turns=[counted]))
+    store.create(ALPHA, USAGE, "mia", Usage(agent="mia", turns=[TurnUsage(turn=1, run="s", at=now, seconds=5.0)]))
+    cli.ok("set", "budget", "100000", agent="human")
+
+
+def test_reviews_are_ended_where_they_are_seen(cli: Cli, page: Page, tmp_path: Path) -> None:
+    proven(cli, tmp_path)
+    page.until(lambda: page.tasks_in("in_review") == ["task-1", "task-2"])
+    page.reads("#course", "2 in review")
+    page.reads("#card-task-1", "✓ check passed")
+    page.reads("#card-task-3", "✗ check failed")
+    page.reads(".ask.review", "task-1 by bob waits for your review")
+    page.click(".ask.review button", "Reject…")
+    page.type("dialog textarea", "Count the fourth, too.")
+    page.click("dialog button[type=submit]")
+    page.gone(".ask.review")
+    task = cli.ok("show-task", "1")
+    assert (task["status"], task["reviewed"]["reason"]) == ("in_progress", "Count the fourth, too.")
+    page.click("#tab-reviews")
+    page.reads("#view-reviews [role=status]", "1 waiting, 1 rejected, 2 to come")
+    page.reads("[data-review=task-1]", "Count the fourth, too.")
+    page.click("[data-review=task-2] button", "Accept")
+    page.reads("[data-review=task-2]", "accepted")
+    assert cli.ok("show-task", "2")["status"] == "completed"
+    page.gone(".column[data-status=in_review]:not([hidden])")
+
+
+def test_checks_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: Path) -> None:
+    proven(cli, tmp_path)
+    page.click("#tab-checks")
+    page.reads("#view-checks [role=status]", "1 failed, 1 not run yet, 2 passed")
+    page.reads("[data-check=task-3]", "exit status 1")
+    page.click("[data-check=task-3] summary")
+    page.reads("[data-check=task-3] .output", "counted 3 of 4")
+    page.click("[data-check=task-3] .chip")
+    page.reads("dialog .facts", "failed, exit status 1")
+
+
+def test_the_landing_queue_is_followed(cli: Cli, page: Page, tmp_path: Path) -> None:
+    proven(cli, tmp_path)
+    landed(cli)
+    cli.ok("announce", "landing", agent="bob")
+    page.click("#tab-landings")
+    page.reads("#view-landings [role=status]", "1 checking, 1 queued, 1 conflict, 1 red, 1 refused, 1 landed")
+    assert [row.get_attribute("data-landing") for row in page.all("#view-landings .row")][:2] == [
+        "landing-5",
+        "landing-6",
+    ]
+    page.reads("[data-landing=landing-2]", "2 failed, 7 passed")
+    page.reads("[data-landing=landing-3]", "In conflict: src/app.py")
+    page.reads("[data-landing=landing-4]", "uncommitted changes")
+
+
+def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> None:
+    spent(cli)
+    page.click("#tab-usage")
+    page.reads("#view-usage [role=status]", "2 turns, 1 of them unknown, 90,000 tokens")
+    page.reads("#view-usage tbody", "bob 1 80,000 60,000 10,000 90,000 80 s")
+    page.reads("#view-usage tbody", "mia 1 unknown")
+    page.reads(".budget", "90,000 of 100,000 tokens, 90 %")
+    page.choose("#view-usage select", "model")
+    page.reads("#view-usage tbody", "large 1 80,000")
+    page.click(".budget button")
+    page.type("dialog input", "200000")
+    page.click("dialog button[type=submit]")
+    page.reads(".budget", "90,000 of 200,000 tokens, 45 %")
+    until(lambda: cli.ok("usage")["budgets"][0]["limit"] == 200_000)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("light", ["light", "dark"])
+def test_the_panels_are_open_to_all(
+    cli: Cli, server: Serving, page: Page, tmp_path: Path, size: str, light: str
+) -> None:
+    proven(cli, tmp_path)
+    landed(cli)
+    spent(cli)
+    cli.ok("share", "api", "GET /users gives a list", agent="bob")
+    width, height = SIZES[size]
+    ready = {"board": ".card", "landings": ".row", "checks": ".row", "reviews": ".row", "usage": "td", "pages": ".page"}
+    for view, shown in ready.items():
+        page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
+        page.emulate(prefers_color_scheme=light, prefers_reduced_motion="reduce")
+        page.until(lambda view=view, shown=shown: page.all(f"#view-{view} {shown}"), shown)
+        page.reads("#asks", "task-1 by bob")
+        assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
+        page.picture(f"{view}-{size}-{light}")
+        assert page.barriers() == [], view
