@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 class Parameter:
-    """One parameter of a command. *type* is `str`, `int` or `float`, and a *duration* is a float, in seconds, that may
-    be typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
+    """One parameter of a command. *type* is `str`, `int` or `float`, and one of SECONDS may be
+    typed with a unit; *text* ones take `-` for standard input. What is *at_shell* has no sense in the requests of
     programs, and of what is *seldom* given they are not told each day. What is *needed* has to be said, but can be said
     in another way at the shell; of what is left out *else_all* are meant.
     """
@@ -57,7 +57,6 @@ class Parameter:
         many: bool = False,
         flag: bool = False,
         text: bool = False,
-        duration: bool = False,
         at_shell: bool = False,
         seldom: bool = False,
         needed: bool = False,
@@ -70,8 +69,7 @@ class Parameter:
         self.flags = flags.split()
         self.positional = not flags.startswith("-")
         self.help = help
-        self.type = float if duration else type
-        self.duration = duration
+        self.type = type
         self.choices = tuple(choices)
         self.required = required
         self.many = many
@@ -82,11 +80,14 @@ class Parameter:
         self.needed = needed
         self.else_all = else_all
         self.called = called
-        self.metavar = metavar or (
-            "SECONDS" if duration else "" if flag else self.flags[0].lstrip("-").upper().replace("-", "_")
-        )
+        self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
+
+    @property
+    def duration(self) -> bool:
+        """Whether it is a length of time, which may have its unit."""
+        return self.metavar == "SECONDS"
 
     @property
     def key(self) -> str:

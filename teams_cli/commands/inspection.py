@@ -144,6 +144,7 @@ COMMANDS = table(
         "doctor",
         "commands.runners.doctor:examine",
         switch("--fix", "Mend what can be mended."),
+        option("--team -t", "Look at this team only.", name="only"),
         option("--client", "Look at this client instead.", choices=known.installable()),
         switch("--turn", "Have the client take a turn."),
         switch("--wake", "Have the client sit in a terminal that nobody sees, and see whether mail wakes it."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import NobodyThere, WrongState, WrongUsage
+from teams_cli.errors import AgentNotFound, NobodyThere, WrongState, WrongUsage
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -21,6 +21,8 @@ def _send(
     named = [name for word in to for name in word.split(",") if name]
     if len(to) > 1:
         _refuse_unquoted(call, to, text)
+    elif to and text.isascii() and " " not in text:
+        _refuse_swapped(call, to[0], text)
     if to_owners_of:
         named += _owners(call, to_owners_of)
     if not named:
@@ -34,6 +36,15 @@ def _send(
     sent = _sent(call, named, text, uid, fyi, receipts.due(call.store, call.load_team()))
     receipts.expect(call.store, call.team, sent)
     return _with_readers(call, sent)
+
+
+def _refuse_swapped(call: Call, to: str, text: str) -> None:
+    """Raises AgentNotFound: It is the text that names a member."""
+    known = {*call.load_team().active_names(), HUMAN}
+    if text in known and not known & {*to.split(",")} and to != "leader":
+        raise AgentNotFound(
+            f"{to!r} is no member, but {text} is", f'Who it is for comes first: teams send-message {text} "{to}"'
+        )
 
 
 def _sent(call: Call, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:

@@ -106,7 +106,7 @@ COMMANDS = table(
         switch("--peek", "Mark nothing.", seldom=True),
         option("--from", "Only those of this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only those after this one.", metavar="ID", seldom=True),
-        option("--wait", "Block until there is one, at most so long.", duration=True),
+        option("--wait", "Block until there is one, at most so long.", type=float, metavar="SECONDS"),
         option("--limit", "Show at most N.", type=int, metavar="N", default=20),
         doc=_READ,
         words="messages:read",

@@ -78,7 +78,7 @@ COMMANDS = table(
         "commands.runners.asking:ask",
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask this member only; may be repeated.", metavar="AGENT", many=True),
-        option("--timeout", "Wait at most so long.", duration=True, seldom=True),
+        option("--timeout", "Wait at most so long.", type=float, metavar="SECONDS", seldom=True),
         switch("--no-wait", "Return at once; `show-question` has the answers later.", seldom=True),
         option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
         switch("--human", "Ask the human, whatever the setting."),

@@ -94,7 +94,8 @@ COMMANDS = table(
         option(
             "--wait",
             "With --next: wait for one so long, or until mail comes.",
-            duration=True,
+            type=float,
+            metavar="SECONDS",
         ),
         doc=claims.claim,
         words="tasks:claimed",

@@ -103,7 +103,7 @@ COMMANDS = table(
         option("--landing", "Until it landed or came back.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task."),
-        option("--timeout", "Give up then; by default never.", duration=True),
+        option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
         words="waiting:waited",

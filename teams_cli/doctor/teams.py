@@ -26,19 +26,22 @@ _NAMED = 10
 _REASON = 100
 
 
-def examine(store: Store, config: Config, fix: bool = False) -> list[Finding]:
-    """Look through all teams and the user's rules; with *fix*, mend what can be mended.
+def examine(store: Store, config: Config, fix: bool = False, only: str = "") -> list[Finding]:
+    """Look through all teams, or *only* one, and the user's rules; with *fix*, mend what can be mended.
 
     Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
     """
-    found = list(store.examine(kinds.ALL, fix))
+    if only and only not in store.teams():
+        teams.get(store, only)
+    found = list(store.examine(kinds.ALL, fix, only))
     defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for name in store.teams():
         try:
             team = teams.get(store, name)
         except TeamsError:
             continue  # the store has said so
-        found += _team(store, team, fix)
+        if only in ("", name):
+            found += _team(store, team, fix)
         defined.update(team.roles)
     return [*found, *_rules(config, defined)]
 

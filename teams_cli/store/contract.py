@@ -265,8 +265,10 @@ class Store:
         """
         raise NotImplementedError
 
-    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
-        """What is wrong with the engine's own things; with *fix*, mend what loses nothing."""
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
+        """What is wrong with the engine's own things; with *fix*, mend what loses nothing; of the teams *only* that
+        one, if it is named.
+        """
         raise NotImplementedError
 
     def now(self) -> datetime:

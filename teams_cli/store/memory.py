@@ -220,7 +220,7 @@ class MemoryStore(Store):
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
-    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         return []
 
     def now(self) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.clock import rfc3339
 from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound
-from teams_cli.records.annotations import Count, Name, RoleTable, SettingTable, TeamState, Text, Time, Word
+from teams_cli.records.annotations import Count, Name, RoleTable, Sequence, SettingTable, TeamState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -116,10 +116,22 @@ def get(store: Store, team: str) -> Team:
     try:
         return store.get(team, TEAM, team)[0]
     except NotFound:
-        known = ", ".join(store.teams()[:20])
-        raise TeamNotFound(
-            f"there is no team {team!r}", f"Teams: {known}." if known else "Create it with `teams spawn-team`."
-        ) from None
+        raise TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
+
+
+def _existing(known: list[str], team: str) -> str:
+    """The hint where there is no such team: the one that was meant, else those that there are."""
+    if meant := nearest(team, known):
+        return f"Did you mean {meant}?"
+    return f"Teams: {', '.join(known[:20])}." if known else "Create it with `teams spawn-team`."
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Which of these was meant by a name that is none of them; empty if that can't be told."""
+    from difflib import get_close_matches  # dear, and wanted by refusals alone
+
+    same = [name for name in known if name.lower() == word.lower()]
+    return next(iter(same or get_close_matches(word, known, 1, 0.75)), "")
 
 
 def find_recipient(team: Team, name: str) -> str:
@@ -133,9 +145,11 @@ def find_recipient(team: Team, name: str) -> str:
     if name == "leader":
         return team.leader
     gone = team.find(name)
+    meant = nearest(name, team.active_names()) if gone is None else ""
     how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
     raise AgentNotFound(
-        f"team {team.name} has no active member {name!r}{how}", f"Members: {', '.join(team.active_names())}, human."
+        f"team {team.name} has no active member {name!r}{how}",
+        f"{f'Did you mean {meant}? ' if meant else ''}Members: {', '.join(team.active_names())}, human.",
     )
 
 

@@ -103,16 +103,8 @@ def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
         "reason": trouble.reason(task) if task.status == "failed" else None,
         "moves": moves,
         "work": trouble.work(task),
-        "checked": _without_output(task.checked),
-        "reviewed": task.reviewed,
-        "landing": task.landing,
     }
     return {key: value for key, value in row.items() if value or key == "blocked"}
-
-
-def _without_output(checked: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What came of a check; what it printed is told with the task."""
-    return {key: value for key, value in checked.items() if key != "output"} if checked else None
 
 
 def _agent(row: dict[str, Any], asked: list[questions.Question], missed: dict[str, str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from teams_cli.tasks.tasks import PRIORITIES
 
 OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
+_PRINTED = 1200
 _NEWEST = 50
 """Landings that are over, of which a board tells."""
 
@@ -135,7 +136,7 @@ def last_of(store: Store, team: str, task: str) -> Landing | None:
 
 
 def of_interest(store: Store, team: str, problems: list[TeamsError]) -> list[dict[str, Any]]:
-    """Those that are not over and the newest that are, by number, without what their checks printed."""
+    """Those that are not over and the newest that are, by number; of what a check printed that failed the end."""
     found = all_of(store, team, problems)
     newest = {landing.id for landing in [one for one in found if one.over][-_NEWEST:]}
     return [_brief(landing) for landing in found if not landing.over or landing.id in newest]
@@ -144,7 +145,7 @@ def of_interest(store: Store, team: str, problems: list[TeamsError]) -> list[dic
 def _brief(landing: Landing) -> dict[str, Any]:
     document = to_document(landing)
     if check := landing.result:
-        document["checked"] = check.brief()
+        document["checked"] = check.brief() | ({} if check.passed else {"output": check.output[-_PRINTED:]})
     return document
 
 

@@ -9,14 +9,14 @@ from teams_cli.doctor import clients, teams, wakes
 from teams_cli.records.annotations import Any
 
 
-def examine(call: Call, fix: bool, client: str | None, turn: bool, wake: bool) -> Any:
+def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
     """What was found, and whether it is bad."""
     if client:
         found = list(clients.examine(client, call.config, call.environ, os.getcwd(), turn))
         if wake and found[0]["level"] == "good":
             found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
     else:
-        found = teams.examine(call.store, call.config, fix)
+        found = teams.examine(call.store, call.config, fix, only or "")
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)

@@ -341,10 +341,10 @@ class FileStore(Store):
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
 
-    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         from teams_cli.store.files.examination import examine
 
-        return examine(self, kinds, fix)
+        return examine(self, kinds, fix, only)
 
     def mark(self, team: str, kind: Kind[R], key: str, record: R) -> None:
         """Make the record findable by its label."""

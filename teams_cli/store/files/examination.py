@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 _LEFTOVER_AGE = 36 * 3600.0
 
 
-def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool) -> Iterator[Finding]:
-    """What is wrong with the files; with *fix*, what can be mended without losing anything is.
+def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool, only: str) -> Iterator[Finding]:
+    """What is wrong with the files; with *fix*, what can be mended without losing anything is. Of the teams *only* that
+    one, if it is named.
 
     Damaged files are moved to `quarantine`, never changed.
     """
     yield from _root(store)
     yield from _leftovers(store, fix)
     yield from _remains(store)
-    for team in store.teams():
+    for team in [only] if only else store.teams():
         for kind in kinds:
             yield from _records(store, team, kind, fix)
             if kind.label:

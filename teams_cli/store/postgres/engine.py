@@ -304,10 +304,10 @@ class PostgresStore(Store):
 
         return admit(self._prepared(), _checked(team), agents, kinds)
 
-    def examine(self, kinds: Sequence[Kind[Any]], fix: bool) -> Iterable[Finding]:
+    def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         from teams_cli.store.postgres.examination import examine
 
-        return examine(self, kinds)
+        return examine(self, kinds, only)
 
     def now(self) -> datetime:
         return self.clock.now()

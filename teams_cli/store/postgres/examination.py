@@ -30,14 +30,14 @@ _USED = """SELECT count(*), least(
     FROM pg_stat_activity WHERE backend_type = 'client backend'"""
 
 
-def examine(store: PostgresStore, kinds: Sequence[Kind[Any]]) -> Iterator[Finding]:
+def examine(store: PostgresStore, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
     """What is wrong with the server's settings and with the records; nothing of it is for us to mend."""
     for name, (level, what, remedy) in _SETTINGS.items():
         if store.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, store.address, f"{name} is off: {what}", remedy)
     yield from _connections(store)
     yield from _pooler(store)
-    for team in store.teams():
+    for team in [only] if only else store.teams():
         for kind in kinds:
             yield from _damaged(store, team, kind)
 

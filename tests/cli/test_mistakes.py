@@ -1,0 +1,58 @@
+"""Mistakes that many make: the answer names what was meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from teams_cli.cli.main import run
+from tests.support.cli import ALPHA, make_team
+
+MEANT = {
+    "create-team x": "Write: teams spawn-team NAME",
+    "show 1": "Write: teams show-task ID",
+    "done-task 1": "Write: teams update-task ID --status completed",
+    "claim-tsak 1": "Did you mean: teams claim-task?",
+    "create_task x": "Did you mean: teams create-task?",
+    "frobnicate": "`teams help` has all commands.",
+    "update-task 1 --status done --as bob": "Did you mean completed?",
+    "get-tasks --status todo": "Did you mean pending?",
+    "create-task x --priority urgent --as lea": "Did you mean high?",
+    "create-task x --priority hihg --as lea": "Did you mean high?",
+    "wait --timeout 5x --as bob": "Write: --timeout 60, or --timeout 5m",
+    "read-messages --wait --team alpha --as bob": "Write: --wait 60, or --wait 5m",
+    f"get-tasks --team {ALPHA.upper()}": f"Did you mean {ALPHA}?",
+    "doctor --team alhpa": f"Did you mean {ALPHA}?",
+    "send-message Bob hello --as lea": "Did you mean bob?",
+    "send-message hello bob --as lea": 'Who it is for comes first: teams send-message bob "hello"',
+    "set staleAfterSeconds 5y --as lea": "Give a number from 1 to 2592000 seconds, or one with its unit",
+    "set max_depth 5m --as lea": "Give a number from 0 to 100.",
+}
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAMS_HOME", str(make_team(tmp_path / "root", "bob").root))
+
+
+@pytest.mark.parametrize("typed", MEANT)
+def test_what_was_meant_is_named(team: None, typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(typed.split(" ")) in (2, 10)
+    assert MEANT[typed] in capsys.readouterr().err
+
+
+def test_lengths_of_time_have_units(team: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["wait", "--message", "--timeout", "0.001m", "--as", "bob"]) == 14
+    assert run(["set", "staleAfterSeconds", "10m", "--as", "lea"]) == 0
+    assert "staleAfterSeconds: 600" in capsys.readouterr().out
+
+
+def test_one_team_alone_is_looked_through(team: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["spawn-team", "beta", "--as", "lea"]) == 0
+    assert run(["create-task", "x", "--team", "beta", "--as", "lea"]) == 0
+    path = Path(os.environ["TEAMS_HOME"], "tasks", "beta", "task-1.json")
+    path.write_text("{")
+    assert (run(["doctor", "--team", ALPHA]), run(["doctor", "--team", "beta"])) == (0, 1)
+    assert "task-1.json" in capsys.readouterr().out
