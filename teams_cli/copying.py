@@ -129,7 +129,7 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
     """Add the entries that are not there yet: a history only grows."""
     entries = [entry for _, entry in store.history(team)]
     for entry in entries[sum(1 for _ in target.history(team)) :]:
-        target.journal(team, entry)
+        target.put_history(team, entry)
     if sum(1 for _ in target.history(team)) < len(entries):
         raise StorageFailed(f"the history could not be written to {target.address}", "Copy again; it goes on there.")
     return len(entries)

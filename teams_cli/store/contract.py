@@ -213,6 +213,10 @@ class Store:
         """Note a change in the team's history. The history is derived: losing an entry to a crash is allowed."""
         raise NotImplementedError
 
+    def put_history(self, team: str, entry: dict[str, Any]) -> None:
+        """As `journal`, in a team that is copied here and of which nothing may be there yet."""
+        self.journal(team, entry)
+
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         """The noted changes from position *after* on, each with the position behind it."""
         raise NotImplementedError

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import server
 from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.postgres import schema_of
+from tests.support.wire import Wire
 
 # Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
 BROKEN = """
@@ -83,6 +86,30 @@ def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str) ->
     cli = make_team(tmp_path / "root", "bob", "mia")
     prepare(cli)
     assert broken(cli, "kill", agent, words).returncode == -9
+    cli.ok("whoami", agent="mia")
+    assert len(told(cli, recipient, begin)) == 1
+    cli.ok(*words.split(), agent=agent)
+    assert len(told(cli, recipient, begin)) == 1
+
+
+QUICK = ("failed", "approved")
+
+
+@pytest.mark.parametrize(
+    "event", [event if event in QUICK else pytest.param(event, marks=pytest.mark.slow) for event in CHANGES]
+)
+def test_nor_does_one_in_a_database(tmp_path: Path, on_postgres: str, event: str) -> None:
+    """Whoever changes something is killed before the server hears of the notice."""
+    prepare, agent, words, recipient, begin = CHANGES[event]
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    prepare(cli)
+    wire = Wire(f"{server().directory}/.s.PGSQL.5432")
+    wire.hold(b"INSERT INTO messages")
+    place = f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={schema_of(on_postgres)}"
+    with cli.start("--store", place, *words.split(), agent=agent) as process:
+        wire.wait_held()
+        process.kill()
+    wire.close()
     cli.ok("whoami", agent="mia")
     assert len(told(cli, recipient, begin)) == 1
     cli.ok(*words.split(), agent=agent)

@@ -195,8 +195,8 @@ SCENES = {
 ELSEWHERE = {
     "down": "stops, gives back and closes by the operations of these: tests/runs/test_rosters.py",
     "on": "changes nothing",
-    "run-agent": "starts a process: tests/faults/test_every_change.py",
-    "spawn": "starts a process: tests/faults/test_every_change.py",
+    "run-agent": "starts a process: tests/faults/test_launching.py",
+    "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",
     "restart-agent": "resumes a process: tests/agents/test_interrupting.py",
     "land": "changes a repository: tests/agents/test_landings_killed.py, tests/storms/test_landings.py",

@@ -60,6 +60,16 @@ def test_there_and_back_again_to_the_byte(tmp_path: Path) -> None:
     assert content(back.root) == before
 
 
+def test_a_team_of_which_there_is_little_is_copied_too(tmp_path: Path) -> None:
+    """The person leads it, who is noted nowhere, and nothing was said yet."""
+    cli = Cli(tmp_path / "root", agent="human", team=ALPHA)
+    cli.ok("spawn-team", ALPHA)
+    cli.ok("copy-team", "--to", str(tmp_path / "there"))
+    there = Cli(tmp_path / "there", agent="human", team=ALPHA)
+    assert [entry["what"] for entry in there.ok("history")] == ["team created"]
+    assert there.ok("create-task", "first")["id"] == "task-1"
+
+
 def test_work_goes_on_there_and_nowhere_else(tmp_path: Path) -> None:
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")

@@ -27,6 +27,8 @@ class Wire:
         self.plans: list[tuple[bytes, bool]] = []
         self.for_good = False
         self.freeze_at = b""
+        self._hold_at = b""
+        self._held, self._let_go = threading.Event(), threading.Event()
         self.cuts = 0
         self._chance: random.Random | None = None
         self._longest = 0
@@ -43,6 +45,18 @@ class Wire:
     def fray(self, chance: random.Random, longest: int) -> None:
         """From now on, let each new connection break once up to *longest* bytes went one way or the other."""
         self._chance, self._longest = chance, longest
+
+    def hold(self, at: bytes) -> None:
+        """Let whoever says this next stand still before, as if its process was stopped, until it may `go_on`."""
+        self._hold_at = at
+
+    def wait_held(self, patience: float = 60) -> None:
+        """Wait until somebody stands still."""
+        assert self._held.wait(patience), "nobody said it"
+
+    def go_on(self) -> None:
+        """Let what was held be heard."""
+        self._let_go.set()
 
     def mend(self) -> None:
         """Let connections be made again, and none break."""
@@ -105,6 +119,10 @@ class Wire:
             if self.freeze_at and self.freeze_at in data:
                 self.freeze_at = b""
                 return  # the client is not heard of any more; nobody is told
+            if self._hold_at and self._hold_at in data:
+                self._hold_at = b""
+                self._held.set()
+                self._let_go.wait()
             if self.plans and self.plans[0][0] in data:
                 _, after = self.plans.pop(0)
                 self.cuts += 1

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from teams_cli.errors import DamagedRecord, OutcomeUnknown, StorageFailed
+from teams_cli.errors import AlreadyExists, DamagedRecord, OutcomeUnknown, StorageFailed
 from teams_cli.store.documents import MAX_RECORD
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -196,6 +196,17 @@ def names_in(path: str) -> list[str]:
         return []
     except OSError as error:
         raise failed("list", path, error) from None
+
+
+def refuse_taken(directory: str, file_name: str, what: str) -> None:
+    """Refuse a name that differs from one in the directory only in case, if at all.
+
+    Raises:
+        AlreadyExists: There is one.
+    """
+    if any(name.lower() == file_name.lower() for name in names_in(directory)):
+        confirm(directory, f"{directory}/{file_name}")
+        raise AlreadyExists(f"there is a {what} already", "Choose another name.")
 
 
 def failed(doing: str, path: str, error: OSError) -> StorageFailed:

@@ -80,7 +80,7 @@ class FileStore(Store):
         temp = disk.write_temp(self.layout.temp, data := encode(record))
         try:
             with self._lock(directory):
-                _refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
+                disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
                 self._refuse_closed(team, kind)
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
@@ -328,6 +328,10 @@ class FileStore(Store):
 
         note(self.layout.history(team), entry)
 
+    def put_history(self, team: str, entry: dict[str, Any]) -> None:
+        disk.make_directories(self.layout.team(team), self.address)
+        self.journal(team, entry)
+
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.files.journal import entries
 
@@ -390,9 +394,3 @@ class FileStore(Store):
 
     def _log(self, team: str) -> MessageLog:
         return MessageLog(self.layout.messages(team), self.address, self._lock)
-
-
-def _refuse_taken(directory: str, file_name: str, what: str) -> None:
-    if any(name.lower() == file_name.lower() for name in disk.names_in(directory)):
-        disk.confirm(directory, f"{directory}/{file_name}")
-        raise AlreadyExists(f"there is a {what} already", "Choose another name.")

@@ -154,6 +154,10 @@ class TestPack:
         assert store.get("alpha", INBOX, "bob")[0].up_to == 2
         assert texts(store, "bob") == ["hello"]
 
+    def test_a_history_comes_before_anything_else_is_there(self, store):
+        store.put_history("beta", {"what": "created"})
+        assert [entry for _, entry in store.history("beta")] == [{"what": "created"}]
+
     def test_nothing_of_a_missing_team(self, store):
         assert [list(store.pack("nobody", kind)) for kind in self.KINDS[:3]] == [[], [], []]
 
