@@ -81,11 +81,17 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """The session, settled if it is lost. On a disk that can't be written it stays until somebody can."""
-    if not is_lost(store, team, session):
+    """The session, settled if it is lost, or given back if nobody sits in its place any more. On a disk that can't be
+    written it stays until somebody can.
+    """
+    if not session.taken_by and not is_lost(store, team, session):
         return session
     try:
-        return settle_lost(store, team, session.agent)
+        if not session.taken_by:
+            return settle_lost(store, team, session.agent)
+        from teams_cli.agents.terminals import takeovers
+
+        return takeovers.give_back(store, team, session) if takeovers.is_over(store, team, session) else session
     except TeamsError:
         return session
 
@@ -105,7 +111,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 def linger(found: list[Session]) -> None:
     """Wait until the keepers of sessions that are done are gone: the last that they do is to resume others."""
     give_up = time.monotonic() + _LINGER
-    while any(s.ended and s.keeper_lives for s in found) and time.monotonic() < give_up:
+    while any(s.ended and s.keeper_lives and not s.taken_by for s in found) and time.monotonic() < give_up:
         time.sleep(0.005)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import processes
 from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.agents.terminals import stopping, terminals
+from teams_cli.agents.terminals import stopping, takeovers, terminals
 from teams_cli.clients.seats import GONE
 from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _PATIENCE = 20.0
-_TO_REST = 3600.0
 
 
 @operation("interject", may=EVERYBODY)
@@ -58,6 +60,7 @@ def interject(
         )
     if session.ended and session.outcome == "stopped":
         raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
+    takeovers.refuse_taken(session)
     message = messages.send(store, team_name, caller, agent, body, wake=False)
     _interrupt(store, team, caller, message, environ)
     return message
@@ -71,6 +74,8 @@ def _interrupt(
     """
 
     def ask(found: Session) -> Session:
+        if found.taken_by:
+            return found
         if found.state == "paused":
             found = resuming.unpaused(found)
         found = found.having(fresh=True) if fresh else found
@@ -92,11 +97,12 @@ def restart(
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped.
+        WrongState: It was stopped, or taken over into a terminal.
     """
     at = require(store, team_name, caller, "restart-agent", agent)
     _started(store, team_name, agent)
     _refuse_stopped(sessions.get(store, team_name, agent))
+    takeovers.refuse_taken(sessions.get(store, team_name, agent))
     body = _begin_again(store, team_name, at.caller.name, agent, fresh)
     message = messages.send(store, team_name, at.caller, agent, body, fyi=True, wake=False)
     _interrupt(store, at.team, at.caller, message, environ, fresh)
@@ -148,7 +154,7 @@ def deliver(
     session = ending.current(store, team_name, message.to)
     if session is None or (session.ended and session.outcome == "stopped"):
         return message, False
-    if now and message.number > session.delivered:
+    if now and message.number > session.delivered and not session.taken_by:
         return message, _interrupt(store, team, caller, message, environ)
     waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     return message, False
@@ -244,19 +250,35 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
     return after
 
 
-def wait_until_rests(store: Store, team: str, agent: str, patience: float = _TO_REST) -> None:
-    """Block until the turn that is going on is over, of an agent that was paused.
+def take_over(
+    store: Store, team: str, caller: Caller | None, agent: str, client: str, environ: Mapping[str, str]
+) -> Session:
+    """Have a headless agent rest, once its turn is over, and this process hold its session: a person sits down there.
 
     Raises:
-        Conflict: It was not in time.
+        AgentNotFound: `teams` started no such agent.
+        WrongState: Nobody can sit in its place; says why.
     """
+    rested = takeovers.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
+    pause(store, team, caller, agent)
+    try:
+        pace.sleep_until(store, team, lambda: _rests(store, team, agent), None)
+        return takeovers.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
+    except BaseException:
+        if not rested:
+            resume(store, team, caller, agent, environ)
+        raise
 
-    def rests() -> bool:
-        session = ending.current(store, team, agent)
-        return session is None or session.ended
 
-    if not pace.sleep_until(store, team, rests, patience):
-        raise Conflict(f"{agent} is still at work after {patience:g} seconds", "Try again later; it rests then.")
+def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
+    """Have an agent that this process took over go on by itself, with the mail that waits for it."""
+    takeovers.give_back(store, team, session)
+    waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
+
+
+def _rests(store: Store, team: str, agent: str) -> bool:
+    session = ending.current(store, team, agent)
+    return session is None or session.ended
 
 
 @operation("resume-agent", may=LEADERS)
@@ -265,7 +287,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str, envi
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped.
+        WrongState: It was stopped, or taken over into a terminal.
     """
     at = require(store, team_name, caller, "resume-agent", agent)
     team, caller = at.team, at.caller
@@ -273,6 +295,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str, envi
 
     def go_on(found: Session) -> Session:
         _refuse_stopped(found)
+        takeovers.refuse_taken(found)
         if found.state == "paused":
             rested = resuming.unpaused(found)
             return rested.having(failure=None) if rested.outcome == "completed" else rested

@@ -30,16 +30,16 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.errors import Conflict, TeamsError
+from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Any, Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import config, settings, teams, tokens
+from teams_cli.teams import config, settings, teams
 from teams_cli.teams import presence as agents
 from teams_cli.teams.config import Config
-from teams_cli.teams.teams import TEAM, Team
 
 _BEAT = 30.0
 _SAID = 4096
@@ -97,16 +97,8 @@ class Keeper:
 
     def _token(self) -> dict[str, str]:
         """In a secure team, a new token for the agent: of the one before only the hash was kept."""
-        if not teams.get(self.store, self.team).secure:
-            return {}
-        token = tokens.new_token()
-
-        def change(team: Team) -> Team:
-            member = team.member(self.agent)
-            return team.with_member(member.having(token_hash=tokens.hash_token(token))) if member else team
-
-        update(self.store, self.team, TEAM.also_closed, self.team, change)
-        return {"TEAMS_TOKEN": token}
+        token = joining.renew_token(self.store, self.team, self.agent)
+        return {"TEAMS_TOKEN": token} if token else {}
 
     def _keep(self) -> None:
         batch = self._batch()

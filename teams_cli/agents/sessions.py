@@ -32,7 +32,8 @@ class Session(Record):
     """One agent that was started. `caller` gets its output; `run` is shared by all that one `run-agent` led to.
 
     A *fresh* one begins its client's session anew with the next turn. One that is *unstarted* was started by that agent
-    inside a sandbox, and is to be started outside, by its keeper.
+    inside a sandbox, and is to be started outside, by its keeper. In the place of one that is *taken_by* somebody, that
+    person sits in a terminal.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -74,6 +75,7 @@ class Session(Record):
     given: list[Count] | None = None
     stop_asked: Name | None = None
     pause_asked: Text | None = None
+    taken_by: Name | None = None
     resumes: list[Resume] = field(default_factory=list)
     owed: list[Owed] | None = None
 

@@ -45,9 +45,10 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
     try:
         team = teams.get(store, name)
         for session in ending.all_of(store, name, []) if store.host else ():
-            if session.ended and session.host == store.host:
-                _resume(store, team, session, user, environ, tried)
-        anybody = rousing.look(store, team, partial(_tell, store, team, user, environ))
+            if session.host == store.host:
+                _resume(store, team, user, environ, tried, session)
+        resume = partial(_resume, store, team, user, environ, tried)
+        anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
         return team.state == "closed" or not (store.host or anybody)
     except NotFound:
         return True
@@ -63,8 +64,10 @@ def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to
 
 
 def _resume(
-    store: Store, team: Team, session: Session, user: Config, environ: Mapping[str, str], tried: dict[str, int]
+    store: Store, team: Team, user: Config, environ: Mapping[str, str], tried: dict[str, int], session: Session
 ) -> None:
+    if not session.ended:
+        return
     numbers = sessions.waiting_numbers(store, team.name, session)
     if session.outcome == "failed" and max(numbers, default=0) <= tried.get(session.agent, 0):
         return  # it can't be started; trying on without end helps nobody

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -14,8 +15,11 @@ from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from teams_cli.agents.terminals.opening import Opened
     from teams_cli.commands.call import Call
+    from teams_cli.commands.terminals import TakingOver
 
 _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
@@ -40,15 +44,44 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         raise WrongUsage("a client needs a terminal", "Open it in one, or start an agent: teams run-agent …")
     if words := settings.get("attach"):
         os.execv(words[0], words)
+    if taking := settings.get("taking"):
+        return _in_its_place(taking)
     opened: Opened = settings["opened"]
     os.chdir(opened.directory)
-    after = settings.get("after")
-    if after is None:
-        os.execvpe(opened.words[0], opened.words, opened.environ)
+    os.execvpe(opened.words[0], opened.words, opened.environ)
+
+
+def _in_its_place(taking: TakingOver) -> int:
+    """Run the client of an agent that is taken over, and give it back however the client ends; the exit status."""
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, _leave)
+    opened = taking.begin()
     try:
-        return subprocess.call(opened.words, env=opened.environ)
+        return _stay_behind(opened)
     finally:
-        after()
+        taking.end()
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _stay_behind(opened: Opened) -> int:
+    """Run the client to its end. What the terminal says to all in it is the client's to answer; what is said to us
+    alone is passed on; when it is stopped, so are we.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, lambda number, frame: None)  # not ignored, which the client would inherit
+    client = subprocess.Popen(opened.words, env=opened.environ, cwd=opened.directory)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: client.send_signal(number))
+    while True:
+        _, status = os.waitpid(client.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            code = client.returncode = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        os.kill(os.getpid(), signal.SIGSTOP)
+        client.send_signal(signal.SIGCONT)
 
 
 if __name__ == "__main__":

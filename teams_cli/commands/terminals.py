@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli.agents.terminals import bindings, opening, windows
-from teams_cli.agents.terminals.opening import Wish
+from teams_cli.agents import ending
+from teams_cli.agents.terminals import bindings, opening, takeovers, windows
+from teams_cli.agents.terminals.opening import Opened, Wish
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.agents.sessions import Session
 
 _HERE = """Have the clients that are started in this directory, and below it, be members of a team.
 
@@ -30,6 +35,7 @@ which types a line for it when nobody else types. What follows `--` are options 
 Raises:
     InvalidValue: There is no such client.
     NotFound: It is not installed.
+    WrongState: The agent can't be taken over: it is another client's, or somebody did.
 """
 
 
@@ -69,9 +75,10 @@ def _open(
         if resume:
             raise WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
         windows.program(call.environ)
-    session = opening.headless_session(call.store, call.team, resume, client) if resume else None
-    wish = Wish(client, options, call.directory, agent=agent_id, wrap=wrap, session=session)
-    after = _taken_over(call, resume) if resume else None
+    if resume:
+        takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
+        return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
+    wish = Wish(client, options, call.directory, agent=agent_id, wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
     if in_window:
         windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
@@ -79,7 +86,7 @@ def _open(
         return {"agent": opened.agent, "client": client, "team": call.team}
     if tmux:
         return _attach(call, opened.agent)
-    return Service("cli.opening", "", {"opened": opened, "after": after})
+    return Service("cli.opening", "", {"opened": opened})
 
 
 def _attach(call: Call, of: str) -> Any:
@@ -87,13 +94,44 @@ def _attach(call: Call, of: str) -> Any:
     return Service("cli.opening", "", {"attach": words})
 
 
-def _taken_over(call: Call, agent: str) -> Any:
-    """Have a headless agent rest while its person sits in its place; what lets it go on."""
-    from teams_cli.agents import interrupting
+class TakingOver:
+    """Having a person sit in the place of a headless agent, from `begin` to `end`."""
 
-    interrupting.pause(call.store, call.team, call.caller, agent)
-    interrupting.wait_until_rests(call.store, call.team, agent)
-    return lambda: interrupting.resume(call.store, call.team, call.caller, agent, call.environ)
+    def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
+        self.call = call
+        self.client = client
+        self.agent = agent
+        self.wrap = wrap
+        self.options = options
+        self.session: Session | None = None
+
+    def begin(self) -> Opened:
+        """Wait until the agent rests, and say what its client is to be started with.
+
+        Raises:
+            AgentNotFound, WrongState, NotFound: It can't be taken over; it goes on then.
+        """
+        from teams_cli.agents import interrupting
+
+        call = self.call
+        session = ending.current(call.store, call.team, self.agent)
+        if session and not session.ended:
+            call.say(f"{self.agent} is at work: it is yours when its turn is over. Ctrl-C leaves it alone.")
+        self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
+        try:
+            wish = Wish(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
+            return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Have the agent go on by itself."""
+        from teams_cli.agents import interrupting
+
+        if self.session:
+            call, session, self.session = self.call, self.session, None
+            interrupting.give_back(call.store, call.team, session, call.caller, call.environ)
 
 
 COMMANDS = table(
@@ -124,6 +162,7 @@ COMMANDS = table(
         changes=False,
         at_shell=True,
         words="terminals:opened",
+        for_person=True,
         example="open claude -- --model opus",
     ),
     Command(

@@ -159,3 +159,17 @@ def _next_alias(team: Team) -> int:
     while names.alias(index).lower() in taken:
         index += 1
     return index
+
+
+def renew_token(store: Store, team_name: str, agent: str) -> str:
+    """In a secure team, a new token for a member whose own is not known: of that only the hash was kept. Else empty."""
+    if not teams.get(store, team_name).secure:
+        return ""
+    token = new_token()
+
+    def change(team: Team) -> Team:
+        member = team.member(agent)
+        return team.with_member(member.having(token_hash=hash_token(token))) if member else team
+
+    update(store, team_name, TEAM.also_closed, team_name, change)
+    return token

@@ -93,7 +93,7 @@ def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dic
         session, terminal = started.get(row["name"]), seated.get(row["name"])
         if session:
             describe(store, session, row)
-        if terminal and (session is None or session.ended):
+        if terminal and (session is None or session.taken_by):
             terminals.describe(store, team, terminal, row)
     return rows
 
@@ -113,5 +113,17 @@ def describe(store: Store, session: Session, row: dict[str, Any]) -> None:
     row["session"] = {
         key: value
         for key, value in session.to_document().items()
-        if key in ("state", "outcome", "harness", "description", "caller", "directory", "worktree", "branch", "turns")
+        if key
+        in (
+            "takenBy",
+            "state",
+            "outcome",
+            "harness",
+            "description",
+            "caller",
+            "directory",
+            "worktree",
+            "branch",
+            "turns",
+        )
     }

@@ -15,11 +15,22 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.agents import ending
+from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings, doorbells
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 
 CLIENT = """#!{python}
-import os, sys
+import json, os, subprocess, sys, time
+def joins():
+    event = json.dumps(dict(hook_event_name="SessionStart", session_id="theirs"))
+    subprocess.run([*{command!r}, "hook", "claude"], input=event, text=True)
+if "-p" in sys.argv:
+    given = sys.stdin.read()
+    while given == "work":
+        time.sleep(0.05)
+    print(json.dumps(dict(result="done after " + given, is_error=False)))
+    sys.exit()
 print("client", *sys.argv[1:], "of", os.environ.get("TEAMS_AGENT_ID"), os.environ.get("MY_OWN"), flush=True)
 sys.stdout.write("\\x1b]7501;?\\x1b\\\\\\x1b]7501;state=idle:app=x\\x1b\\\\")
 sys.stdout.flush()
@@ -35,6 +46,9 @@ for line in sys.stdin:
     if line.strip() == "rest":
         sys.stdout.write("\\x1b]7501;state=idle\\x1b\\\\")
         sys.stdout.flush()
+    if line.strip() == "join":
+        joins()
+        print("joined", flush=True)
     if line.strip() == "bye":
         sys.exit(7)
 """
@@ -45,7 +59,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     """A team, and a client that says what it is told."""
     (tmp_path / "bin").mkdir()
     path = tmp_path / "bin/claude"
-    path.write_text(CLIENT.format(python=sys.executable))
+    path.write_text(CLIENT.format(python=sys.executable, command=COMMAND))
     path.chmod(0o755)
     made = make_team(tmp_path / "root", "bob")
     made.more = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMUX_TMPDIR": str(tmp_path), "MY_OWN": "kept"}
@@ -217,3 +231,65 @@ def test_the_wrapper_is_small(cli: Cli) -> None:
     assert resident < 15 * 1024
     os.kill(terminal.pid, signal.SIGHUP)
     assert terminal.end() == -signal.SIGHUP
+
+
+def taken_over(cli: Cli) -> Terminal:
+    """An agent that took a turn, and in whose place a person sits now."""
+    assert cli("run-agent", "begin", "--agent-id", "ann", "--harness", "claude", agent="lea").status == 0
+    terminal = Terminal(cli, "open", "claude", "--resume", "ann")
+    terminal.until("of ann kept")
+    return terminal
+
+
+def session(cli: Cli) -> Session:
+    found = ending.current(cli.store(), ALPHA, "ann")
+    assert found
+    return found
+
+
+def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
+    """It rests meanwhile, whatever comes for it, and goes on with that in the session that its person was in last."""
+    terminal = taken_over(cli)
+    assert f"--resume {session(cli).session_id}" in terminal.text
+    cli.ok("send-message", "ann", "one more thing", agent="lea")
+    assert (session(cli).state, session(cli).taken_by, session(cli).turns) == ("paused", "human", 1)
+    for words in (["interject", "ann", "you"], ["resume-agent", "ann"], ["restart-agent", "ann"]):
+        assert cli.refused(*words, agent="lea") == (11, "wrong_state")
+    twice = Terminal(cli, "open", "claude", "--resume", "ann")
+    assert twice.end() == 11 and "is taken over by human" in twice.text
+    terminal.type("join\r")
+    terminal.until("joined")
+    row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
+    assert row["state"] == "idle" and row["terminal"]["sessionId"] == "theirs"
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+    wait(lambda: session(cli).state == "done" and session(cli).turns == 2)
+    assert session(cli).taken_by is None and session(cli).session_id == "theirs"
+    row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
+    assert row["state"] == "idle"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_it_is_given_back_however_the_terminal_ends(cli: Cli, number: int) -> None:
+    terminal = taken_over(cli)
+    cli.ok("send-message", "ann", "one more thing", agent="lea")
+    os.kill(terminal.pid, number)
+    terminal.end()
+    cli.ok("send-message", "ann", "are you there?", agent="lea")
+    wait(lambda: session(cli).state == "done" and session(cli).turns == 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli, number: int) -> None:
+    """Nobody is kept from its work by one who came and went."""
+    assert cli.refused("open", "claude", "--resume", "bob", agent="human") == (10, "agent_not_found")
+    assert cli("run-agent", "work", "--agent-id", "ann", "--harness", "claude", "--detach", agent="lea").status == 0
+    wait(lambda: session(cli).turns == 1)
+    assert cli.refused("open", "codex", "--resume", "ann", agent="human") == (11, "wrong_state")
+    terminal = Terminal(cli, "open", "claude", "--resume", "ann")
+    terminal.until("ann is at work")
+    wait(lambda: session(cli).pause_asked is not None)
+    os.kill(terminal.pid, number)
+    terminal.end()
+    assert session(cli).pause_asked is None and session(cli).state == "running"
+    cli.ok("stop-agent", "ann", agent="lea")

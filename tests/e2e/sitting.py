@@ -75,7 +75,8 @@ class Desk:
         """End all terminals with what runs in them."""
         subprocess.run([TMUX, "-S", self.place, "kill-server"], capture_output=True)
         for pid in left_over(self.office):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def left_over(office: Office) -> list[int]:

@@ -7,21 +7,22 @@ import os
 import sys
 from shutil import which
 
-from teams_cli.agents import sessions
+from teams_cli.agents import ports
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings, sitting
 from teams_cli.clients import environments, hook_settings, known, places, profiles
-from teams_cli.errors import AgentNotFound, NotFound, WrongState
+from teams_cli.errors import NotFound
 from teams_cli.membership import joining
 from teams_cli.records.annotations import Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.clients.contract import Client
+    from teams_cli.clients.profiles import Profile
+    from teams_cli.clients.seats import Seat
     from teams_cli.teams.config import Config
 
 
@@ -44,6 +45,14 @@ class Wish:
         self.agent = session.agent if session else agent
         self.wrap = wrap
         self.session = session
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the agent that is taken over is started with by `teams`, too."""
+        if self.session is None:
+            return {}
+        port = {ports.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
+        return {**(self.session.variables or {}), **port}
 
 
 class Opened:
@@ -73,18 +82,29 @@ def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ:
     agent, own = _identity(store, team, wish)
     clean = environments.clean(environ, profile.strip, profile.keep)
     brought, variables = _brought(store, client, wish.directory, environ)
-    resumed = profiles.fill(list(client.seat.resume), {"session_id": wish.session.session_id}) if wish.session else []
-    words = [program, *brought, *resumed, *wish.options]
+    words = [program, *brought, *_resumed(client.seat, profile, wish.session), *wish.options]
     if wish.wrap or not client.seat.ways:
         words = _wrapped(store, team, agent, client, words)
-    whole = {**clean, **client.seat.set, **variables, **store.variables, **own, "TEAMS_TEAM": team}
+    whole = {**clean, **client.seat.set, **variables, **wish.variables, **store.variables, **own, "TEAMS_TEAM": team}
     return Opened(words, whole, wish.directory, agent)
+
+
+def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]:
+    """The words that open the session of an agent that is taken over, with the model that it was given."""
+    if session is None:
+        return []
+    return [
+        *profiles.of_model(profile, session.model),
+        *profiles.fill(list(seat.resume), {"session_id": session.session_id}),
+    ]
 
 
 def _identity(store: Store, team: str, wish: Wish) -> tuple[str, dict[str, str]]:
     """The name of the member that it becomes, and the variables that say so."""
     caller = Caller(wish.agent) if wish.agent else None
-    if caller:
+    if caller and wish.session:
+        caller.token = joining.renew_token(store, team, caller.name)
+    elif caller:
         caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")
     member, token = joining.join(store, team, caller)
     own = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
@@ -122,23 +142,3 @@ def _wrapped(store: Store, team: str, agent: str, client: Client, words: list[st
         "titles": client.seat.titles if client.seat else {},
     }
     return [*hook_settings.of_module(sys.executable, "teams_cli.cli.wrapper"), json.dumps(order)]
-
-
-def headless_session(store: Store, team: str, agent: str, client: str) -> Session:
-    """The session of an agent that `teams` keeps, which is to be taken over into a terminal.
-
-    Raises:
-        AgentNotFound: `teams` started no such agent.
-        WrongState: Its session is another client's, or not known yet.
-    """
-    session = sessions.find(store, team, agent)
-    if session is None:
-        teams.find_recipient(teams.get(store, team), agent)
-        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
-    if session.harness != client:
-        raise WrongState(
-            f"{agent} runs in {session.harness}, not in {client}", f"teams open {session.harness} --resume {agent}"
-        )
-    if not session.session_known:
-        raise WrongState(f"{agent} has not said its session yet", "Try again when it has taken a turn.")
-    return session

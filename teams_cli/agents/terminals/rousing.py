@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.agents import ending
 from teams_cli.agents.terminals import channels, sitting, terminals, wakings
 from teams_cli.agents.terminals.terminals import Terminal
 from teams_cli.clients.seats import GONE, PERMISSION
@@ -17,24 +18,33 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.agents.sessions import Session
+
     Tell = Callable[[str, str, str], None]
+    Resume = Callable[[Session], object]
 
 
-def look(store: Store, team: Team, tell: Tell) -> bool:
+def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
     """Do for each terminal of this machine what is due; whether any client is there. *tell* gives a member a notice,
-    under a uid, and wakes it.
+    under a uid, and wakes it; *resume* resumes an agent that `teams` keeps, if it rests and has mail.
     """
     anybody = False
     for terminal in terminals.all_of(store, team.name, []):
         if terminal.host in ("", store.host):
-            anybody |= _look_at(store, team, terminal, tell)
+            anybody |= _look_at(store, team, terminal, tell, resume)
     return anybody
 
 
-def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell) -> bool:
+def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: Resume) -> bool:
+    """Do what is due for one terminal; whether its client is there, or about to be. In the place of one that is gone
+    the agent that `teams` keeps, if it does, goes on by itself.
+    """
     state = terminals.state_of(store, team, terminal)
     if state == GONE and terminal.state != GONE:
         sitting.stand_up(store, team.name, terminal.agent, "its process ended")
+    if state == GONE and (session := ending.current(store, team.name, terminal.agent)):
+        resume(session)
+        return bool(session.taken_by)
     unread = inboxes.unread(store, team.name, terminal.agent)
     pause = wakings.again_after(team)
     if wakings.is_due(terminal, state, unread, store.now(), pause):

@@ -10,8 +10,9 @@ from teams_cli.agents import sessions, started_here
 from teams_cli.agents.terminals import bindings, terminals
 from teams_cli.agents.terminals.bindings import Binding
 from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
-from teams_cli.errors import TeamsError
+from teams_cli.errors import TeamsError, WrongState
 from teams_cli.membership import joining
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -65,7 +66,7 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
         NotAllowed: It may not join: it was shut down, or its token is wrong.
     """
     caller = arrival.caller or _returning(store, team, arrival)
-    if caller and _is_kept(store, team, caller.name):
+    if caller and not _has_place(store, team, caller.name, arrival.pid):
         return None
     known = secrets_of(store, team, caller.name) if caller else {}
     if caller and not caller.token:
@@ -92,10 +93,21 @@ def _returning(store: Store, team: str, arrival: Arrival) -> Caller | None:
     return Caller(found.agent) if member and not member.stopped_by else None
 
 
-def _is_kept(store: Store, team: str, name: str) -> bool:
-    """Whether a keeper runs the client, for one turn."""
+def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
+    """Whether the client may sit down under that name: not while a keeper runs one. An agent that `teams` keeps, and
+    that rests, is taken over by it: nobody resumes it as long as its person sits there.
+    """
     session = sessions.find(store, team, name)
-    return session is not None and not session.ended
+    if session is None:
+        return True
+    if session.ended and not session.taken_by and session.outcome != "stopped" and session.host in ("", store.host):
+        from teams_cli.agents.terminals import takeovers
+
+        try:
+            session = takeovers.hold(store, team, name, HUMAN, pid, session.state == "paused")
+        except WrongState:
+            return False
+    return session.ended
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
@@ -120,10 +132,21 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
     draft = Terminal(agent=name, joined_at=now, **place, **told)
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
-    started_here.note(store, team, as_session(terminal))
+    _note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid)
     if before is draft or before.pid != arrival.pid:
         history.note(store, team, name, "terminal joined", client=arrival.client)
+
+
+def _note_session(store: Store, team: str, terminal: Terminal) -> None:
+    """Keep on this machine which session may be copied, or gone on with; of an agent that `teams` keeps beside what it
+    was started with.
+    """
+    kept = sessions.find(store, team, terminal.agent)
+    if kept is None:
+        started_here.note(store, team, as_session(terminal))
+    elif terminal.session_id and kept.harness == terminal.client and started_here.is_ours(store, team, kept):
+        started_here.note(store, team, kept.having(session_id=terminal.session_id))
 
 
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:

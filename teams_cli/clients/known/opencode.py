@@ -60,7 +60,11 @@ class OpenCode(Client):
     profile = _PROFILE
     dialect = COMMON
     seat = Seat(
-        "run serve web acp github", (BELL,), resume=("--session", "{session_id}"), first=("--prompt", "{prompt}")
+        "run serve web acp github",
+        (BELL,),
+        resume=("--session", "{session_id}"),
+        first=("--prompt", "{prompt}"),
+        stops=True,
     )
     home = Home(
         "OPENCODE_CONFIG_DIR",
