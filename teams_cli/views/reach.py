@@ -99,7 +99,8 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
     if _is_gone(store, team, name):
         return NO_MORE
     terminal = terminals.find(store, team.name, name)
-    return "woken" if terminal and terminal.woken_to >= message.number else "queued"
+    woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
+    return "woken" if woken else "queued"
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.terminals import bindings, doorbells
+from teams_cli.agents.terminals import bindings, doorbells, terminals
 from teams_cli.agents.terminals.doorbells import Doorbell
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.seated_client import SeatedClient
@@ -137,6 +137,28 @@ def test_mail_rings_its_bell_once(cli: Cli, seat: Callable[..., SeatedClient]) -
         assert state_of_message(cli, "msg-3") == "shown"
     finally:
         bell.close()
+
+
+def test_one_that_nothing_could_wake_is_tried_again_soon(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+    """What waits beside a client begins anew with the end of each turn, and may be a moment late."""
+    cli.ok("set", "wakeAgainAfter", "3600", agent="lea")
+    seat().hook("SessionStart")
+    cli.ok("send-message", NAME, "are you there?", agent="bob")
+    until(lambda: unheard(cli) > 0)
+    bell = Doorbell(bindings.kept(str(cli.root), ALPHA, NAME, "bell"))
+    assert bell.take()
+    try:
+        assert bell.wait(60) == doorbells.MAIL
+        until(lambda: unheard(cli) == 0)
+        assert state_of_message(cli, "msg-1") == "woken"
+    finally:
+        bell.close()
+
+
+def unheard(cli: Cli) -> int:
+    """How often in a row nothing took the hint that there is mail."""
+    found = terminals.find(cli.store(), ALPHA, NAME)
+    return found.unheard if found else 0
 
 
 def state_of_message(cli: Cli, key: str) -> str:

@@ -21,7 +21,13 @@ from tests.e2e.model import Model
 from tests.support.cli import ALPHA, COMMAND, make_team
 
 CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode")
-VARIABLES = {client: f"TEAMS_E2E_{client.upper()}" for client in CLIENTS}
+NEWEST = "-newest"
+"""Behind the name of a client: its newest version, where that is not the pinned one."""
+VARIABLES = {
+    f"{client}{which}": f"TEAMS_E2E_{client.upper()}{which.upper().replace('-', '_')}"
+    for client in CLIENTS
+    for which in ("", NEWEST)
+}
 BINARIES = {client: os.environ.get(variable, "") for client, variable in VARIABLES.items()}  # tests don't see them
 _CODEX_CONFIG = """
 model = "m1"
@@ -72,9 +78,9 @@ def _opencode_config(url: str) -> dict[str, Any]:
 class Office:
     """A team with a leader, one real client as the harness, and its model."""
 
-    def __init__(self, top: Path, client: str, model: Model) -> None:
+    def __init__(self, top: Path, wanted: str, model: Model) -> None:
         self.top = top
-        self.client = client
+        client = self.client = wanted.removesuffix(NEWEST)
         self.model = model
         self.home, self.work, self.bin = top / "home", top / "work", top / "bin"
         for directory in (*(self.home / f".{c}" for c in ("codex", "gemini", "qwen")), self.work, self.bin):
@@ -83,7 +89,7 @@ class Office:
         (self.home / ".qwen/settings.json").write_text(json.dumps(_QWEN_SETTINGS))
         (self.home / "opencode.json").write_text(json.dumps(_opencode_config(model.url)))
         (self.home / ".codex/config.toml").write_text(_CODEX_CONFIG.format(url=model.url))
-        (self.bin / client).symlink_to(BINARIES[client])
+        (self.bin / client).symlink_to(BINARIES[wanted])
         if node := shutil.which("node"):
             (self.bin / "node").symlink_to(node)
         (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
@@ -176,7 +182,7 @@ def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     """A team whose agents are real clients: of three kinds in turn, of all where a test is marked `every_client`."""
     client = request.param
     if not os.access(BINARIES[client], os.X_OK):
-        pytest.skip(f"{VARIABLES[client]} names no {client}: see tests/e2e/install.sh")
+        pytest.skip(f"{VARIABLES[client]} names no {client}: see what tests/e2e/install.sh said")
     model = Model()
     made = Office(tmp_path, client, model)
     yield made

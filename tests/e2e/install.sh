@@ -2,7 +2,8 @@
 # Install the pinned clients for the end-to-end tests into .e2e/ of the checkout, and say where they are:
 #   eval "$(tests/e2e/install.sh)" && python -m pytest tests/e2e
 # The platform packages are taken, not their wrappers: those would need install scripts, which are not run. A client
-# whose package can't be had is named on standard error and left out; the status is 1 when none could be had.
+# whose package can't be had is named on standard error and left out; the status is 1 when none could be had. Beside
+# each stands the newest version, where that is another: TEAMS_E2E_CLAUDE_NEWEST, and so on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -17,18 +18,34 @@ clients=(
 
 install() { npm install --prefix "$1" --ignore-scripts --no-save --no-audit --no-fund "$2" >&2; }
 
+newest() { # the same package in its newest version
+    local package=${1%@*} version platform=
+    [[ $1 == *-linux-x64 ]] && platform=-linux-x64
+    version=$(npm view "${package#*@npm:}" version 2>/dev/null) && echo "$package@$version$platform"
+}
+
+provide() { # variable, package, program in it
+    local place=.e2e/$1
+    if [ "$(cat "$place/pin" 2>/dev/null)" != "$2" ]; then
+        mkdir -p "$place"
+        install "$place" "$2" && [ -x "$place/node_modules/$3" ] && echo "$2" >"$place/pin" || {
+            printf '!!! %s could not be had\n' "$2" >&2
+            return 1
+        }
+    fi
+    printf 'export %s=%q\n' "$1" "$PWD/$place/node_modules/$3"
+}
+
 found=0
 for client in "${clients[@]}"; do
     read -r variable package program <<<"$client"
-    place=.e2e/$variable
-    if [ "$(cat "$place/pin" 2>/dev/null)" != "$package" ]; then
-        mkdir -p "$place"
-        install "$place" "$package" && [ -x "$place/node_modules/$program" ] && echo "$package" >"$place/pin" || {
-            printf '!!! %s could not be had\n' "$package" >&2
-            continue
-        }
+    provide "$variable" "$package" "$program" && found=1
+    if ! latest=$(newest "$package"); then
+        printf '!!! nobody says which is the newest version of %s\n' "${package%@*}" >&2
+    elif [ "$latest" = "$package" ]; then
+        printf '%s is the newest: it is tried once\n' "$package" >&2
+    else
+        provide "${variable}_NEWEST" "$latest" "$program" || true
     fi
-    printf 'export %s=%q\n' "$variable" "$PWD/$place/node_modules/$program"
-    found=1
 done
 [ "$found" = 1 ]

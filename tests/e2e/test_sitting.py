@@ -13,9 +13,9 @@ import pytest
 
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
-from tests.e2e.conftest import Office, every_client
+from tests.e2e.conftest import NEWEST, Office, every_client
 from tests.e2e.model import Run, Say
-from tests.e2e.sitting import Desk, Seat, install, row_of, until, wait_for_state
+from tests.e2e.sitting import TO_START, Desk, Seat, install, row_of, until, wait_for_state
 from tests.support.cli import ALPHA
 
 NAME = "agentA"
@@ -33,7 +33,7 @@ def seats(*clients: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("office", clients, indirect=True)
 
 
-every_seat = seats(*WOKEN_NATIVELY)
+every_seat = seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     wait_for_state(office, "ann", "idle")
 
 
-@seats("claude")
+@seats("claude", f"claude{NEWEST}")
 def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office, desk: Desk) -> None:
     """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
     office.say("set", "tellPermissionAfter", "0.5")
@@ -230,6 +230,66 @@ def test_who_does_not_read_is_woken_again_and_its_sender_told(office: Office, de
     office.say("send-message", NAME, "the build is red")
     until(lambda: "has not read msg-1" in office.say("read-messages", "--peek"), office.logs, 90)
     assert history_of(office).count("terminal woken") == 4 and row_of(office, NAME)["queueDepth"] == 1
+
+
+@seats("claude", "codex", "opencode", "qwen")
+def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, desk: Desk) -> None:
+    """Its person sits in its session, is told of its mail there, and leaves: its next mail resumes it by itself."""
+    office.model.script("[ann]", Say("begun"), *[Say("on it")] * 6)
+    office.run("[ann] begin")
+    seat = desk.open("one", "--resume", "ann")
+    wait_for_seat(office, seat, "ann")
+    office.say("send-message", "ann", "the build is red")
+    wait_for_mail(office, seat, "| the build is red", "[ann]")
+    row = wait_for_state(office, "ann", "idle")
+    assert row["session"]["takenBy"] == "human" and row["session"]["turns"] == 1
+    os.kill(row["terminal"]["pid"], signal.SIGKILL)
+    until(lambda: "takenBy" not in row_of(office, "ann")["session"], lambda: seat.screen)
+    office.say("send-message", "ann", "once more")
+    wait_for_mail(office, seat, "once more", "[ann]")
+    assert "the build is red" in office.model.requests["[ann]"][-1].text
+    office.wait_for_state("ann", "done")
+
+
+def wait_for_seat(office: Office, seat: Seat, name: str) -> None:
+    """Block until the client that resumes a session has joined. Codex says nothing of itself before its first turn."""
+    if office.client == "codex":
+        seat.ready().say("go on")
+    wait_for_state(office, name, "idle", TO_START)
+
+
+@seats("claude", "codex", "opencode", "qwen", "gemini")
+def test_a_copy_of_a_seated_client_answers(office: Office, desk: Desk) -> None:
+    """A question to one that joined from inside is answered from its history, while it is left alone."""
+    office.say("set", "broadcast", "agents")
+    install(office)
+    office.model.script("[me]", Say("hello"))
+    office.model.answer("[ask]", "the word is xylophone")
+    desk.start("one").ready().say("[me] remember the word xylophone")
+    office.model.wait_for("[me]", 1)
+    wait_for_state(office, NAME, "idle")
+    found = json.loads(office.say("ask-others", "[ask] which word?", "--to", NAME, "--timeout", "60"))
+    assert [said["content"] for said in found["responses"]] == ["the word is xylophone"], (found, office.logs())
+    (shadow,) = office.model.requests["[ask]"]
+    assert "remember the word xylophone" in shadow.text
+    assert len(office.model.requests["[me]"]) == 1
+
+
+@seats("opencode", "claude")
+def test_interjecting_reaches_a_client_that_can_be_interrupted(office: Office, desk: Desk) -> None:
+    """OpenCode ends its turn for it; of the others it is said that they can't be, and how they are reached."""
+    install(office)
+    office.model.script("[me]", Run("sleep 50"), *[Say("on it")] * 6)
+    seat = desk.start("one", *ALLOWING.get(office.client, ())).ready()
+    seat.say("[me] hi")
+    wait_for_state(office, NAME, "working")
+    if office.client != "opencode":
+        refused = office.cli("interject", NAME, "stop that", agent="lea")
+        assert refused.status == 11 and "claude knows no way" in refused.stderr
+        return
+    office.say("interject", NAME, "stop that")
+    wait_for_mail(office, seat, "| stop that")
+    wait_for_state(office, NAME, "idle")
 
 
 def history_of(office: Office) -> str:

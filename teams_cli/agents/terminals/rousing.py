@@ -69,7 +69,9 @@ def _wake(store: Store, team: Team, terminal: Terminal, unread: Sequence[int], t
     if noted is None:
         return
     way = channels.wake(store.root, team.name, noted, sitting.secrets_of(store, team.name, noted.agent))
-    history.note(store, team.name, noted.agent, "terminal woken" if way else "terminal not woken", way=way)
+    wakings.note_heard(store, team.name, noted, bool(way))
+    if way or not noted.unheard:
+        history.note(store, team.name, noted.agent, "terminal woken" if way else "terminal not woken", way=way)
 
 
 def _is_loop(store: Store, team: Team, terminal: Terminal, senders: Sequence[str], tell: Tell) -> bool:

@@ -30,7 +30,8 @@ def refuse_deaf(store: Store, team: str, terminal: Terminal) -> None:
 def stop_for_mail(store: Store, team: str, terminal: Terminal) -> None:
     """Have the client end what it does and take a turn for its mail; noted as a waking, so that none follows."""
     wakings.note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
-    doorbells.ring(_bell(store, team, terminal), doorbells.STOP)
+    heard = doorbells.ring(_bell(store, team, terminal), doorbells.STOP)
+    wakings.note_heard(store, team, terminal, heard)
     history.note(store, team, terminal.agent, "terminal interrupted")
 
 

@@ -30,7 +30,7 @@ class Waking(Record):
 
 class Terminal(Record):
     """One client in a terminal. `wokenTo` is the number of the newest message that it was woken for, `toldTo` that of
-    the newest whose sender was told that it was not reached.
+    the newest whose sender was told that it was not reached, `unheard` how often in a row nothing took the hint.
     """
 
     nested = {"wakings": Waking}  # noqa: RUF012
@@ -56,6 +56,7 @@ class Terminal(Record):
     woken_to: Count = 0
     woken_at: Time | None = None
     wakes: Count = 0
+    unheard: Count = 0
     told_to: Count = 0
     wakings: list[Waking] = field(default_factory=list)
 

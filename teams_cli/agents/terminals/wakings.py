@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 AGAIN = (1, 4, 20)
 """After how many times `wakeAgainAfter` a client is woken again that did not read what it was woken for."""
+SOON, SOON_TRIES = 1.0, 10
+"""Seconds after which a client that nothing could wake is tried again, and how often: what waits beside it starts anew
+with the end of each turn, and may not be there yet.
+"""
 _REMEMBERED = 500
 _HOUR = 3600.0
 
@@ -30,6 +34,8 @@ def is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime,
         return False
     if min(unread) > terminal.woken_to or not terminal.woken_at:
         return True
+    if 0 < terminal.unheard < SOON_TRIES:
+        return seconds_since(terminal.woken_at, now) >= SOON
     if terminal.wakes > len(AGAIN):
         return False
     return seconds_since(terminal.woken_at, now) >= again_after * AGAIN[max(terminal.wakes, 1) - 1]
@@ -61,11 +67,23 @@ def note_waking(
         if (found.woken_at, found.wakes, found.state) != (terminal.woken_at, terminal.wakes, terminal.state):
             return found
         fresh = not unread or min(unread) > found.woken_to
+        wakes = 1 if fresh else found.wakes + (not 0 < found.unheard < SOON_TRIES)
         woken_to = max(found.woken_to, *unread, 0)
-        return found.having(woken_to=woken_to, woken_at=now, wakes=1 if fresh else found.wakes + 1, wakings=noted)
+        unheard = 0 if fresh else found.unheard
+        return found.having(woken_to=woken_to, woken_at=now, wakes=wakes, unheard=unheard, wakings=noted)
 
     before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
     return None if before is after else after
+
+
+def note_heard(store: Store, team: str, terminal: Terminal, heard: bool) -> None:
+    """Note whether a way to wake the client took the hint."""
+
+    def change(found: Terminal) -> Terminal:
+        unheard = 0 if heard else found.unheard + 1
+        return found if found.unheard == unheard else found.having(unheard=unheard)
+
+    update(store, team, TERMINAL.also_closed, terminal.agent, change)
 
 
 def note_told(store: Store, team: str, agent: str, number: int) -> None:
