@@ -30,8 +30,9 @@ a JSON object on a line of its own.
 _DOCTOR = """Look for what is wrong: damaged files, missing blockers, circles, claims that are over, leftovers.
 
 With --fix, mend what can be mended without losing anything: damaged files are moved to `quarantine`, never changed.
-With --client, look instead whether that client is there and our hooks answer in it; with --turn as well, have it take
-one short turn, which asks its model, and see whether a hook fires. The exit status is 1 while there are problems.
+With --client, look instead whether that client is there, our hooks answer in it, and mail wakes it, in a terminal that
+nobody sees: two short turns, which ask its model. With --turn have it take one headless turn instead, and see whether a
+hook fires; with --wake both. The exit status is 1 while there are problems.
 """
 _SET = """Give a setting of the team another value, or with --user the default that new teams of yours start with.
 
@@ -146,7 +147,7 @@ COMMANDS = table(
         switch("--fix", "Mend what can be mended."),
         option("--team -t", "Look at this team only.", name="only"),
         option("--client", "Look at this client instead.", choices=known.installable()),
-        switch("--turn", "Have the client take a turn."),
+        switch("--turn", "Have the client take a headless turn."),
         switch("--wake", "Have the client sit in a terminal that nobody sees, and see whether mail wakes it."),
         doc=_DOCTOR,
         in_team=False,

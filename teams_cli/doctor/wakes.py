@@ -63,7 +63,7 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
         return found is not None and found.state == IDLE and found.source != "hook SessionStart"
 
     if not unseen.until(is_idle, _TO_JOIN):
-        remedy = known.get(client).remedy or f"Start it by hand once: what it asks then has to be answered. {client}"
+        remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer what it asks then."
         return _finding(client, "problem", f"did not take a turn in a terminal; it showed: {unseen.shown}", remedy)
     sent = messages.send(store, _TEAM, Caller(_LEAD), _AGENT, _MAIL)
     background.start_for_terminals(store, _TEAM, environ)
@@ -89,6 +89,7 @@ class Unseen:
         if self.pid == 0:
             _become(opened)
         self._said = b""
+        self._ended = False
         with suppress(OSError):
             import fcntl
             import struct
@@ -100,7 +101,7 @@ class Unseen:
         """Let it go on until it is so; False if it was not in time."""
         give_up = time.monotonic() + patience
         while not ready():
-            if time.monotonic() > give_up:
+            if self._ended or time.monotonic() > give_up:
                 return False
             self._listen(0.2)
         return True
@@ -109,15 +110,16 @@ class Unseen:
         try:
             if select.select([self._master], [], [], seconds)[0]:
                 self._said = (self._said + os.read(self._master, 1 << 16))[-(1 << 16) :]
-        except OSError:  # it ended
-            time.sleep(seconds)
+        except OSError:  # nobody has its terminal open any more
+            self._ended = True
 
     @property
     def shown(self) -> str:
         """The last words that it showed."""
         from teams_cli.agents.terminals.reports import plain
 
-        return " ".join(plain(self._said).split())[-_SHOWN:] or "nothing"
+        words = [word for word in plain(self._said).split() if any(map(str.isalnum, word))]  # no frames
+        return " ".join(words)[-_SHOWN:] or "nothing"
 
     def end(self) -> None:
         """End it, with all in its terminal."""

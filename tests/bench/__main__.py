@@ -25,6 +25,7 @@ from tests.bench.searching import bench_board, bench_searching
 from tests.bench.serving import bench_serving
 from tests.bench.throughput import bench_postgres, bench_throughput
 from tests.bench.waiting import bench_waiting
+from tests.bench.wrapping import bench_wrapping
 from tests.support.cli import ALPHA
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def main() -> None:
             print("an editable install slows bare Python too: measure in an environment with a plain one")
         bench_start(few, rounds)
         bench_hook(few.root, rounds, show, against)
+        bench_wrapping(directory / "wrapped", show, against)
         bench_growth(few, many, rounds)
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)

@@ -46,7 +46,7 @@ plugins = false
 """
 
 _GEMINI_SETTINGS = {
-    "security": {"auth": {"selectedType": "gemini-api-key"}},
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "privacy": {"usageStatisticsEnabled": False},
     "general": {"enableAutoUpdate": False},
     "model": {"name": "gemini-2.5-flash"},

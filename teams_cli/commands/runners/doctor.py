@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli.clients import known
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.doctor import clients, teams, wakes
 from teams_cli.records.annotations import Any
@@ -13,6 +14,7 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
     """What was found, and whether it is bad."""
     if client:
         found = list(clients.examine(client, call.config, call.environ, os.getcwd(), turn))
+        wake = wake or (not turn and known.get(client).seat is not None)
         if wake and found[0]["level"] == "good":
             found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
     else:
