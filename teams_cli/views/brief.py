@@ -132,7 +132,7 @@ def _mine(store: Store, team: Team, caller: Caller, found: list[Task], proposed:
         "myTasks": [_row(store, team, task, by_id, proposed) for task in mine[:_MINE]],
         "myTaskCount": len(mine),
         "ready": len(ready),
-        "readyForMe": sum(_fits(task, team, caller) for task in ready),
+        "readyForMe": _count_fitting(ready, team, caller),
     }
 
 
@@ -178,12 +178,13 @@ def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
     return ("required", None) if task.plan_required else (None, None)
 
 
-def _fits(task: Task, team: Team, caller: Caller) -> bool:
+def _count_fitting(ready: list[Task], team: Team, caller: Caller) -> int:
+    """How many of the tasks that are ready the caller may take, and has the skills for."""
     member = team.member(caller.name)
     if member is None or roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
-        return False
-    kept = task.assignee not in (None, caller.name)
-    return not kept and roles.skills_of(member, team, caller.config).issuperset(task.require)
+        return 0
+    skills = roles.skills_of(member, team, caller.config)
+    return sum(task.assignee in (None, caller.name) and skills.issuperset(task.require) for task in ready)
 
 
 def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool) -> Found:
