@@ -10,6 +10,10 @@ from teams_cli.records.annotations import Any, Iterable, Mapping
 
 _ALIKE = 0.75
 """From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
+_ASSIGNEE = {"--assign", "--assignee", "--assigned-to", "--to"}
+_FOR = {"create-task": "--for", "update-task": "--owner"}
+"""The option by which a task is given to somebody."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
@@ -31,6 +35,15 @@ def _near(word: str, known: list[str]) -> str:
     """What is spelt nearly so, else what begins with that word; empty where nothing does."""
     found = get_close_matches(word, known, 1, _ALIKE) or [each for each in known if each.startswith(f"{word}-")]
     return found[0] if found else ""
+
+
+def assigned(command: Command, words: Iterable[str]) -> WrongUsage | None:
+    """The refusal of an option that there is not, where whom a task is for has another."""
+    right = _FOR.get(command.name)
+    wrong = next((word for word in words if word.partition("=")[0] in _ASSIGNEE), None)
+    if right is None or wrong is None:
+        return None
+    return WrongUsage(f"no such option: {wrong.partition('=')[0]}", f"Write: teams {command.name} … {right} AGENT")
 
 
 def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> WrongUsage | None:

@@ -48,7 +48,7 @@ def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
     """What is known to be meant by mistakes that many make."""
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        return mistakes.dashed(command, words)
+        return mistakes.assigned(command, words) or mistakes.dashed(command, words)
     if kind == "BadParameter" and error.param is not None:
         return _no_value(error, command)
     _, too_many, rest = error.format_message().partition("unexpected extra argument")

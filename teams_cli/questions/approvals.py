@@ -73,5 +73,5 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
         return not questions.get(store, team_name, asked.id).open
 
     left = max(0.0, -seconds_since(asked.expires_at, store.now()))
-    pace.sleep_until(store, team_name, settled, left)
+    pace.sleep_until(store, team_name, settled, left, {"team", f"question/{asked.id}"}, pace.Alarm())
     return questions.close(store, team_name, asked)

@@ -75,6 +75,8 @@ def test_no_word_of_another_is_a_command() -> None:
 
 MEANT = [
     ("create-team x", "teams spawn-team NAME"),
+    ("create-task x --assign bob", "create-task … --for AGENT"),
+    ("update-task 1 --assignee=bob", "update-task … --owner AGENT"),
     ("send bob hi", "teams send-message TO TEXT"),
     ("assign-task 2 bob", "teams update-task ID --owner AGENT"),
     ("complete-task 1", "teams update-task ID --status completed"),

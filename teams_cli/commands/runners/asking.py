@@ -50,8 +50,9 @@ def _answered(call: Call, asked: Question) -> Question:
 
     if asked.open:
         left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
+        topics = {"team", f"question/{asked.id}"}
         try:
-            pace.sleep_until(call.store, call.team, settled, left)
+            pace.sleep_until(call.store, call.team, settled, left, topics, pace.Alarm(), call.say)
         except BaseException:  # interrupted, or its client left: whoever answers shall know that
             with suppress(TeamsError):
                 questions.leave(call.store, call.team, asked)
