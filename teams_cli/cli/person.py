@@ -67,10 +67,15 @@ class Terminal:
         """Ask for a yes; False where there is nobody at a terminal to say it."""
         if not is_person_there():
             return False
+        from teams_cli.commands.call import Gone
+
         self._lines.forget()
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
-        return (self._lines.next(float("inf")) or "").strip().lower() in ("y", "yes")
+        try:
+            return (self._lines.next(None) or "").strip().lower() in ("y", "yes")
+        except Gone:
+            return False
 
     def tell(self, line: str) -> None:
         """Show a line."""
@@ -122,8 +127,8 @@ class _Lines:
             self.data = b""
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
-    def next(self, patience: float) -> str | None:
-        """The next line, if it comes in time.
+    def next(self, patience: float | None) -> str | None:
+        """The next line, if it comes within *patience* seconds; None waits as long as it takes.
 
         Raises:
             Gone: Standard input is closed.

@@ -23,9 +23,10 @@ Whatever goes wrong, nothing is said and the exit status is 0; it is 1 for wrong
 """
 _INSTALL = """Have a client call our hooks and start our MCP server: shows the change of its settings, and makes it.
 
-What else is in the settings stays. A client that starts in a terminal with TEAMS_TEAM, or in a directory that
-`teams here` bound, becomes a member, and mail wakes it; elsewhere the hooks say nothing, and the server offers only
-what reads, and joining. Agents that `run-agent` and `spawn` start need no installation. Repeating is safe.
+At a terminal it asks first, unless --yes is given. What else is in the settings stays. A client that starts in a
+terminal with TEAMS_TEAM, or in a directory that `teams here` bound, becomes a member, and mail wakes it; elsewhere the
+hooks say nothing, and the server offers only what reads, and joining. Agents that `run-agent` and `spawn` start need no
+installation. Repeating is safe.
 
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
@@ -57,6 +58,9 @@ with no identity you can look, and join. `--tools all` offers also what is seldo
 Raises:
     NotInstalled: The extra `mcp` is missing.
 """
+_NEXT = (
+    "start the client anew with TEAMS_TEAM=TEAM, or in a directory that `teams here TEAM` bound; or: teams open CLIENT"
+)
 _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 
@@ -87,20 +91,33 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
     return places.of_user(client, home, call.environ)
 
 
-def _install(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
+def _install(call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool) -> Any:
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
     where = _places(call, client, project, user)
-    if only_print:
-        return _shown(call, [installation.install(call.store, place, ours) for place in where], only_print)
+    planned = [installation.install(call.store, place, ours) for place in where]
+    asks = not (only_print or yes) and any(change.diff for change in planned) and _somebody_is_there(call)
+    if only_print or (asks and not _agrees(call, planned)):
+        return _shown(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
-    return _shown(call, changes, only_print)
+    return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
+
+
+def _somebody_is_there(call: Call) -> bool:
+    return call.person is not None and call.person.is_here()
+
+
+def _agrees(call: Call, changes: list[Change]) -> bool:
+    """Show the person what is to be changed, and ask."""
+    for change in changes:
+        call.say(change.diff.rstrip("\n"))
+    return call.person is not None and call.person.agrees("Change it so?")
 
 
 def _ours(name: str, project: bool) -> Ours:
@@ -186,6 +203,7 @@ COMMANDS = table(
         "install",
         _install,
         *_SCOPE,
+        switch("--yes", "Make it without asking."),
         doc=_INSTALL,
         more="clients.permissions:table",
         in_team=False,

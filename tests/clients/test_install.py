@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.clients import hook_settings, known
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
-from tests.support.cli import TIMEOUT, make_team, tree
+from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
 
 OTHERS = {
     "empty object": "{}",
@@ -238,3 +238,26 @@ def test_several_installations_at_once(home: Home) -> None:
     assert home.change("install", "claude")["changed"] is False
     home.change("uninstall", "claude")
     assert home.file("claude").read_text() == '{"model": "opus"}'
+
+
+@pytest.mark.parametrize(("said", "made"), [("n", False), ("y", True), ("\x04", False)])
+def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
+    """Nothing is changed before the person agrees; then what to do next is said."""
+    parent, child = os.openpty()
+    command = [*COMMAND, "install", "claude"]
+    process = subprocess.Popen(command, env=home.cli.environ(""), stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(parent, 65536)
+    assert b"+++ " in shown and not home.file("claude").exists()
+    os.write(parent, said.encode() if said == "\x04" else f"{said}\n".encode())
+    try:
+        while data := os.read(parent, 65536):
+            shown += data
+    except OSError:  # Linux says so at the end
+        pass
+    os.close(parent)
+    assert process.wait(TIMEOUT) == 0
+    assert home.file("claude").exists() is made
+    assert (b"next: start the client anew" if made else b"left as it is") in shown

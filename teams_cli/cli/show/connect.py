@@ -8,11 +8,16 @@ from teams_cli.records.annotations import Any
 def change(done: dict[str, Any]) -> list[str]:
     if not done["diff"]:
         return [f"{file['path']}: nothing to change" for file in done["files"]]
-    return [line for file in done["files"] for line in _file(file)]
+    asked = done.get("asked", False)
+    lines = [line for file in done["files"] for line in _file(file, asked)]
+    return [*lines, f"next: {done['next']}"] if "next" in done else lines
 
 
-def _file(file: dict[str, Any]) -> list[str]:
-    lines: list[str] = file["diff"].splitlines()
+def _file(file: dict[str, Any], asked: bool) -> list[str]:
+    """What became of the file, with how, unless that was shown when it was asked about."""
+    lines: list[str] = [] if asked else file["diff"].splitlines()
+    if asked and not file["changed"]:
+        lines.append(f"{file['path']}: left as it is")
     if file["changed"]:
         lines.append(f"{file['path']}: changed" + (f"; before: {file['backup']}" if file["backup"] else ""))
     return lines
