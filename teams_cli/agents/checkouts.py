@@ -19,6 +19,11 @@ class Checkout:
         self.branch = branch_of(top)
         self.head = git.said(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 
+    @property
+    def committed_at(self) -> float:
+        """When its commit was made, in seconds since 1970."""
+        return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
+
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
         """The files that differ from the commit or that git does not know, but for those *without*."""
         printed = git.run(self.top, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames").stdout

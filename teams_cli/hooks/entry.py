@@ -111,6 +111,13 @@ def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping
         from teams_cli.hooks import news
 
         news.tell(client, given, standpoint, environ)
+    if b'"tool_input"' in given:
+        from teams_cli.hooks import calls
+
+        if since := calls.note(standpoint, given):
+            from teams_cli.hooks import circling
+
+            circling.look(standpoint, since, environ)
 
 
 def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> bool:

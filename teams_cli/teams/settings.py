@@ -85,6 +85,7 @@ class Setting:
 
 RULES = "rules"
 OVERLAPS = "overlaps"
+CIRCLING_AFTER = "circlingAfter"
 WORKTREE_SETUP = "worktree.setup"
 WORKTREE_COPY = "worktree.copy"
 OFF = "off"
@@ -137,6 +138,9 @@ SETTINGS = {
         "asked", "when work lands: when it is asked for, or also when it is completed", choices=("asked", "completed")
     ),
     "landingCheck": Setting("", "the command that whatever lands has to pass, beside the task's own", prose=True),
+    "landingTogether": Setting(
+        1, "how many small branches that touch nothing in common are tried together at most", least=1, most=100
+    ),
     "max_depth": Setting(3, "how deep agents may spawn agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
@@ -153,6 +157,12 @@ SETTINGS = {
     "broadcast_sensitivity": Setting("medium", "how readily agents should ask", choices=("low", "medium", "high")),
     "response_depth": Setting("medium", "how deep answers should go", choices=("low", "medium", "high")),
     "max_shadows": Setting(2 * (os.cpu_count() or 1), "how many shadows answer at once", least=1, most=1000),
+    CIRCLING_AFTER: Setting(
+        900,
+        "how long an agent makes the same calls, with no commit and no changed file, until the leader hears of it,"
+        " in seconds; 0: never",
+        most=30 * 86400,
+    ),
     "wakeAgainAfter": Setting(
         30,
         "how long a client that was woken may leave its mail unread, in seconds; then 4, then 20 times that",

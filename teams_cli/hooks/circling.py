@@ -1,0 +1,90 @@
+"""Agents that go in circles: the same calls again and again, and nothing comes of them; the leader is told, once."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from teams_cli import environment
+from teams_cli.agents import checkouts, sessions
+from teams_cli.clock import parse_rfc3339
+from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
+from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
+from teams_cli.messages import messages
+from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Mapping
+from teams_cli.store import opening
+from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FILES
+from teams_cli.tasks import tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import config, permission, settings
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.hooks.entry import Standpoint
+
+_PATIENCE = 2.0
+
+
+def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> None:
+    """Tell the leader of an agent whose calls have been the same since then, if it has a task, and has neither
+    committed nor changed a file for as long as the setting `circlingAfter` says; once for each claim of a task.
+    """
+    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
+    token = standpoint.token or environment.look_up("token", None, environ)[0]
+    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    try:
+        team = permission.require(store, standpoint.team, caller, "read-messages").team
+    except (NotAllowed, TeamNotFound, Conflict):
+        return
+    patience = float(settings.value(team, settings.CIRCLING_AFTER))
+    if not patience or time.time() - since < patience:
+        return
+    for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
+        if task.owner == caller.name:
+            seconds = time.time() - max(since, _claimed(task), _changed(_directory(store, team, caller.name)))
+            if seconds >= patience:
+                _tell(store, team, task, caller.name, seconds)
+
+
+def _tell(store: Store, team: Team, task: Task, agent: str, seconds: float) -> None:
+    to = team.leader if agent != team.leader else HUMAN
+    was_started = sessions.find(store, team.name, agent) is not None
+    step = (
+        f"teams log {agent}; begin anew: teams restart-agent {agent} --fresh" if was_started else "look at its terminal"
+    )
+    body = (
+        f"{agent} seems to go in circles on {task.id} ({task.title}): the same calls again and again, and for"
+        f" {_duration(seconds)} no commit and no changed file: {step}"
+    )
+    messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
+
+
+def _directory(store: Store, team: Team, agent: str) -> str:
+    session = sessions.find(store, team.name, agent)
+    return (session.worktree or session.directory) if session else os.getcwd()
+
+
+def _claimed(task: Task) -> float:
+    return parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
+
+
+def _changed(directory: str) -> float:
+    """When something was last committed there, or a file that is not committed was written; 0 outside git."""
+    checkout = checkouts.at(directory)
+    if checkout is None:
+        return 0.0
+    found = [checkout.committed_at]
+    for name in checkout.uncommitted():
+        try:
+            found.append(os.lstat(os.path.join(checkout.top, name)).st_mtime)
+        except OSError:  # it is deleted
+            continue
+    return max(found)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"

@@ -1,0 +1,71 @@
+"""Agents that go in circles: their leader hears of it, once, and of nobody who gets on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+
+LONG_AGO = 1_000_000_000
+ROUNDS = 4
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """A team whose bob has a task, in a checkout that was committed long ago."""
+    monkeypatch.chdir(tmp_path)
+    date = f"{LONG_AGO} +0000"
+    environ = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
+    for words in (["init", "-q"], ["-c", "user.name=n", "-c", "user.email=e@x.org", "commit", "-qm1", "--allow-empty"]):
+        subprocess.run(["git", *words], check=True, env=environ, timeout=TIMEOUT)
+    cli = make_team(tmp_path / "root", "bob")
+    (tmp_path / ".git/info/exclude").write_text("root\n")
+    add_tasks(cli, "One")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("set", "circlingAfter", "0.1", agent="lea")
+    return cli
+
+
+def call(cli: Cli, *commands: str) -> None:
+    """Tool calls of bob's client, whose answers are others each time."""
+    for number in range(ROUNDS):
+        tools = [
+            {"tool_name": "Bash", "tool_input": {"command": command}, "tool_response": {"stdout": f"{place} {number}"}}
+            for place, command in enumerate(commands)
+        ]
+        event = {"hook_event_name": "PostToolBatch", "session_id": "s", "tool_calls": tools}
+        answer = cli("hook", "claude", agent="bob", stdin=json.dumps(event).encode())
+        assert (answer.status, answer.stderr) == (0, ""), answer
+
+
+def told(cli: Cli) -> list[str]:
+    found = [one["message"] for one in cli.ok("read-messages", "--peek", agent="lea")]
+    return [said for said in found if "in circles" in said]
+
+
+@pytest.mark.usefixtures("each_engine_in_time")
+def test_the_leader_hears_of_it_once(cli: Cli) -> None:
+    call(cli, *["make", "ls"] * 12)
+    (said,) = told(cli)
+    assert "bob seems to go in circles on task-1 (One)" in said
+
+
+def test_who_gets_on_is_not_told_of(cli: Cli, tmp_path: Path) -> None:
+    """Other calls, waiting, a file that was changed: none is a circle."""
+    call(cli, *(f"cat {number}" for number in range(24)))
+    call(cli, *["teams wait"] * 24)
+    draft = tmp_path / "draft"
+    draft.write_text("new")
+    later = time.time() + 1000
+    os.utime(draft, (later, later))
+    call(cli, *["make"] * 24)
+    assert told(cli) == []
+    draft.unlink()
+    call(cli, *["make"] * 24)
+    assert len(told(cli)) == 1
