@@ -77,6 +77,10 @@ class Landing(Record):
         """Whether it is decided."""
         return self.state in OVER
 
+    def words(self, team: str) -> str:
+        """What the commit of the merge says."""
+        return f"Land {self.task}: {self.title}\n\n{self.id} of {team}, by {self.owner or self.by}"
+
     @property
     def result(self) -> Check | None:
         """What came of its check."""
@@ -87,7 +91,7 @@ def _label(landing: Landing) -> str | None:
     return OPEN if not landing.over or not landing.returned else None
 
 
-LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label)
+LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label, logins="landing")
 
 
 def get(store: Store, team: str, word: str) -> Landing:

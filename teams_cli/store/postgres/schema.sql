@@ -455,3 +455,131 @@ BEGIN
 END $$;
 CREATE TRIGGER hold_page AFTER INSERT OR UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'page')
     EXECUTE FUNCTION hold_page();
+
+-- version 9
+-- Who does the work hands in what came of its check, and evidence, and asks for landings; another ends its review, and
+-- who leads or manages carries landings out.
+INSERT INTO opened VALUES ('evidence', 'copy', 'evidence'), ('landing', 'landing', 'landing')
+    ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, prefix = excluded.prefix;
+
+-- Whether the agent is the one whose review is asked for, by its name or by its role in the team.
+CREATE FUNCTION may_review(of_team text, who text, wanted text) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql AS $$
+    SELECT wanted = who OR EXISTS (
+        SELECT FROM records, jsonb_array_elements(record->'members') AS member
+        WHERE records.team = of_team AND kind = 'team'
+            AND member->>'agentId' = who AND member->>'role' = wanted)
+$$;
+
+CREATE OR REPLACE FUNCTION may_change(of_team text, of_kind text, of_key text, said jsonb) RETURNS boolean
+STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN me(of_team) IS NULL THEN false
+        WHEN leads(of_team) THEN true
+        ELSE CASE rule_of(of_kind)
+            WHEN 'own' THEN of_key = me(of_team)
+            WHEN 'session' THEN of_key = me(of_team)
+            WHEN 'shutdown' THEN said->>'agent' = me(of_team)
+            WHEN 'plan' THEN said->>'from' = me(of_team)
+            WHEN 'question' THEN said->>'from' = me(of_team) OR coalesce(said->'to' ? me(of_team), false)
+            WHEN 'copy' THEN said->>'by' = me(of_team)
+            WHEN 'landing' THEN manages(of_team) OR (said->>'by' = me(of_team) AND said->>'state' = 'queued')
+            WHEN 'task' THEN manages(of_team) OR said->>'owner' = me(of_team) OR said->>'status' = 'pending'
+                OR (said->>'status' = 'in_progress'
+                    AND (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp()))
+                OR (said->>'status' = 'in_review' AND may_review(of_team, me(of_team), said->>'reviewBy'))
+                OR said->'reviewed'->>'by' = me(of_team)
+            ELSE false
+        END
+    END
+$$;
+
+-- How an agent's own login may change a task that it has.
+CREATE FUNCTION refusal_of_owner(who text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    own text[] := ARRAY['title', 'description', 'priority', 'blockedBy', 'status', 'owner', 'updatedAt', 'claimedAt',
+        'completedAt', 'result', 'claim', 'leaseExpiresAt', 'leaseEpoch', 'leaseUntil', 'notes', 'evidence', 'checked'];
+    checked jsonb := said->'checked';
+BEGIN
+    IF but(was, VARIADIC own) <> but(said, VARIADIC own) THEN
+        RETURN 'what a task runs and asks for is said by who made it';
+    ELSIF checked IS DISTINCT FROM was->'checked'
+        AND (checked->>'by', checked->>'command') IS DISTINCT FROM (who, was->>'check') THEN
+        RETURN 'what came of a check is said by who ran it';
+    ELSIF said->>'status' IN ('completed', 'in_review') AND said->>'status' <> was->>'status' THEN
+        IF was->>'check' IS NOT NULL
+            AND (checked->>'command', checked->>'status') IS DISTINCT FROM (was->>'check', '0') THEN
+            RETURN 'the task is completed by its check';
+        ELSIF said->>'status' = 'completed' AND was->>'reviewBy' IS NOT NULL THEN
+            RETURN 'a review is ended by another';
+        END IF;
+    END IF;
+    RETURN '';
+END $$;
+
+-- How one that reviews a task may change it.
+CREATE FUNCTION refusal_of_review(who text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    own text[] := ARRAY['status', 'reviewed', 'updatedAt', 'claimedAt', 'completedAt', 'claim', 'leaseExpiresAt',
+        'leaseEpoch', 'leaseUntil', 'notes'];
+BEGIN
+    IF was->>'status' <> 'in_review' OR was->>'owner' = who OR said->'reviewed'->>'by' IS DISTINCT FROM who
+        OR NOT may_review(was->>'teamName', who, was->>'reviewBy')
+        OR (said->>'owner' IS NOT NULL AND said->>'owner' IS DISTINCT FROM was->>'owner')
+        OR but(was, VARIADIC own || ARRAY['owner']) <> but(said, VARIADIC own || ARRAY['owner'])
+        OR said->>'status' NOT IN ('completed', 'in_progress', 'pending') THEN
+        RETURN 'the task is not yours';
+    END IF;
+    RETURN '';
+END $$;
+
+ALTER FUNCTION refusal(text, text, jsonb, jsonb) RENAME TO refusal_of_others;
+
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    why text;
+BEGIN
+    IF rule IN ('copy', 'landing') THEN
+        RETURN CASE WHEN rule = 'landing' AND manages(was->>'teamName') THEN '' ELSE
+            'what was handed in stays so, and landings are carried out by who leads' END;
+    ELSIF rule <> 'task' THEN
+        RETURN refusal_of_others(who, rule, was, said);
+    ELSIF was->>'owner' = who THEN
+        why := refusal_of_owner(who, was, said);
+    ELSIF was->>'status' = 'in_review' THEN
+        why := refusal_of_review(who, was, said);
+    ELSIF was->>'status' <> 'pending' AND NOT (was->>'status' = 'in_progress'
+        AND coalesce((was->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp()), false)) THEN
+        RETURN 'the task is not yours';
+    ELSE
+        RETURN refusal_of_others(who, rule, was, said);
+    END IF;
+    IF why = '' AND (said->>'claim')::int NOT BETWEEN (was->>'claim')::int AND (was->>'claim')::int + 1 THEN
+        RETURN 'claims are counted one by one';
+    END IF;
+    RETURN why;
+END $$;
+
+-- A landing is asked for by who did the task, once it may land; nothing is said yet of what became of it.
+CREATE FUNCTION hold_landing() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+BEGIN
+    IF me(NEW.team) IS NOT NULL AND NOT manages(NEW.team) AND (
+        NEW.record ?| ARRAY['merge', 'checked', 'returned', 'files', 'url'] OR NOT EXISTS (
+            SELECT FROM records WHERE team = NEW.team AND kind = 'task' AND key = NEW.record->>'task'
+                AND record->>'owner' = me(NEW.team)
+                AND (record->>'reviewBy' IS NULL OR record->>'status' = 'completed'))) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a landing is asked for by who did the task';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold_landing AFTER INSERT ON records FOR EACH ROW WHEN (NEW.kind = 'landing')
+    EXECUTE FUNCTION hold_landing();
+
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['may_review(text, text, text)', 'may_change(text, text, text, jsonb)',
+        'refusal_of_owner(text, jsonb, jsonb)', 'refusal_of_review(text, jsonb, jsonb)',
+        'refusal_of_others(text, text, jsonb, jsonb)', 'refusal(text, text, jsonb, jsonb)', 'hold_landing()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;
