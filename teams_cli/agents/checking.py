@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 from teams_cli.agents import checkouts, shell
+from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
@@ -32,11 +33,14 @@ TIMEOUT = 124
 
 
 class Place:
-    """Where commands of a check are run: in *directory*, the environment made from *environ*."""
+    """Where commands of a check are run: in *directory*, the environment made from *environ*; *as_it_is* where what is
+    there counts, committed or not.
+    """
 
-    def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
         self.directory = directory
         self.environ = environ
+        self.as_it_is = as_it_is
 
 
 def change_task(
@@ -49,7 +53,7 @@ def change_task(
     files: Sequence[evidence.File] = (),
 ) -> Task:
     """As `changes.change_task`; what is to be completed is checked first, which may take its time. The check is run
-    in the owner's worktree, else in the directory that the task names, else in the place of the caller.
+    in the owner's worktree, else in the directory that the task names, else in the checkout that the caller is in.
 
     Raises:
         CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.
@@ -85,24 +89,38 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Place) -
 
 
 def check_here(store: Store, team: Team, task: Task, worktree: str, place: Place, by: str) -> Check:
-    """Run the task's check in that worktree on its commit; without one in the directory that the task names, else in
-    the place, as it is.
+    """Run the task's check in that worktree on its commit; without one in the directory that the task names, as it is,
+    else in the checkout that the place is in, on its commit, or in the place, if it is in none.
     """
     directory = worktree or task.check_in or place.directory
     if not os.path.isdir(directory):
         raise InvalidValue(f"{directory} is not there, where {task.id} is to be checked", "Is it the right machine?")
     checkout = checkouts.at(directory)
+    beating = _beating(store, team, by)
+    if checkout and (worktree or not (task.check_in or place.as_it_is)):
+        return _check_committed(store, team, task, checkout, place.environ, by, beating)
+    dirty = checkout and checkout.uncommitted()
+    found = run(store, team, task.check or "", Place(directory, place.environ), by, beating)
+    return found.having(commit=checkout.head) if checkout and not dirty else found
+
+
+def _check_committed(
+    store: Store,
+    team: Team,
+    task: Task,
+    checkout: Checkout,
+    environ: Mapping[str, str],
+    by: str,
+    beating: Callable[[], float],
+) -> Check:
+    """Run the task's check in the checkout, which has to be as it was committed."""
     last = checks.of(task)
-    if worktree and checkout:
-        refuse_dirty(task, checkout.uncommitted(last.left if last else None), worktree)
-    found = run(store, team, task.check or "", Place(directory, place.environ), by, _beating(store, team, by))
-    if checkout is None:
-        return found
-    after = checkouts.Checkout(checkout.top)
-    if worktree and after.head != checkout.head:
-        raise Conflict(f"something was committed in {worktree} while it was checked", "Complete the task again.")
-    left = [name for name in after.uncommitted() if worktree]
-    return found.having(commit=checkout.head, left=left[:_MOST_LEFT] or None)
+    refuse_dirty(task, checkout.uncommitted(last.left if last else None), checkout.top)
+    found = run(store, team, task.check or "", Place(checkout.top, environ), by, beating)
+    after = Checkout(checkout.top)
+    if after.head != checkout.head:
+        raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
+    return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:

@@ -13,9 +13,9 @@ from teams_cli.teams.teams import Team
 _END = 2000
 
 
-def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str]) -> None:
+def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
     """Bring into the new worktree *tree* of the checkout *top* what the team's settings say: `worktree.copy`, then
-    `worktree.setup`, which is run with *environ*.
+    `worktree.setup`, which is run with *environ*. *otherwise* says what did not happen if that fails.
 
     Raises:
         SetupFailed: The command failed, with the end of what it said.
@@ -32,7 +32,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str]) -> None
         said = (done.errors.strip() or done.output.strip())[-_END:]
         how = f"exit status {done.status}" if done.status > 0 else f"ended by signal {-done.status}"
         raise SetupFailed(
-            f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so the agent was not started"
+            f"{settings.WORKTREE_SETUP} failed in the new worktree ({how}), so {otherwise}"
             + (f": {said}" if said else ""),
             f"Try it in a worktree of yours; change it: teams set {settings.WORKTREE_SETUP} COMMAND",
         )

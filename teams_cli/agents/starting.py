@@ -254,7 +254,7 @@ def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequ
     path, branch = worktrees.add(store.root, team.name, agent, top)
     own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, ports.VARIABLE: str(port), **store.variables}
     try:
-        furnishing.furnish(team, top, path, {**request.environ, **own})
+        furnishing.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
     except BaseException:
         worktrees.take_back(top, path, branch)
         raise

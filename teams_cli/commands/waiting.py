@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.agents import sessions
 from teams_cli.agents.landings import lander
 from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
+from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.views import concerns, conditions
 from teams_cli.views.conditions import Condition
@@ -37,14 +40,9 @@ def _wait(
 ) -> Any:
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
     if landing is not None:
-        wanted.append(
-            conditions.landing_over(
-                call.store,
-                call.load_team().name,
-                landing,
-                lambda: call.try_to(lambda: lander.start(call.store, call.team, call.environ)),
-            )
-        )
+        wanted.append(conditions.landing_over(call.store, call.load_team().name, landing, lambda: _go_on(call)))
+    else:
+        _go_on(call)
     if not wanted:
         _ = call.agent
         assert call.caller is not None
@@ -54,6 +52,12 @@ def _wait(
         conditions.count_as_read(call.store, call.team, call.agent, found)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _go_on(call: Call) -> None:
+    """See to it that what is queued lands: who was at it may have been killed, or may not."""
+    with suppress(TeamsError):
+        lander.start(call.store, call.team, call.environ)
 
 
 def _conditions(

@@ -12,7 +12,7 @@ from teams_cli.workflows.model import TaskTemplate
 
 _FENCE = "---"
 _LIST = TypeAdapter(list[TaskTemplate])
-_KEYS = "id, title, description, blockedBy, require, priority, planRequired, run, check"
+_KEYS = "id, title, description, blockedBy, require, priority, planRequired, run, touches, check, checkIn, reviewBy"
 _HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
 
 

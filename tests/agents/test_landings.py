@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from teams_cli.agents.landings import lander
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
@@ -66,6 +67,10 @@ class Shop:
     def tip(self) -> str:
         return git(self.main, "rev-parse", "trunk")
 
+    def over(self, key: str) -> str:
+        """The state of the landing once it is over."""
+        return str(self.cli.ok("wait", "--landing", key, "--timeout", "60", agent="lea")["landing"]["state"])
+
     def landed(self, agent: str, key: str) -> Any:
         """Land the task, and wait for what becomes of it."""
         self.ok(agent, "land", key)
@@ -100,6 +105,7 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     task = shop.task()
     assert (task["status"], task["checked"]["status"]) == ("completed", 0)
     assert [(one["name"], one["size"]) for one in task["evidence"]] == [("file", 1)]
+    assert "  checked  " in shop.cli("get-tasks", agent="lea").stdout
 
 
 def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
@@ -109,6 +115,63 @@ def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
     assert shop.task()["check"] == CHECK
     shop.cli.ok("update-task", "1", "--check", "true", agent="lea")
     assert shop.task()["check"] == "true"
+
+
+def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
+    """In a checkout the commit is checked; a directory that the task names is checked as it is."""
+    shop.create("t", "--check", "test -e new")
+    shop.ok("bob", "claim-task", "1")
+    (shop.trees["bob"] / "new").write_text("2")
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert done.returncode == 11 and "not committed: new" in done.stderr and shop.task()["status"] == "in_progress"
+    shop.cli.ok("create-task", "u", "--check", "test -e new", "--check-in", str(shop.trees["bob"]), agent="lea")
+    shop.ok("mia", "claim-task", "2")
+    shop.ok("mia", "update-task", "2", "--status", "completed")
+    assert "commit" not in shop.task("2")["checked"]
+
+
+def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
+    """What git ignores is copied, and the command prepares it; where that fails nothing is tried."""
+    shop.cli.ok("set", "worktree.copy", ".env", agent="lea")
+    shop.cli.ok("set", "worktree.setup", "cp .env ready", agent="lea")
+    shop.write(shop.main, ".gitignore", ".env\nready\n")
+    (shop.main / ".env").write_text("key")
+    shop.create("t")
+    shop.cli.ok("set", "landingCheck", "grep key ready", agent="lea")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    assert shop.landed("bob", "1")["state"] == "landed"
+    shop.cli.ok("set", "worktree.setup", "false", agent="lea")
+    shop.write(shop.trees["bob"], "newer", "2")
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and "worktree.setup failed" in landing["reason"]
+
+
+def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
+    """What touches nothing in common is checked once; of what is red then each is tried alone."""
+    shop.cli.ok("set", "landingTogether", "3", agent="lea")
+    log = shop.main.parent / "log"
+    shop.cli.ok("set", "landingCheck", f"echo x >>{log}; test ! -e red", agent="lea")
+    for number, agent in (("1", "bob"), ("2", "mia")):
+        shop.create("t")
+        shop.ok(agent, "claim-task", number)
+        shop.write(shop.trees[agent], agent, "2")
+    held = lander.hold(shop.cli.store(), ALPHA)
+    for number, agent in (("1", "bob"), ("2", "mia")):
+        shop.ok(agent, "land", number)
+    os.close(held or 0)
+    states = [shop.over(key) for key in ("1", "2")]
+    assert states == ["landed", "landed"] and log.read_text() == "x\n"
+    assert shop.cli.ok("get-landings", agent="lea")[-1]["merge"] == shop.tip()
+    assert git(shop.main, "status", "--porcelain") == "" and (shop.main / "mia").exists()
+    shop.write(shop.trees["bob"], "red", "2")
+    shop.write(shop.trees["mia"], "mia", "3")
+    held = lander.hold(shop.cli.store(), ALPHA)
+    for number, agent in (("1", "bob"), ("2", "mia")):
+        shop.ok(agent, "land", number)
+    os.close(held or 0)
+    assert [shop.over(key) for key in ("3", "4")] == ["red", "landed"]
+    assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
 
 
 def test_another_ends_a_review(shop: Shop) -> None:
@@ -224,3 +287,7 @@ def test_by_a_pull_request(shop: Shop, tmp_path: Path, monkeypatch: pytest.Monke
     assert git(tmp_path / "far", "rev-parse", "bobs") == landing["head"]
     over = shop.cli.ok("wait", "--task", "1", "--landing", "2", "--timeout", "60", agent="lea")
     assert over["landing"]["id"] == "landing-2"
+    for _ in range(300):  # who looks has it found out, beside
+        if shop.cli.ok("get-landings", "2", agent="lea")[0]["state"] == "landed":
+            break
+    assert "https://forge.example/7 was merged" in str(shop.task()["notes"])

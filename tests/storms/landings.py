@@ -67,10 +67,11 @@ def mend(tree: Path) -> None:
 class Storm:
     """One run with teams."""
 
-    def __init__(self, place: Path, tasks: int, seed: int) -> None:
+    def __init__(self, place: Path, tasks: int, seed: int, together: int = 1) -> None:
         self.place, self.tasks, self.seed = place, tasks, seed
         self.main = repository(place)
         self.cli = make_team(place / "root", *AGENTS)
+        self.cli.ok("set", "landingTogether", str(together), agent="lea")
         add_tasks(self.cli, *(f"part {number}" for number in range(tasks)), check=CHECK)
         self.over = threading.Event()
         self.kills = 0
@@ -226,15 +227,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--together", type=int, default=4)
     said = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
+    kept, title = (said.landings, said.seed), f"teams, up to {said.together} together"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         rows = {
-            "teams, with kills": Storm(Path(place, "teams"), said.landings, said.seed).run(),
-            "by hand": by_hand(Path(place, "hand"), said.landings, said.seed),
+            "teams, one by one": Storm(Path(place, "teams"), *kept).run(),
+            title: Storm(Path(place, "together"), *kept, said.together).run(),
+            "by hand, no kills": by_hand(Path(place, "hand"), *kept),
         }
-    for name, row in rows.items():
-        rate = 60 * said.landings / row["seconds"]
-        sys.stdout.write(f"{name}: {said.landings} landed, {rate:.1f} a minute; {row}\n")
+    sys.stdout.write(table(rows, said.landings))
+
+
+def table(rows: dict[str, dict[str, Any]], landed: int) -> str:
+    """The rows with what each came to, in columns."""
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines = [["how", "landed", "a minute", *names]]
+    for how, row in rows.items():
+        counts = [str(row.get(name, "-")) for name in names]
+        lines.append([how, str(landed), f"{60 * landed / row['seconds']:.1f}", *counts])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines)
 
 
 if __name__ == "__main__":

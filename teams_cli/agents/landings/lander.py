@@ -13,18 +13,17 @@ import time
 
 from teams_cli import processes
 from teams_cli.agents import logs
-from teams_cli.agents.landings import landings, merging, outcomes, pull_requests, trials
+from teams_cli.agents.landings import landings, merging, outcomes, progress, pull_requests, together, trials
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError, WrongState
-from teams_cli.names import SYSTEM
+from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, teams
+from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 
 _PAUSE = 0.5
@@ -34,7 +33,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if environ.get(SANDBOX) or not (_next(store, team) or _requested(store, team)):
+    if environ.get(SANDBOX) or not (_queue(store, team) or _requested(store, team)):
         return
     held = hold(store, team)
     if held is None:
@@ -67,9 +66,10 @@ def main() -> None:
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
     environ = environments.clean(os.environ)
     _look_after_requests(store, team, environ)
-    while _next(store, team) and (held := hold(store, team)) is not None:
+    while _queue(store, team) and (held := hold(store, team)) is not None:
         try:
-            work(store, team, environ)
+            if not work(store, team, environ):
+                return
         finally:
             os.close(held)
 
@@ -82,23 +82,30 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
 
 
-def work(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Land what is queued, best first; who calls has the lock."""
-    while landing := _next(store, team):
+def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
+    """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
+    apart: set[str] = set()
+    while found := _queue(store, team):
+        landing, of_now = found[0], teams.get(store, team)
         try:
-            step(store, teams.get(store, team), landing, environ)
+            group = together.group(of_now, found, apart)
+            if group and together.step(store, of_now, group, environ):
+                continue
+            apart.update(one.id for one in group)
+            step(store, of_now, landing, environ)
         except Busy:  # others have their turn
             time.sleep(_PAUSE)
         except TeamsError as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             if not _give_up(store, team, landing, problem):
-                return
+                return False
+    return True
 
 
-def _next(store: Store, team: str) -> Landing | None:
-    """The landing whose turn it is on this machine."""
+def _queue(store: Store, team: str) -> list[Landing]:
+    """The landings that have their turn on this machine, the next one first."""
     found = landings.open_ones(store, team)
-    return next((one for one in found if (one.host or "") == store.host and (one.over or not one.url)), None)
+    return [one for one in found if (one.host or "") == store.host and (one.over or not one.url)]
 
 
 def _requested(store: Store, team: str) -> list[Landing]:
@@ -127,26 +134,25 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     if not base:
         return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
     if merging.holds(landing.repository, base, landing.head):
-        return _landed(store, team, landing, base)
+        return progress.landed(store, team, landing, base)
     checkout = merging.checked_out(landing.repository, landing.onto)
-    message = f"Land {landing.task}: {landing.title}\n\n{landing.id} of {team.name}, by {landing.owner or landing.by}"
     try:
-        commit = merging.merged(landing.repository, base, landing.head, message)
+        commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
     except merging.Clash as clash:
         return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files)
     if why := merging.in_the_way(checkout, base, commit) if checkout else "":
         return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
     wanted = trials.commands(store, team, landing)
-    landing = _begun(store, team, landing, base, wanted)
-    check = trials.tried(store, team, landing, commit, wanted, environ)
+    landing = progress.begun(store, team, landing, base, wanted)
+    check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
     if check and not check.passed:
         return outcomes.end(store, team, landing, "red", checked=check.to_json())
     if why := merging.in_the_way(checkout, base, commit) if checkout else "":
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
-    landing = _about_to_move(store, team, landing, commit, check.to_json() if check else None)
+    landing = progress.about_to_move(store, team, landing, commit, check.to_json() if check else None)
     if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
         return landing  # the branch moved meanwhile: again, on the tip that it has now
-    return _landed(store, team, landing, commit)
+    return progress.landed(store, team, landing, commit)
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
@@ -157,48 +163,10 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
     def change(found: Landing) -> Landing:
-        _refuse_over(found)
+        progress.refuse_over(found)
         return found.having(state="checking", url=url, updated_at=teams.now(store))
 
     return update(store, team.name, LANDING, landing.id, change)[1]
-
-
-def _begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:
-    check, now = " && ".join(wanted) or None, teams.now(store)
-
-    def change(found: Landing) -> Landing:
-        _refuse_over(found)
-        return found.having(state="checking", base=base, merge=None, check=check, updated_at=now)
-
-    _, begun = update(store, team.name, LANDING, landing.id, change)
-    history.note(store, team.name, SYSTEM, "landing checking", landing=begun.id, task=begun.task, base=base)
-    return begun
-
-
-def _about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
-    """Note to which commit the branch is to move. In a team that was closed meanwhile nothing moves."""
-
-    def change(found: Landing) -> Landing:
-        _refuse_over(found)
-        return found.having(merge=commit, checked=checked, updated_at=teams.now(store))
-
-    return update(store, team.name, LANDING, landing.id, change)[1]
-
-
-def _refuse_over(landing: Landing) -> None:
-    if landing.over:
-        raise WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
-
-
-def _landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
-    """The branch holds it: bring along who has the branch checked out, and say so. That is due as well where the branch
-    is further by now: others went on from there, or git, at work still for one that was ended, moved it to its commit.
-    """
-    checkout = merging.checked_out(landing.repository, landing.onto)
-    behind = ""
-    if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
-        behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"
-    return outcomes.end(store, team, landing, "landed", merge=tip, reason=behind or None)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,7 @@ def said(landing: Landing) -> str:
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
-        on = f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
-        return f"{what} landed: {on}" + ("" if check else ", unchecked")
+        return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else ", unchecked")
     if landing.state == "conflict":
         files = checkouts.listed(landing.files or [])
         return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"
@@ -112,11 +111,18 @@ def _reopened(store: Store, team: Team, task: Task, landing: Landing) -> Task:
 
 def _why(landing: Landing) -> str:
     if landing.state == "landed":
-        return f"{landing.id}: {landing.onto} is {(landing.merge or landing.head)[:10]}"
+        return f"{landing.id}: {_where(landing)}"
     about = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
     check = landing.result
     about = about or (f"exit status {check.status}" if check else "")
     return f"{landing.id} is {landing.state}" + (f": {about}" if about else "")
+
+
+def _where(landing: Landing) -> str:
+    """Where it is now."""
+    if landing.url:
+        return f"{landing.url} was merged"
+    return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
 
 
 def _checked(task: Task, landing: Landing) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from teams_cli.agents import checking, git
+from teams_cli.agents import checking, furnishing, git
 from teams_cli.agents.checking import Place
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.names import SYSTEM
@@ -26,21 +26,23 @@ def commands(store: Store, team: Team, landing: Landing) -> list[str]:
 
 def tried(
     store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
-) -> Check | None:
-    """What came of the checks on that commit: the first that failed, else the last; None where there is none."""
+) -> list[Check]:
+    """What came of the checks on that commit, one by one, up to the first that failed."""
     if not wanted:
-        return None
+        return []
     path = place_of(store, team.name, landing)
     clear(landing.repository, path)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     git.must(landing.repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
     try:
-        found: Check | None = None
+        furnishing.furnish(team, landing.repository, path, environ, "nothing was tried")
+        found: list[Check] = []
         for command in wanted:
-            found = checking.run(store, team, command, Place(path, environ), SYSTEM)
-            if not found.passed:
+            check = checking.run(store, team, command, Place(path, environ), SYSTEM)
+            found.append(check.having(commit=commit, directory=None))
+            if not check.passed:
                 break
-        return found.having(commit=commit, directory=None) if found else None
+        return found
     finally:
         clear(landing.repository, path)
 

@@ -14,7 +14,29 @@ if TYPE_CHECKING:
 
 def rows(tasks: list[dict[str, Any]]) -> Parts:
     columns = ["task", "status", "priority", "owner", "waits for", "lease", "age", "title"]
-    return [Table(columns, [_row(task) for task in tasks], "no tasks")]
+    found = [_row(task) for task in tasks]
+    if any("check" in task or "reviewBy" in task for task in tasks):
+        columns.insert(-1, "rests on")
+        for row, task in zip(found, tasks, strict=True):
+            row.insert(-1, _rests_on(task))
+    return [Table(columns, found, "no tasks")]
+
+
+def _rests_on(task: dict[str, Any]) -> str:
+    """In a few words what its owner's word that it is done rests on."""
+    check, review = task.get("checked"), task.get("reviewed")
+    said = []
+    if check:
+        said.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
+    elif "check" in task:
+        said.append("unchecked")
+    if task["status"] == "in_review":
+        said.append(f"review by {task['reviewBy']}")
+    elif review:
+        said.append(f"{review['verdict']} by {review['by']}")
+    if "landing" in task:
+        said.append(task["landing"])
+    return ", ".join(said) or ("its owner's word" if task["status"] == "completed" else "-")
 
 
 def _row(task: dict[str, Any]) -> list[str]:

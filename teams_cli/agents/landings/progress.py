@@ -1,0 +1,52 @@
+"""What is noted of a landing on its way, so that whoever comes next knows how far it got."""
+
+from __future__ import annotations
+
+from teams_cli.agents.landings import merging, outcomes
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.errors import WrongState
+from teams_cli.names import SYSTEM
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.teams import history, teams
+from teams_cli.teams.teams import Team
+
+
+def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:
+    """Note that it is being checked, on that tip."""
+    check, now = " && ".join(wanted) or None, teams.now(store)
+
+    def change(found: Landing) -> Landing:
+        refuse_over(found)
+        return found.having(state="checking", base=base, merge=None, check=check, updated_at=now)
+
+    _, checking = update(store, team.name, LANDING, landing.id, change)
+    history.note(store, team.name, SYSTEM, "landing checking", landing=checking.id, task=checking.task, base=base)
+    return checking
+
+
+def about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
+    """Note to which commit the branch is to move. In a team that was closed meanwhile nothing moves."""
+
+    def change(found: Landing) -> Landing:
+        refuse_over(found)
+        return found.having(merge=commit, checked=checked, updated_at=teams.now(store))
+
+    return update(store, team.name, LANDING, landing.id, change)[1]
+
+
+def refuse_over(landing: Landing) -> None:
+    """Raises WrongState: It is decided."""
+    if landing.over:
+        raise WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
+
+
+def landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
+    """The branch holds it: bring along who has the branch checked out, and say so. That is due as well where the branch
+    is further by now: others went on from there, or git, at work still for one that was ended, moved it to its commit.
+    """
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    behind = ""
+    if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
+        behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"
+    return outcomes.end(store, team, landing, "landed", merge=tip, reason=behind or None)
