@@ -136,8 +136,8 @@ MUTANTS = [
     Mutant(
         "kinds open to logins",
         "postgres/schema.sql",
-        "            ELSE false\n        END\n",
-        "            ELSE true\n        END\n",
+        "= me(of_team)\n            ELSE false\n",
+        "= me(of_team)\n            ELSE true\n",
         f"tests/{LOGINS}.py",
     ),
     Mutant(

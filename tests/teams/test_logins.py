@@ -39,7 +39,6 @@ class Office:
         for name in ("bob", "mia"):
             self.tokens[name] = self.owner.ok("join-team", agent=name)["token"]
         self.addresses: dict[str, str] = self.lead("set-up-roles")["addresses"]
-        self.tree, self.checked = top, ""
         self.lead("create-task", "one")
         self.lead("create-task", "two")
 
@@ -377,55 +376,3 @@ def test_pages_are_changed_in_ones_own_name_version_by_version(office: Office) -
     forged = """UPDATE teams.records SET body = replace(body, '"version": 2', '"version": 3') WHERE kind = 'page'"""
     assert "says who changed it" in office.psql("bob", forged).stderr
     assert bob.ok("shared", "api")["text"] == "two"
-
-
-@pytest.fixture(scope="module")
-def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
-    """The team with a task that has a check and a review, in bob's hands, in a checkout on a branch of its own."""
-    tree = office.tree = tmp_path_factory.mktemp("tree")
-    commit = "commit -q -m new --allow-empty"
-    for words in ("init -q -b main", commit, "switch -q -c work", commit):
-        subprocess.run(["git", *GIT, *words.split()], cwd=tree, check=True, timeout=60)
-    number = office.lead("create-task", "checked", "--check", "true", "--review-by", "mia")["id"]
-    office.checked = str(number)
-    office.cli("bob").ok("claim-task", office.checked)
-    return office
-
-
-GIT = ("-c", "user.name=n", "-c", "user.email=n@example.org")
-OF_CHECKS = {
-    "its own review": change("status", '"completed"', "record->>'title' = 'checked'"),
-    "its check": change("check", '"echo"', "record->>'title' = 'checked'"),
-    "who reviews it": change("reviewBy", '"bob"', "record->>'title' = 'checked'"),
-    "what the system found": change(
-        "checked", '{"command": "true", "status": 0, "by": "system"}', "record->>'title' = 'checked'"
-    ),
-    "a landing": INSERT.format("landing", "landing-1", '{"task": "task-1", "state": "landed", "by": "bob"}'),
-    "what was handed in": INSERT.format("evidence", "evidence-1", '{"by": "eve"}'),
-}
-
-
-@pytest.mark.parametrize("what", OF_CHECKS)
-def test_no_login_says_of_its_own_work_that_it_is_good(checked: Office, what: str) -> None:
-    assert "ERROR" in checked.psql("bob", OF_CHECKS[what]).stderr
-
-
-def test_with_its_login_one_completes_hands_in_asks_and_reviews(
-    checked: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The whole way of a checked task; who leads has it land."""
-    monkeypatch.chdir(checked.tree)
-    bob, mia, key = checked.cli("bob"), checked.cli("mia"), checked.checked
-    evidence = str(checked.owner.root / "evidence.txt")
-    Path(evidence).write_text("seen")
-    done = bob.ok("update-task", key, "--status", "completed", "--evidence", evidence)
-    assert (done["status"], done["checked"]["by"], len(done["evidence"])) == ("in_review", "bob", 1)
-    assert mia.ok("review-task", key, "--reject", "no")["status"] == "in_progress"
-    assert "ERROR" in checked.psql("mia", change("owner", '"mia"', "record->>'title' = 'checked'")).stderr
-    bob.ok("update-task", key, "--status", "completed")
-    assert mia.ok("review-task", key, "--accept")["status"] == "completed"
-    landing = bob.ok("land", key, "--onto", "main")
-    taken = f"kind = 'landing' AND key = '{landing['id']}'"
-    assert "ERROR" in checked.psql("bob", change("state", '"landed"', taken)).stderr
-    assert checked.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]["state"] == "landed"
-    assert checked.lead("show-task", key)["landing"] == landing["id"]

@@ -1,0 +1,74 @@
+"""What the login of an agent may write of checks, reviews, evidence and landings: nothing by which its work counts."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.teams.test_logins import INSERT, Office, change, office
+
+__all__ = ["office"]
+
+
+class Checked:
+    """The team, and the task *key* of it, which is worked on in *tree*."""
+
+    def __init__(self, office: Office, tree: Path, key: str) -> None:
+        self.office = office
+        self.tree = tree
+        self.key = key
+
+
+@pytest.fixture(scope="module")
+def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    """The team with a task that has a check and a review, in bob's hands, in a checkout on a branch of its own."""
+    tree = tmp_path_factory.mktemp("tree")
+    commit = "commit -q -m new --allow-empty"
+    for words in ("init -q -b main", commit, "switch -q -c work", commit):
+        subprocess.run(["git", *GIT, *words.split()], cwd=tree, check=True, timeout=60)
+    number = office.lead("create-task", "checked", "--check", "true", "--review-by", "mia")["id"]
+    office.cli("bob").ok("claim-task", str(number))
+    return Checked(office, tree, str(number))
+
+
+GIT = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+OF_CHECKS = {
+    "its own review": change("status", '"completed"', "record->>'title' = 'checked'"),
+    "its check": change("check", '"echo"', "record->>'title' = 'checked'"),
+    "who reviews it": change("reviewBy", '"bob"', "record->>'title' = 'checked'"),
+    "what the system found": change(
+        "checked", '{"command": "true", "status": 0, "by": "system"}', "record->>'title' = 'checked'"
+    ),
+    "a landing": INSERT.format("landing", "landing-1", '{"task": "task-1", "state": "landed", "by": "bob"}'),
+    "what was handed in": INSERT.format("evidence", "evidence-1", '{"by": "eve"}'),
+}
+
+
+@pytest.mark.parametrize("what", OF_CHECKS)
+def test_no_login_says_of_its_own_work_that_it_is_good(checked: Checked, what: str) -> None:
+    assert "ERROR" in checked.office.psql("bob", OF_CHECKS[what]).stderr
+
+
+def test_with_its_login_one_completes_hands_in_asks_and_reviews(
+    checked: Checked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way of a checked task; who leads has it land."""
+    monkeypatch.chdir(checked.tree)
+    bob, mia, key = checked.office.cli("bob"), checked.office.cli("mia"), checked.key
+    evidence = str(checked.office.owner.root / "evidence.txt")
+    Path(evidence).write_text("seen")
+    done = bob.ok("update-task", key, "--status", "completed", "--evidence", evidence)
+    assert (done["status"], done["checked"]["by"], len(done["evidence"])) == ("in_review", "bob", 1)
+    assert mia.ok("review-task", key, "--reject", "no")["status"] == "in_progress"
+    assert "ERROR" in checked.office.psql("mia", change("owner", '"mia"', "record->>'title' = 'checked'")).stderr
+    bob.ok("update-task", key, "--status", "completed")
+    assert mia.ok("review-task", key, "--accept")["status"] == "completed"
+    landing = bob.ok("land", key, "--onto", "main")
+    taken = f"kind = 'landing' AND key = '{landing['id']}'"
+    assert "ERROR" in checked.office.psql("bob", change("state", '"landed"', taken)).stderr
+    assert (
+        checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]["state"] == "landed"
+    )
+    assert checked.office.lead("show-task", key)["landing"] == landing["id"]
