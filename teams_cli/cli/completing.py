@@ -6,7 +6,6 @@ It is asked with every press of Tab, so it is answered from the declarations, wi
 from __future__ import annotations
 
 import os
-import shlex
 from itertools import pairwise
 
 from teams_cli import commands
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
 _GLOBAL = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
+_QUOTING = frozenset("\"'\\")
+"""What is in lines for which `shlex` is imported, which takes as long as all else that is done."""
 _MOST = 200
 _TITLE = 50
 
@@ -63,6 +64,10 @@ def _zsh(found: Offers) -> str:
 
 def _split(line: str) -> list[str]:
     """The words of a line that may not be at its end."""
+    if line.isascii() and not _QUOTING.intersection(line):
+        return line.split()
+    import shlex
+
     for closing in ("", '"', "'"):
         try:
             return shlex.split(line + closing)
