@@ -174,11 +174,7 @@ def lapse(store: Store, team: str, session: Session) -> None:
     update(store, team, SESSION.also_closed, session.agent, change)
 
 
-def unfinished(store: Store, team: str, agent: str) -> list[str]:
-    """Why the agent may not finish yet: what it started is still going on, or it has unread mail. Empty: it may."""
+def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:
+    """Why the agent may not finish yet: who is still at work for it, and its unread messages. Both empty: it may."""
     going = [session.agent for session in children(store, team, agent) if not session.ended]
-    reasons = [f"{name} is still at work for you" for name in going]
-    unread = inboxes.unread(store, team, agent)
-    if unread:
-        reasons.append(f"unread messages: {', '.join(f'msg-{number}' for number in unread)}")
-    return reasons
+    return going, [f"msg-{number}" for number in inboxes.unread(store, team, agent)]

@@ -217,12 +217,16 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
     return row
 
 
-def _before_complete(call: Call) -> Any:
-    reasons = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+def _before_complete(call: Call, look: bool = False) -> Any:
+    going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+    reasons = [f"{name} is still at work for you" for name in going]
+    reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
+    if look:
+        found = {"agent": call.agent, "mayFinish": not reasons, "waitForSessions": going, "unread": unread}
+        return {**found, "resumePrompt": f"{len(unread)} unread: teams read-messages"} if unread else found
     if reasons:
-        raise NotFinished(
-            f"{call.agent} may not finish yet: {'; '.join(reasons)}", "Wait: teams read-messages --wait 60"
-        )
+        said = f"{call.agent} may not finish yet: {'; '.join(reasons)}"
+        raise NotFinished(said, "Wait: teams read-messages --wait 60")
     return {"agent": call.agent, "mayFinish": True}
 
 
@@ -350,6 +354,7 @@ COMMANDS = table(
     Command(
         "before-complete",
         _before_complete,
+        switch("--look", "Refuse nothing: say who is waited for and what is unread, for a client's own hook."),
         doc=_BEFORE,
         reads=True,
         words="agents:may_finish",

@@ -76,6 +76,9 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     from teams_cli.records.validation import first_problem
 
     command = commands.get(name)
+    if isinstance(given, dict) and spelling is snake_case:  # answers have the names of the files: so may requests
+        in_files = {camel_case(parameter.key): parameter.key for parameter in parameters(command)}
+        given = {key if in_files.get(key, key) in given else in_files[key]: value for key, value in given.items()}
     try:
         checked = _model(name, spelling).model_validate(given)
     except ValidationError as error:

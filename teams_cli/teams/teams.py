@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.clock import rfc3339
 from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Count, Name, RoleTable, Sequence, SettingTable, TeamState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
@@ -75,7 +76,8 @@ class Team(Record):
 
     def find(self, agent: str) -> Member | None:
         """The member of that name, also one that left."""
-        return next((member for member in self.members if member.agent_id == agent), None)
+        found = next((member for member in self.members if member.agent_id == agent), None)
+        return self._leader_left_out() if found is None and agent == self.leader else found
 
     def member(self, agent: str) -> Member | None:
         """The active member of that name."""
@@ -84,7 +86,14 @@ class Team(Record):
 
     def active_names(self) -> list[str]:
         """The names of the active members, in the order of joining."""
-        return [member.agent_id for member in self.members if member.active]
+        first = self._leader_left_out()
+        return [*([first.agent_id] if first else []), *(member.agent_id for member in self.members if member.active)]
+
+    def _leader_left_out(self) -> Member | None:
+        """The leader, in a file by another hand that does not have it among the members."""
+        if self.leader == HUMAN or any(member.agent_id == self.leader for member in self.members):
+            return None
+        return Member(agent_id=self.leader, role=LEADER, joined_at=self.created_at)
 
     def grants_to(self, agent: str, operation: str) -> bool:
         """Whether the human allowed it once and for all."""

@@ -175,6 +175,8 @@ def test_before_complete_says_why_not(cli: Cli) -> None:
     refused = cli("before-complete", "--json", agent="bob")
     assert (refused.status, refused.error["code"]) == (11, "not_finished")
     assert "agentA is still at work for you; unread messages: msg-1" in refused.error["message"]
+    told = cli.ok("before-complete", "--look", agent="bob")
+    assert (told["mayFinish"], told["waitForSessions"], told["unread"]) == (False, ["agentA"], ["msg-1"])
 
 
 def test_recalling_agents_of_earlier_runs(cli: Cli) -> None:

@@ -64,4 +64,8 @@ def interjected(message: dict[str, Any]) -> Parts:
 
 
 def may_finish(done: dict[str, Any]) -> Parts:
-    return [f"{done['agent']}: may finish"]
+    if done["mayFinish"]:
+        return [f"{done['agent']}: may finish"]
+    waits = [f"{name} is at work for it" for name in done["waitForSessions"]]
+    unread = [f"unread: {', '.join(done['unread'])}"] if done["unread"] else []
+    return [f"{done['agent']}: may not finish yet: {'; '.join([*waits, *unread])}"]

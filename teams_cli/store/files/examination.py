@@ -35,6 +35,7 @@ def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool, only: st
             yield from _records(store, team, kind, fix)
             if kind.label:
                 yield from _marks(store, team, kind, fix)
+        yield from _strays(store, team)
         yield from _locks(store, team)
 
 
@@ -165,6 +166,14 @@ def tidy(store: FileStore) -> None:
     """Remove what crashed processes were writing long ago."""
     for _ in _leftovers(store, fix=True):
         pass
+
+
+def _strays(store: FileStore, team: str) -> Iterator[Finding]:
+    """Messages that another program put beside ours: nobody reads them."""
+    directory = f"{store.address}/teams/{team}/messages"
+    for name in disk.names_in(directory):
+        if name.endswith(".json"):
+            yield finding(f"{directory}/{name}", "is in no inbox", "Send it anew: teams send-message.", warning=True)
 
 
 def _locks(store: FileStore, team: str) -> Iterator[Finding]:
