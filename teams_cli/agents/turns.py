@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _PAUSE = 0.03
 _LOOK = 5.0
+_ASK_AGAIN = 10.0
+"""Seconds after which it is asked whether to stop though nothing was heard of."""
 _GOODBYE = 5.0
 _PARENT_DEATH = 1
 
@@ -151,18 +153,22 @@ class ClientProcess:
     ) -> tuple[bool, Reason | None]:
         """Wait for the end, or bring it about; whether it was interrupted, and why it was to stop."""
         reason, looked, patience = None, time.monotonic(), 0.0
+        asked_at = float("-inf")
         while not self._ended(ended, 0):
             now = time.monotonic()
-            if reason is None and (reason := to_stop()):
+            ask = reason is None and now - asked_at >= _ASK_AGAIN
+            if ask and (reason := to_stop()):
                 patience = now + (_GOODBYE if reason.own else 0)
-            interrupted = reason is None and self._asked_to_interrupt()
+            interrupted = ask and reason is None and self._asked_to_interrupt()
             if interrupted or (reason and now >= patience):
                 self._interrupt()
                 return interrupted, reason
             if now - looked > _LOOK:
                 look()
                 looked = now
-            self._wait_for_either(ended, watch)
+            asked_at = now if ask else asked_at
+            if self._wait_for_either(ended, watch):
+                asked_at = float("-inf")
         return False, reason
 
     def _asked_to_interrupt(self) -> bool:
@@ -175,14 +181,18 @@ class ClientProcess:
         time.sleep(timeout)
         return self.process.poll() is not None
 
-    def _wait_for_either(self, ended: int | None, watch: Watch) -> None:
-        """Block until the client ends or something changes in the team, a second at the most."""
+    def _wait_for_either(self, ended: int | None, watch: Watch) -> bool:
+        """Block until the client ends or something changes in the team, a second at the most; whether it may have."""
         changes = watch.fileno()
         if changes is None or ended is None:
             self._ended(ended, _PAUSE)
-        elif changes in select.select([ended, changes], [], [], 1.0)[0]:
+            return True
+        if not watch.wait(0):
+            if changes not in select.select([ended, changes], [], [], 1.0)[0]:
+                return False
             watch.wait(0)
-            self._ended(ended, _PAUSE)  # changes come in flocks: look once for all of them
+        self._ended(ended, _PAUSE)  # changes come in flocks: look once for all of them
+        return True
 
     def _interrupt(self) -> None:
         """The profile's ladder of signals for the client; what it left behind is ended afterwards."""

@@ -50,7 +50,7 @@ def insist(change: Callable[[], T]) -> T:
 
 
 _LOOK_AGAIN = 1.0
-_TO_BE_SURE = 60.0
+_TO_BE_SURE = 240.0
 
 
 class Alarm:

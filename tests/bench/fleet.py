@@ -29,7 +29,7 @@ from tests.support.postgres import Postgres, end_users_of
 _HERTZ = os.sysconf("SC_CLK_TCK")
 _HOSTS = 10
 _SENDS = 20
-_IDLE = 20.0
+_IDLE = 60.0
 _MOST_QUERIES, _MOST_SERVER_MS = 2.0, 3.0
 _BACKENDS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 _LISTENERS = f"{_BACKENDS} AND query LIKE '%LISTEN%'"
@@ -49,7 +49,7 @@ class Fleet:
         self.waiters = {name: self._begin(name, directory / f"host{n % _HOSTS}") for n, name in enumerate(self.names)}
         while not all(presence.load(self.store, ALPHA, name).waiting for name in self.names):
             time.sleep(0.2)
-        time.sleep(10)  # until they have gone over to their watchers, and given their connections back
+        time.sleep(15)  # until they have gone over to their watchers, and given their connections back
 
     def _begin(self, name: str, root: Path) -> subprocess.Popen[bytes]:
         environ = {**os.environ, "TEAMS_HOME": str(root), "TEAMS_STORE": self.address, "TEAMS_TEAM": ALPHA}

@@ -2,7 +2,8 @@
 
 The watcher has a socket below the root, for its user alone. Who waits says in one line of JSON what it waits for. The
 watcher answers with a word once no change that is committed from then on can be missed, and after that with a line for
-each change that was asked for: its topics. When the line ends, nothing is known but that it did.
+each change that was asked for: its topics; and now and then with an empty line, by which one that stands still is told
+from one that has nothing to tell. When the line ends, nothing is known but that it did.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _STARTED_IN = 3.0
 LISTENS, COUNTS = b"listens\n", b"counts \n"
 """What the watcher says first: whether it is told of changes, or looks for them now and then."""
 _LOG = 1 << 18
+BEAT = 60.0
+"""Seconds from one sign of life to the next."""
 LATE = "changes are seen up to a second late"
 POOLED = f"{LATE}: a pooler tells nobody of them. Add listen=HOST:PORT, the server itself, to the store's address"
 
@@ -182,6 +185,7 @@ class AttachedWatch:
         self._rest = b""
         self.lost = False
         """Whether the watcher is gone, so that changes are not heard of any more."""
+        self._heard_at = time.monotonic()
         line.setblocking(False)
 
     def wait(self, timeout: float) -> bool:
@@ -207,12 +211,18 @@ class AttachedWatch:
         try:
             while part := self._line.recv(65536):
                 parts.append(part)
+                self._heard_at = time.monotonic()
             self.lost = True
         except BlockingIOError:
             pass
         except OSError:
             self.lost = True
         return b"".join(parts)
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the watcher said anything, if only that it is there."""
+        return time.monotonic() - self._heard_at
 
     def fileno(self) -> int | None:
         """What `select` wakes on when something was told."""

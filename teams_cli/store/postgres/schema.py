@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def prune(server: Server) -> None:
     """Forget old changes, whose makers have long learnt what became of them: they ask for a day at the most."""
     try:
         server.do(lambda connection: connection.change(_PRUNE))
-    except TeamsError:  # an agent's own login may not
+    except (TeamsError, Missing):  # an agent's own login may not
         return
 
 

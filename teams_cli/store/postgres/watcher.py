@@ -22,7 +22,7 @@ from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.connections import Again, Connection, Lost, Server
 from teams_cli.store.postgres.counts import Counts
 from teams_cli.store.postgres.engine import PostgresStore
-from teams_cli.store.postgres.line import COUNTS, LISTENS, Place, asked, is_of_this_user, lock
+from teams_cli.store.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user, lock
 from teams_cli.store.postgres.watches import listen
 
 _LINGER = 30.0
@@ -77,6 +77,11 @@ class Waiter:
         self.is_served = True
         self._send(word)
 
+    def beat(self) -> None:
+        """Say that we are there."""
+        if self.is_served:
+            self._send(b"\n")
+
     def _send(self, data: bytes) -> None:
         """Say that, after what could not be said yet. To who has not listened for long it is that all changed."""
         self._late += data
@@ -110,6 +115,7 @@ class Watcher:
         self._counts: Counts | None = None
         self._next = 0.0
         """When to count again, or to try again to connect."""
+        self._beat_at = time.monotonic() + BEAT
         self._prune_at = time.monotonic() + _PRUNE_EVERY * os.urandom(1)[0] / 256
         self.alone_since = time.monotonic()
 
@@ -140,8 +146,11 @@ class Watcher:
                 self._pass_on()
         except Exception as problem:
             self._lose(problem)
+        is_beat = time.monotonic() > self._beat_at
+        if is_beat:
+            self._beat_at = time.monotonic() + BEAT
         for waiter in self._waiters.values():
-            waiter.catch_up()
+            waiter.beat() if is_beat else waiter.catch_up()
         if time.monotonic() > self._prune_at:
             self._prune_at += _PRUNE_EVERY
             schema.prune(self._server)

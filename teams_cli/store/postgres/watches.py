@@ -13,7 +13,7 @@ from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.postgres.counts import Counts
-from teams_cli.store.postgres.line import LATE, POOLED, AttachedWatch, Place
+from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ _SOON, _SELDOM = 0.25, 60.0
 _ORPHANED = 3.0
 """Seconds in which those whose watcher was killed look for the next one, before each goes to the server itself."""
 _REST = 5.0
+_SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
 _TRIES = 4
 
@@ -71,13 +72,12 @@ class HostWatch:
         if watch is None:
             time.sleep(min(left, 0.02 + jitter(0.1)))
             return False
-        if not watch.wait(min(left, self._while())):
-            return False
+        woken = watch.wait(min(left, self._while()))
         self.heard = watch.heard
-        if isinstance(watch, AttachedWatch) and watch.lost:
+        if isinstance(watch, AttachedWatch) and (watch.lost or watch.silent > _SILENT):
             self._release()
             self._own_at, self._move_at = time.monotonic() + _ORPHANED, 0.0
-        return True
+        return woken
 
     def _while(self) -> float:
         """How long to sleep before something else is to be done than waiting."""
@@ -86,7 +86,7 @@ class HostWatch:
             return max(self._move_at - now, 0.0)
         if now - self._quiet_since >= _REST:
             self._server.rest()  # who sleeps long takes none of the server's connections
-            return float("inf")
+            return _SILENT
         return _REST - (now - self._quiet_since)
 
     def _move(self) -> None:
