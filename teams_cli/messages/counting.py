@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli.errors import TeamsError
 from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import MOST_OPEN, Inbox
+from teams_cli.messages.inboxes import INBOX, MOST_OPEN, Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Collection
@@ -16,8 +17,15 @@ _BY_SYSTEM = f"{SYSTEM}~"
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
     """How many messages each of the agents has not read yet, as `inboxes.unread` counts them, from the envelopes of the
     log; of notices alone it has to be read whether they only inform. A message that can't be read counts as well.
+
+    Raises:
+        DamagedRecord: An inbox can't be read, whosever it is.
     """
-    found = {agent: inboxes.load(store, team, agent) for agent in agents}
+    problems: list[TeamsError] = []
+    read = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
+    if problems:
+        raise problems[0]
+    found = {agent: read.get(agent) or Inbox(agent=agent) for agent in agents}
     ahead = {agent: inbox.up_to for agent, inbox in found.items() if _is_simple(inbox)}
     counts = {agent: _unread_of(found[agent]) for agent in ahead}
     notices: dict[int, list[str]] = {}

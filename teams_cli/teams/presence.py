@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.clock import seconds_since
-from teams_cli.errors import NotFound
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.processes import has_ended, pid_scope, process_started
-from teams_cli.records.annotations import Count, Name, Number, Object, Text, Time, Word
+from teams_cli.records.annotations import Callable, Count, Name, Number, Object, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update, upsert
@@ -82,6 +82,19 @@ def load(store: Store, team: str, agent: str) -> Agent:
         return store.get(team, AGENT, agent)[0]
     except NotFound:
         return Agent(agent=agent)
+
+
+def load_all(store: Store, team: str) -> Callable[[str], Agent]:
+    """As `load`, for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
+    problems: list[TeamsError] = []
+    found = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
+
+    def known(name: str) -> Agent:
+        if name not in found and problems:
+            return load(store, team, name)
+        return found.get(name) or Agent(agent=name)
+
+    return known
 
 
 @operation("announce", may=EVERYBODY)

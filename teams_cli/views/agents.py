@@ -11,7 +11,7 @@ from teams_cli.messages import counting, inboxes
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
-from teams_cli.teams.presence import Agent, is_gone, load
+from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
 
 
@@ -19,11 +19,12 @@ def member_rows(store: Store, team: Team, working: set[str], problems: list[Team
     """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
     rows = []
     shown = [member for member in team.members if member.active or member.stopped_by]
-    mail = _mail(store, team, shown, problems)
+    mail, known = _mail(store, team, shown, problems), load_all(store, team.name)
     for member in shown:
         if member.agent_id in mail:
             try:
-                rows.append(_row(store, team, member, member.agent_id in working, mail[member.agent_id]))
+                agent = known(member.agent_id)
+                rows.append(_row(store, team, member, agent, member.agent_id in working, mail[member.agent_id]))
             except TeamsError as problem:
                 problems.append(problem)
     return rows
@@ -44,8 +45,7 @@ def _mail(store: Store, team: Team, members: list[Member], problems: list[TeamsE
         return counts
 
 
-def _row(store: Store, team: Team, member: Member, working: bool, unread: int) -> dict[str, Any]:
-    agent = load(store, team.name, member.agent_id)
+def _row(store: Store, team: Team, member: Member, agent: Agent, working: bool, unread: int) -> dict[str, Any]:
     row = {
         "name": member.agent_id,
         "displayName": member.agent_name,
