@@ -140,9 +140,11 @@ def _looked(ready: Callable[[], bool], alarm: Alarm, each_second: bool) -> bool:
 
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Until something may have changed."""
-    if keep_alive := meanwhile.act:
-        alarm.ring_in(keep_alive(team))
+    """Until something may have changed. What is done meanwhile is no reason to look."""
+    act = meanwhile.act
+    again_at = time.monotonic() + act(team) if act else float("inf")
     while (left := alarm.left(give_up)) > 0 and not alarm.rings():
-        if watch.wait(left):
+        if watch.wait(min(left, max(again_at - time.monotonic(), 0.0))):
             return
+        if act and time.monotonic() >= again_at:
+            again_at = time.monotonic() + act(team)
