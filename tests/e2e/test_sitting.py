@@ -50,7 +50,7 @@ def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) 
     install(office)
     seat = desk.start("one").ready()
     seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
+    office.model.wait_for("[me]", 1, TO_START)
     row = wait_for_state(office, NAME, "idle")
     assert row["terminal"]["client"] == office.client
     seat.type("half a line")
@@ -282,12 +282,13 @@ def test_interjecting_reaches_a_client_that_can_be_interrupted(office: Office, d
     office.model.script("[me]", Run("sleep 50"), *[Say("on it")] * 6)
     seat = desk.start("one", *ALLOWING.get(office.client, ())).ready()
     seat.say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
     wait_for_state(office, NAME, "working")
     if office.client != "opencode":
         refused = office.cli("interject", NAME, "stop that", agent="lea")
         assert refused.status == 11 and "claude knows no way" in refused.stderr
         return
-    office.say("interject", NAME, "stop that")
+    until(lambda: office.cli("interject", NAME, "stop that", agent="lea").status == 0, office.logs)
     wait_for_mail(office, seat, "| stop that")
     wait_for_state(office, NAME, "idle")
 
