@@ -21,6 +21,10 @@ RACES, CRASH, FILES, LOCKS, NUMBERS = (
 )
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
+PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
+INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
+SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
+LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
@@ -184,6 +188,27 @@ MUTANTS = [
     ),
     Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
     Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
+    Mutant("what is no file read as a workflow", "../workflows/files", "if not stat.S_ISREG(", "if not (", PIPES),
+    Mutant("launchers not looked for", "../agents/starting", "if member.launcher is None:", "if True:", AGENTS),
+    Mutant(
+        "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
+    ),
+    Mutant("a checksum taken for the truth", "documents", "if fits(kind, document) else None", "", SHAPES),
+    Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
+    Mutant("a blocker that can't be read raised", "../tasks/dependencies", 'return "unreadable"', "raise", BLOCKERS),
+    Mutant(
+        "histories without a place", "files/engine", "(self.layout.team(team), self.address)", "('/', '/')", CONTRACT
+    ),
+    Mutant(
+        "closed teams changed, there",
+        "postgres/schema.sql",
+        "IF FOUND THEN\n        RAISE 'team",
+        "IF false THEN\n        RAISE 'team",
+        STOPPED,
+    ),
+    Mutant(
+        "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
+    ),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]
 

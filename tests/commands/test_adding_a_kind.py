@@ -1,0 +1,92 @@
+"""A kind of record touches three files: its noun, the list of kinds, and its command. The rest derives from these."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import teams_cli
+from tests.support.cli import ALPHA, Cli, make_team
+
+NOUN = '''"""Reservations: a thing that one has for oneself."""
+
+from teams_cli.records.records import Record
+from teams_cli.records.types import Name, Text
+from teams_cli.store.contract import Kind
+from teams_cli.store.retrying import upsert
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+
+
+class Reservation(Record):
+    thing: Name
+    owner: Name
+    why: Text | None = None
+
+
+RESERVATION = Kind("reservation", Reservation, key="thing")
+
+
+@operation("reserve", may=EVERYBODY)
+def reserve(store, team_name, caller, thing):
+    """Have a thing for oneself."""
+    name = require(store, team_name, caller, "reserve", thing).caller.name
+    fresh = Reservation(thing=thing, owner=name)
+    return upsert(store, team_name, RESERVATION, thing, fresh, lambda found: found.having(owner=name))[1]
+'''
+COMMAND = '''"""The command that reserves."""
+
+from teams_cli.commands.declaration import Command, argument, table
+from teams_cli.teams import reservations
+
+
+def _reserve(call, thing):
+    return reservations.reserve(call.store, call.team, call.caller, thing).to_json()
+
+
+THING = argument("THING", "A thing.", name="thing")
+COMMANDS = table(
+    "Tasks",
+    Command("reserve", _reserve, THING, doc=reservations.reserve, example="reserve printer"),
+)
+'''
+ADDED = {"teams/reservations.py": NOUN, "commands/reserving.py": COMMAND}
+CHANGED = {
+    "kinds.py": [
+        ("from teams_cli.teams import pages,", "from teams_cli.teams import reservations, pages,"),
+        ("    pages.PAGE,\n", "    pages.PAGE,\n    reservations.RESERVATION,\n"),
+    ],
+}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A team, and the program with one more kind: two files are added to it, and one is changed."""
+    package = tmp_path / "program" / "teams_cli"
+    shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path, text in ADDED.items():
+        assert not (package / path).exists()
+        (package / path).write_text(text)
+    for path, changes in CHANGED.items():
+        content = (package / path).read_text()
+        for old, new in changes:
+            assert content.count(old) == 1
+            content = content.replace(old, new)
+        (package / path).write_text(content)
+    assert len(ADDED) + len(CHANGED) == 3
+    made = make_team(tmp_path / "root", "bob")
+    return Cli(made.root, "bob", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
+
+
+def test_it_is_made_examined_and_copied(cli: Cli, tmp_path: Path) -> None:
+    """What it says is checked, and what is damaged of it is named; it goes where its team goes."""
+    assert cli.ok("reserve", "printer") == {"thing": "printer", "owner": "bob"}
+    assert cli.ok("reserve", "printer", agent="lea")["owner"] == "lea"
+    assert cli.ok("copy-team", "--to", str(tmp_path / "there"), agent="lea")["copied"]["reservation"] == 1
+    (file,) = (tmp_path / "there").rglob("printer.json")
+    file.write_text(file.read_text().replace('"lea"', "7"))
+    there = Cli(tmp_path / "there", "bob", ALPHA, **cli.more)
+    assert f"{file}: " in there("doctor").stdout
+    assert there("reserve", "printer").status == 15
