@@ -212,7 +212,7 @@ def start(words: list[str], slave: int) -> tuple[int, int]:
     client = os.fork()
     if client == 0:
         become(words, slave)
-    lead(client, slave, telling)
+    lead(client, telling)
 
 
 def become(words: list[str], slave: int) -> NoReturn:
@@ -231,11 +231,12 @@ def become(words: list[str], slave: int) -> NoReturn:
         os._exit(127)
 
 
-def lead(client: int, slave: int, telling: int) -> NoReturn:
+def lead(client: int, telling: int) -> NoReturn:
     """Tell of the client's stops; end as it ends."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
-    os.close(slave)
+    os.closerange(3, telling)  # the wrapper alone holds the other end: the client hears when that is gone
+    os.closerange(telling + 1, 256)
     while True:
         _, status = os.waitpid(client, os.WUNTRACED)
         if os.WIFSTOPPED(status):
