@@ -16,7 +16,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import PortableLock
 from teams_cli.store.memory import MemoryStore
 from teams_cli.teams.caller import Caller
-from tests.support import postgres
+from tests.support import forks, postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
 
@@ -90,6 +90,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_unconfigure() -> None:
+    forks.end()
     if _server is not None:
         _server.stop()
 

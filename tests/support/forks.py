@@ -1,0 +1,130 @@
+"""Commands as forks of a process that has loaded the program.
+
+Most of what a short command takes is the start of the interpreter and the loading of modules, the same each time. Each
+command is a process of its own all the same, with its own arguments, environment, directory and pipes, and runs the
+program's own entry point. With TESTS_FRESH set every command starts from nothing, as it does where the environment says
+something to the interpreter, or the system has no handles of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+
+from tests.support.fork_server import exactly
+
+LOADED = [
+    "teams_cli.agents.sessions",
+    "teams_cli.cli.main",
+    "teams_cli.cli.output",
+    "teams_cli.cli.parse",
+    "teams_cli.cli.show.messages",
+    "teams_cli.cli.show.tasks",
+    "teams_cli.commands.call",
+    "teams_cli.messages.notices",
+    "teams_cli.store.files.engine",
+    "teams_cli.tasks.claims",
+    "teams_cli.views.reminders",
+]
+DATABASE = "teams_cli.store.postgres.engine"
+_SAID_TO_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
+_PIPED = 1 << 15
+"""Bytes that a pipe takes at once, on every system."""
+
+_servers: dict[tuple[str, ...], Forks] = {}
+
+
+def run(words: Sequence[str], environ: Mapping[str, str], given: bytes, patience: float) -> tuple[int, bytes, bytes]:
+    """Run one command to its end: its exit status, and what it wrote. Raises `subprocess.TimeoutExpired`."""
+    loaded = (*LOADED, DATABASE) if environ.get("TEAMS_STORE", "").startswith("postgres") else tuple(LOADED)
+    if loaded not in _servers:
+        _servers[loaded] = Forks(loaded)
+    return _servers[loaded].run(words, environ, given, patience)
+
+
+def can_run(environ: Mapping[str, str], given: bytes) -> bool:
+    """Whether a fork does what a process would do that starts from nothing."""
+    if "TESTS_FRESH" in os.environ or not hasattr(os, "pidfd_open") or len(given) > _PIPED:
+        return False
+    names = {name for name in {*environ, *os.environ} if name.startswith(_SAID_TO_THE_INTERPRETER)}
+    return all(environ.get(name) == os.environ.get(name) for name in names)
+
+
+def end() -> None:
+    """End the processes that fork."""
+    while _servers:
+        _servers.popitem()[1].end()
+
+
+class Forks:
+    """A process that has loaded some modules and forks for each command; it ends with this one."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self.directory = tempfile.mkdtemp(prefix="forks")
+        self.address = os.path.join(self.directory, "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen(64)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.fork_server", str(listener.fileno()), *modules],
+                env={name: value for name, value in os.environ.items() if not name.startswith("TEAMS_")},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,  # pipes, as each command has: the interpreter looks at them when it starts
+                stderr=subprocess.STDOUT,
+                pass_fds=[listener.fileno()],
+            )
+
+    def end(self) -> None:
+        """End the process."""
+        with self.process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+        shutil.rmtree(self.directory)
+
+    def run(
+        self, words: Sequence[str], environ: Mapping[str, str], given: bytes, patience: float
+    ) -> tuple[int, bytes, bytes]:
+        """As `run` above."""
+        pipes = [os.pipe(), os.pipe(), os.pipe()]
+        os.write(pipes[0][1], given)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.address)
+            theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
+            socket.send_fds(connection, [b"x"], theirs)
+            request = json.dumps([list(words), dict(environ), os.getcwd()]).encode()
+            connection.sendall(len(request).to_bytes(4, "little") + request)
+            for descriptor in (*theirs, pipes[0][1]):
+                os.close(descriptor)
+            pid = int.from_bytes(exactly(connection, 4), "little")
+            out, err = _all_from(pipes[1][0], pipes[2][0], pid, words, patience)
+            status = int.from_bytes(exactly(connection, 4), "little")
+        return os.waitstatus_to_exitcode(status), out, err
+
+
+def _all_from(out: int, err: int, pid: int, words: Sequence[str], patience: float) -> tuple[bytes, bytes]:
+    """All that comes through two pipes until nobody holds them any more."""
+    said = {out: b"", err: b""}
+    open_still, give_up = {out, err}, time.monotonic() + patience
+    try:
+        while open_still:
+            ready = select.select(list(open_still), [], [], max(give_up - time.monotonic(), 0))[0]
+            if not ready:
+                os.kill(pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(list(words), patience, said[out], said[err])
+            for descriptor in ready:
+                piece = os.read(descriptor, 1 << 16)
+                said[descriptor] += piece
+                open_still -= set() if piece else {descriptor}
+    finally:
+        os.close(out)
+        os.close(err)
+    return said[out], said[err]
