@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FileStore
@@ -22,6 +23,10 @@ from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
+
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 class FakeClock:
