@@ -101,11 +101,21 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
         return session
-    if session.keeper_lives:
-        return finish(store, team, session, "lost", f"its machine was not heard from, {session.host}")
-    processes.end_tagged(session.tag, (("KILL", 2.0),))
+    silent = session.keeper_lives
     said = logs.end_of_turn(store, team, agent, session.turns, logs.END)
-    return finish(store, team, session, "lost", f"its keeper was killed{': ' + said if said else ''}")
+    why = f"its machine was not heard from, {session.host}" if silent else "its keeper was killed"
+
+    def lose(found: Session) -> Session:
+        if found.ended or found.outcome or found.held != session.held:  # another has taken it meanwhile
+            return found
+        return found.having(outcome="lost", failure=f"{why}: {said}" if said and not silent else why)
+
+    lost = update(store, team, SESSION.also_closed, agent, lose)[1]
+    if lost.ended or not lost.outcome:
+        return lost
+    if not silent:
+        processes.end_tagged(session.tag, (("KILL", 2.0),))
+    return finish(store, team, lost, "lost")
 
 
 def linger(found: list[Session]) -> None:

@@ -100,6 +100,11 @@ class Session(Record):
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
     @property
+    def held(self) -> tuple[int, int | None, str | None]:
+        """Which generation is in the hands of which process."""
+        return self.generation, self.keeper_pid, self.keeper_started
+
+    @property
     def host(self) -> str:
         """The machine where its keeper runs, and its client's own session is; empty where there is only one."""
         return processes.host_of(self.keeper_boot)
@@ -171,8 +176,8 @@ def take(store: Store, team: str, agent: str) -> Session:
     """
 
     def change(session: Session) -> Session:
-        if session.state != "starting":
-            raise Conflict(f"the session of {agent} is {session.state}", "It has a keeper already.")
+        if session.state != "starting" or session.outcome:
+            raise Conflict(f"the session of {agent} is {session.outcome or session.state}", "It has a keeper already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
     return update(store, team, SESSION.also_closed, agent, change)[1]
@@ -209,7 +214,7 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
     """Have this process start a session that was left to it; None if it is started, or over."""
 
     def change(found: Session) -> Session:
-        if found.state != "starting" or found.unstarted != session.unstarted:
+        if found.state != "starting" or found.outcome or found.unstarted != session.unstarted:
             raise Conflict(f"the session of {session.agent} is {found.state}", "It was started.")
         return found.kept_by(os.getpid(), store.host).having(unstarted=None)
 

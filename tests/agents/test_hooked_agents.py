@@ -62,7 +62,8 @@ def office(tmp_path: Path) -> Office:
 
 def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) -> None:
     process = office.start("$ teams wait --message --timeout 60", "$ teams whoami", "say done")
-    office.until(lambda: (office.cli.root / "teams/alpha/sessions/ann.json").exists() and bool(office.shown("ann")))
+    begun = office.cli.root / "teams/alpha/sessions/ann.json"
+    office.until(lambda: begun.exists() and bool(office.shown("ann", "user")))
     office.cli.ok("send-message", "ann", "the build is red", agent="lea")
     assert office.end(process)["output"] == "done"
     start, mail = office.shown("ann", "hook")

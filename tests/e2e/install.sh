@@ -6,6 +6,8 @@
 # each stands the newest version, where that is another: TEAMS_E2E_CLAUDE_NEWEST, and so on.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# Where nothing can be had that is soon known.
+export npm_config_fetch_retries=1 npm_config_fetch_retry_mintimeout=2000 npm_config_fetch_retry_maxtimeout=5000
 
 # variable, package, program in it
 clients=(
@@ -39,7 +41,8 @@ provide() { # variable, package, program in it
 found=0
 for client in "${clients[@]}"; do
     read -r variable package program <<<"$client"
-    provide "$variable" "$package" "$program" && found=1
+    provide "$variable" "$package" "$program" || continue
+    found=1
     if ! latest=$(newest "$package"); then
         printf '!!! nobody says which is the newest version of %s\n' "${package%@*}" >&2
     elif [ "$latest" = "$package" ]; then

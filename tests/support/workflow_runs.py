@@ -14,6 +14,7 @@ from tests.support.cli import Answer, Cli
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 LIMIT = 30.0
+OF_THE_MACHINE = ("teams_cli.agents.waker", "teams_cli.store.postgres.watcher")
 
 
 def git(directory: Path, *words: str) -> str:
@@ -72,9 +73,11 @@ def statuses(document: dict[str, Any]) -> dict[str, str]:
 
 
 def left_running(root: Path) -> list[str]:
-    """The command lines of processes that were started on this root and still run, but for wakers, which may."""
+    """The command lines of processes that were started on this root and still run, but for those who serve a machine:
+    these may.
+    """
     lines = [cmdline for pid, cmdline in processes_of(root).items() if pid != os.getpid()]
-    return [line for line in lines if "teams_cli.agents.waker" not in line]
+    return [line for line in lines if not any(name in line for name in OF_THE_MACHINE)]
 
 
 def nothing_left(root: Path) -> None:
