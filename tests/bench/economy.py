@@ -192,7 +192,8 @@ def _work(office: Office) -> None:
         if not any([agent.turn() for agent in team]):
             time.sleep(0.02)
         if time.monotonic() > give_up:
-            raise SystemExit(f"the team got stuck: {[(agent.name, list(agent.steps)) for agent in team]}")
+            at = [(agent.name, agent.done, agent.waiting is not None, list(agent.steps)) for agent in team]
+            raise SystemExit(f"the team got stuck: {at}\n{office.run('lea', 'teams get-tasks')}")
     for agent in team:
         if agent.waiting is not None:
             office.end("teams wait", agent.waiting)

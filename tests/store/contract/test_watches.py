@@ -106,6 +106,8 @@ class TestWatch:
         store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
         store.journal("alpha", {"what": "said"})
         watch = store.watch("alpha", ["message/ann", "task:in_progress", "task/task-9", "plan"])
+        if watch.slow:
+            pytest.skip(watch.slow)  # all that others watch is too much for the system: it can't tell topics
         settle(watch)
         send(store, "bob", "hello")
         store.create("alpha", TASK, None, Task(title="t"))
@@ -120,6 +122,8 @@ class TestWatch:
         store.create("alpha", TASK, None, Task(title="u"))
         update(store, "alpha", TASK, "task-2", lambda task: task.having(status="in_progress"))
         now, before = store.watch("alpha", ["task:in_progress"]), store.watch("alpha", ["task:pending"])
+        if now.slow or before.slow:
+            pytest.skip(now.slow or before.slow)
         settle(now)
         settle(before)
         update(store, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
