@@ -94,7 +94,7 @@ def test_stopping(cli: Cli) -> None:
     assert marked(cli.root) == {} and agent_row(cli, "zoe")["state"] == "stopped"
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe was stopped: lea stopped it")]
     cli.ok("send-message", "zoe", "hello?", agent="bob")
-    assert session(cli, "zoe").generation == 1 and cli("stop-agent", "zoe", agent="lea").status == 0
+    assert ended(cli, "zoe").generation == 1 and cli("stop-agent", "zoe", agent="lea").status == 0
     assert cli.refused("interject", "zoe", "hello?", agent="lea") == (11, "wrong_state")
     add_tasks(cli, "a")
     assert cli.refused("update-task", "1", "--owner", "zoe", agent="human") == (11, "wrong_state")
