@@ -174,7 +174,7 @@ def test_who_reads_not_is_woken_again_and_then_its_sender_is_told(cli: Cli, seat
     assert bell.take()
     try:
         cli.ok("send-message", NAME, "are you there?", agent="bob")
-        assert [bell.wait(30) for _ in range(4)] == [doorbells.MAIL] * 4
+        assert bell.wait(30) == doorbells.MAIL == bell.wait(30)  # who listens slowly hears several as one
         (told,) = cli.ok("read-messages", "--wait", "30", agent="bob")
         assert "agentA has not read msg-1: it was woken 4 times" in told["message"]
         assert state_of_message(cli, "msg-1") == "woken" and row(cli)["queueDepth"] == 1
