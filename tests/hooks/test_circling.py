@@ -28,7 +28,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     (tmp_path / ".git/info/exclude").write_text("root\n")
     add_tasks(cli, "One")
     cli.ok("claim-task", "1", agent="bob")
-    cli.ok("set", "circlingAfter", "0.1", agent="lea")
+    cli.ok("set", "circlingAfter", "0.001", agent="lea")
     return cli
 
 

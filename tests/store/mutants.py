@@ -51,7 +51,13 @@ IN_PLACE = """\
         os.unlink(temp)
 """
 MUTANTS = [
-    Mutant("no lock", "files/locks", "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", RACES),
+    Mutant(
+        "no lock",
+        "files/locks",
+        "fcntl.LOCK_EX | fcntl.LOCK_NB)\n                break",
+        "fcntl.LOCK_SH)\n                break",
+        RACES,
+    ),
     Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
     Mutant(
         "compare before the lock only",

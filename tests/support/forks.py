@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tests.support.fork_server import exactly
 
@@ -35,6 +36,7 @@ LOADED = [
     "teams_cli.tasks.claims",
     "teams_cli.views.reminders",
 ]
+REPOSITORY = Path(__file__).parents[2]
 DATABASE = "teams_cli.store.postgres.engine"
 _SAID_TO_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _PIPED = 1 << 15
@@ -81,6 +83,7 @@ class Forks:
                 stdout=subprocess.PIPE,  # pipes, as each command has: the interpreter looks at them when it starts
                 stderr=subprocess.STDOUT,
                 pass_fds=[listener.fileno()],
+                cwd=REPOSITORY,  # wherever the test that asks first may be
             )
 
     def end(self) -> None:
