@@ -10,7 +10,7 @@ from teams_cli.clock import boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 TAG = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
@@ -106,7 +106,7 @@ def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]])
             return
 
 
-def _send(pids: Iterator[int], name: str) -> None:
+def _send(pids: Iterable[int], name: str) -> None:
     import signal
 
     for pid in pids:
@@ -118,12 +118,7 @@ def _send(pids: Iterator[int], name: str) -> None:
 
 def kill(pid: int) -> None:
     """Kill a process, whatever it does at the moment."""
-    import signal
-
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+    _send([pid], "KILL")
 
 
 def tagged(tag: str) -> Iterator[int]:

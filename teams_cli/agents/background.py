@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 
@@ -15,7 +14,7 @@ from teams_cli.environment import SANDBOX
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, locks
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -48,13 +47,7 @@ def hold(store: Store, team: str) -> int | None:
     """The lock that the waker has as long as it lives; None if another process has it."""
     directory = f"{store.root}/wakers"
     disk.make_directories(directory, store.root)
-    descriptor = os.open(f"{directory}/{team}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    return locks.hold(f"{directory}/{team}.lock")
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:

@@ -6,7 +6,6 @@ end: it reads the environment.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, locks
 from teams_cli.store.pace import paced
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -42,14 +41,7 @@ def _hold(store: Store, team: str) -> int | None:
     """The lock that the notifier has as long as it lives; None if another process has it."""
     directory = f"{store.root}/wakers"
     disk.make_directories(directory, store.root)
-    path = f"{directory}/{team}.notify"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    return locks.hold(f"{directory}/{team}.notify")
 
 
 def main() -> None:

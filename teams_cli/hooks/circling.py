@@ -5,37 +5,30 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import environment
 from teams_cli.agents import checkouts, sessions
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
+from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping
-from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files.engine import FILES
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import config, permission, settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams import permission, settings
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
 
-_PATIENCE = 2.0
-
 
 def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> None:
     """Tell the leader of an agent whose calls have been the same since then, if it has a task, and has neither
     committed nor changed a file for as long as the setting `circlingAfter` says; once for each claim of a task.
     """
-    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
-    token = standpoint.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    store, caller = exchange.opened(standpoint, environ)
     try:
         team = permission.require(store, standpoint.team, caller, "read-messages").team
     except (NotAllowed, TeamNotFound, Conflict):

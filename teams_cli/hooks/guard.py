@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
-from teams_cli import environment, streams
 from teams_cli.agents import isolation, overlaps, sessions
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
+from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.records.annotations import Any, Iterator, Mapping
-from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files.engine import FILES
-from teams_cli.teams import config, permission, settings
-from teams_cli.teams.caller import Caller
+from teams_cli.teams import permission, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.teams.teams import Team
 
-_PATIENCE = 2.0
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _OF_A_PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 
@@ -40,9 +35,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     paths, command = list(written(dialect, event)), _command(dialect, event)
     if not (paths or command):
         return False
-    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
-    token = standpoint.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    store, caller = exchange.opened(standpoint, environ)
     try:
         team = permission.require(store, standpoint.team, caller, "read-messages").team
     except (NotAllowed, TeamNotFound, Conflict):
@@ -51,11 +44,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     document = dialect.denial(event, why) if why else _said(store, team, caller.name, dialect, event, paths)
     if document is None:
         return False
-    try:
-        sys.stdout.write(json.dumps(document) + "\n")
-        sys.stdout.flush()
-    finally:
-        streams.finish()
+    exchange.say(document)
     return True
 
 

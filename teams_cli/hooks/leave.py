@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 
-from teams_cli import environment, streams
 from teams_cli.clients import known, permissions
 from teams_cli.clients.dialects import COMMON
 from teams_cli.errors import NotAllowed
+from teams_cli.hooks import exchange
 from teams_cli.questions import approvals
 from teams_cli.records.annotations import Mapping
-from teams_cli.store import opening
-from teams_cli.store.files.engine import FILES
-from teams_cli.teams import config
-from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
+
+_PATIENCE = 10.0
 
 
 def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
@@ -32,14 +29,8 @@ def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str,
         return 0
     if not standpoint.has_team:
         raise NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
-    store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
-    token = standpoint.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    store, caller = exchange.opened(standpoint, environ, _PATIENCE)
     why = approvals.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
     if why:
-        try:
-            sys.stdout.write(json.dumps((known.get(client).dialect or COMMON).denial(event, why)) + "\n")
-            sys.stdout.flush()
-        finally:
-            streams.finish()
+        exchange.say((known.get(client).dialect or COMMON).denial(event, why))
     return 0

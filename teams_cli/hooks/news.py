@@ -5,26 +5,22 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import sys
 import time
 from contextlib import suppress
 
-from teams_cli import environment, streams
 from teams_cli.agents import background, told_sessions
 from teams_cli.agents.terminals import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
-from teams_cli.hooks import replies
+from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any, Mapping, TerminalState
-from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files.engine import FILES
 from teams_cli.tasks import claims
-from teams_cli.teams import config, permission
+from teams_cli.teams import permission
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
@@ -32,16 +28,13 @@ if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
 
 _BEAT = 30.0
-_PATIENCE = 2.0
 
 
 def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
     """Answer the hook on standard output. Agents that are no members are told nothing."""
     event = json.loads(given) if given.strip() else {}
     team, agent = standpoint.team, standpoint.agent
-    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
-    token = standpoint.token or environment.look_up("token", None, environ)[0]
-    caller = Caller(agent, token=token, config=config.load(store.root, environ))
+    store, caller = exchange.opened(standpoint, environ)
     try:
         permission.require(store, team, caller, "read-messages")
     except (NotAllowed, TeamNotFound, Conflict):
@@ -105,11 +98,7 @@ def _say(
     reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
     if reply is None:
         return False
-    try:
-        sys.stdout.write(json.dumps(reply.document) + "\n")
-        sys.stdout.flush()
-    finally:
-        streams.finish()
+    exchange.say(reply.document)
     seen.blocks += stop
     inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
     return stop

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
-from teams_cli import environment, streams
 from teams_cli.agents import attention
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.errors import TeamsError
-from teams_cli.hooks import replies
+from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.replies import Reply
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import handling, inboxes, messages
 from teams_cli.records.annotations import Any, Mapping
-from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.store.files.engine import FILES
-from teams_cli.teams import config, permission, presence, teams
+from teams_cli.teams import permission, presence, teams
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
 
 STARTS, ENDS = "SubagentStart", "SubagentStop"
-_PATIENCE = 2.0
 _BEAT = 30.0
 _LONGEST = 60_000
 """Characters of what one said last that its parent's message holds."""
@@ -44,9 +39,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     child = str(event.get("agent_id") or "")
     if not child:
         return
-    store = opening.open_store(standpoint.root, standpoint.store or FILES, _PATIENCE, environ.get("TEAMS_HOST", ""))
-    token = standpoint.token or environment.look_up("token", None, environ)[0]
-    parent = Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
+    store, parent = exchange.opened(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
     place = _Place(store.root, standpoint.team, standpoint.agent, child)
     try:
@@ -55,11 +48,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     except TeamsError:  # the client goes on as without us
         return
     if reply:
-        try:
-            sys.stdout.write(json.dumps(reply.document) + "\n")
-            sys.stdout.flush()
-        finally:
-            streams.finish()
+        exchange.say(reply.document)
         if reply.shown and (caller := place.caller(parent)):
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 

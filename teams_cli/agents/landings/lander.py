@@ -6,7 +6,6 @@ again, or finds it done. This is a front end: it reads the environment.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -21,7 +20,7 @@ from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, locks
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -52,13 +51,7 @@ def hold(store: Store, team: str) -> int | None:
     """The lock that the lander has as long as it lives; None if another process has it."""
     directory = f"{store.root}/landers"
     disk.make_directories(directory, store.root)
-    descriptor = os.open(f"{directory}/{team}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    return locks.hold(f"{directory}/{team}.lock")
 
 
 def main() -> None:

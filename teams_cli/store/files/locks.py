@@ -22,6 +22,21 @@ _SOON = 0.25
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
+def hold(path: str) -> int | None:
+    """The lock on a file, for as long as the descriptor is open; None if another process has it.
+
+    Raises:
+        OSError: The file can't be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 class Lock:
     """The right to change what is in a directory, for the length of a `with` block.
 

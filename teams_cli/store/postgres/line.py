@@ -8,7 +8,6 @@ from one that has nothing to tell. When the line ends, nothing is known but that
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
@@ -24,7 +23,7 @@ from teams_cli.errors import StorageFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Collection, Mapping, Sequence
 from teams_cli.store.contract import EVERY_TOPIC
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, locks
 
 _FORM = 1
 """Of what is said on the line: a watcher that says it otherwise has another socket."""
@@ -110,7 +109,7 @@ class Place:
         """Whether nobody else who misses the watcher starts it; if so it is noted that we do."""
         try:
             disk.make_directories(self.directory, self._root)
-            held = lock(f"{self.directory}/{self.name}.start")
+            held = locks.hold(f"{self.directory}/{self.name}.start")
         except (OSError, StorageFailed):  # nothing can be written here: there is none then
             return False
         if held is None:
@@ -153,17 +152,6 @@ class _Short:
     def __exit__(self, *_: object) -> None:
         if self._held is not None:
             os.close(self._held)
-
-
-def lock(path: str) -> int | None:
-    """The lock on a file, for as long as the descriptor is open; None if another process has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def is_of_this_user(line: socket.socket) -> bool:

@@ -17,12 +17,12 @@ from teams_cli.errors import Busy, TeamsError
 from teams_cli.records.annotations import Collection
 from teams_cli.store import opening
 from teams_cli.store.contract import EVERY_TOPIC, concerns
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, locks
 from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.connections import Again, Connection, Lost, Server
 from teams_cli.store.postgres.counts import Counts
 from teams_cli.store.postgres.engine import PostgresStore
-from teams_cli.store.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user, lock
+from teams_cli.store.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user
 from teams_cli.store.postgres.watches import listen
 
 _LINGER = 30.0
@@ -292,7 +292,7 @@ def main() -> None:
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)
     place = Place(store.root, sys.argv[1], {}, {})
-    held = lock(f"{place.directory}/{place.name}.lock")
+    held = locks.hold(f"{place.directory}/{place.name}.lock")
     if held is None:
         return
     _allow_many()
