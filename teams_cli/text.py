@@ -53,6 +53,16 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
     return text
 
 
+def clipped(text: str, most: int) -> str:
+    """The text, or of a longer one the beginning and an ellipsis, *most* characters together."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def brief(text: str, most: int) -> str:
+    """The text as one line of at most *most* characters: runs of white space are one space, and the rest is clipped."""
+    return clipped(" ".join(text.split()), most)
+
+
 def safe(text: str) -> str:
     """The text as a terminal may have it: control, escape, direction characters and lone surrogates are spelt out."""
     if text.isascii() and text.isprintable():

@@ -11,6 +11,7 @@ import os
 import subprocess
 from zlib import crc32
 
+from teams_cli import text
 from teams_cli.agents import ending
 from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN, SYSTEM
@@ -111,9 +112,8 @@ def _command(team: Team, event: str) -> str:
     return "" if own == settings.OFF else own
 
 
-def _event(event: str, kind: str, about: str, text: str, step: str = "") -> Event:
-    line = " ".join(text.split())
-    found = {"event": event, "kind": kind, "id": about, "text": line if len(line) <= _TEXT else f"{line[:_TEXT]}…"}
+def _event(event: str, kind: str, about: str, said: str, step: str = "") -> Event:
+    found = {"event": event, "kind": kind, "id": about, "text": text.brief(said, _TEXT)}
     return found | ({"next": step} if step else {})
 
 

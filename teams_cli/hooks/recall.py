@@ -6,6 +6,7 @@ begins.
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any
@@ -67,15 +68,11 @@ def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, word = what.partition(" ")
     if what == "status announced":
-        return actor, f"{actor} is at: {_short(str(entry.get('status')))}"
+        return actor, f"{actor} is at: {text.clipped(str(entry.get('status')), _LONGEST)}"
     if what == "session failed":
         return actor, f"{actor} failed"
     task = str(entry.get("task"))
     return (task, f"{task} {word} by {actor}") if noun == "task" and word in _TASK_WORDS else None
-
-
-def _short(said: str) -> str:
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
 
 
 def _list(said: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
@@ -51,10 +52,10 @@ class Step:
         )
 
 
-def one_line(text: str) -> str:
-    """The text as a title: one line, printable, not too long."""
-    line = "".join(c if c.isprintable() else " " for c in text).strip() or "-"
-    return line if len(line) <= _MAX_TITLE else line[: _MAX_TITLE - 1] + "…"
+def one_line(said: str) -> str:
+    """What is said as a title: one line, printable, not too long."""
+    line = "".join(c if c.isprintable() else " " for c in said).strip() or "-"
+    return text.clipped(line, _MAX_TITLE)
 
 
 def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, list[str]]) -> list[Step]:
@@ -114,7 +115,7 @@ def reopen_failed(store: Store, team: str) -> list[str]:
     return [task.id for task in failed]
 
 
-def fill_results(text: str, results: Mapping[str, str]) -> str:
+def fill_results(said: str, results: Mapping[str, str]) -> str:
     """The text with the results of earlier steps in their places; those of a task made many one after the other."""
     merged: dict[str, list[str]] = {}
     for key, result in results.items():
@@ -122,4 +123,4 @@ def fill_results(text: str, results: Mapping[str, str]) -> str:
         stem, _, digits = key.rpartition("-")
         if stem and digits.isdigit():
             merged.setdefault(stem, []).append(result)
-    return templates.fill(text, {f"{RESULT}{key}": "\n".join(found) for key, found in merged.items()})
+    return templates.fill(said, {f"{RESULT}{key}": "\n".join(found) for key, found in merged.items()})

@@ -40,7 +40,7 @@ class Page(Record):
         """Its first line that says something, as far as it is short."""
         lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
         first = next(filter(None, lines), "")
-        return first if len(first) <= _LINE else f"{first[: _LINE - 1]}…"
+        return text.clipped(first, _LINE)
 
     def to_row(self) -> dict[str, Any]:
         """The page as it is listed: without its text, of which its first line tells."""

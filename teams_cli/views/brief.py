@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamNotFound, TeamsError
 from teams_cli.membership import shutdowns
@@ -153,12 +154,14 @@ def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed:
     status, plan = _plan_of(task, proposed)
     return {
         "id": task.id,
-        "title": _short(task.title, _TITLE),
+        "title": text.brief(task.title, _TITLE),
         "leaseExpiresAt": task.lease_expires_at,
         "leaseSeconds": (left := _seconds_left(store, task)),
         "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
-        "results": [{"id": key, "owner": owner, "result": _short(said or "", _LINE)} for key, owner, said in results],
+        "results": [
+            {"id": key, "owner": owner, "result": text.brief(said or "", _LINE)} for key, owner, said in results
+        ],
         "plan": status,
         "planId": plan,
     }
@@ -245,7 +248,7 @@ def _tells_of(message: Message, proposals: list[Found]) -> bool:
 
 def _proposal(plan: Plan) -> Found:
     about = {"id": plan.id, "from": plan.from_, "task": plan.task}
-    return {**about, "plan": _short(plan.plan, _PLAN), "whole": len(plan.plan) <= _PLAN}
+    return {**about, "plan": text.brief(plan.plan, _PLAN), "whole": len(plan.plan) <= _PLAN}
 
 
 def _plans_for(team: Team, caller: Caller, proposed: list[Plan]) -> list[Plan]:
@@ -273,7 +276,7 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Found = {
         "finished": [{"id": e.get("task"), "by": e.get("actor"), "status": _ENDS[str(e["what"])]} for e in ended],
-        "changes": [_short(history.line(entry), _TITLE) for entry in ended],
+        "changes": [text.brief(history.line(entry), _TITLE) for entry in ended],
         "moreChanges": len(others) - len(ended),
     }
     if others:
@@ -290,8 +293,3 @@ def _looked(store: Store, team: str, name: str, position: int) -> None:
         upsert(store, team, presence.AGENT.also_closed, name, fresh, lambda agent: agent.having(looked_to=position))
     except TeamsError:
         return
-
-
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
@@ -47,16 +48,14 @@ def _message(document: dict[str, Any]) -> str:
 
 
 def _line(document: dict[str, Any]) -> str:
-    words = " ".join(document["message"].split())
-    short = words if len(words) <= _SHORT else words[: _SHORT - 1] + "…"
+    short = text.brief(document["message"], _SHORT)
     return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
 
 
 def sent_before(found: list[dict[str, Any]]) -> Parts:
     rows = []
     for document in found:
-        words = " ".join(document["message"].split())
-        short = words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
+        short = text.brief(document["message"], _TITLE)
         late = " OVERDUE" if document.get("overdue") else ""
         rows += [
             [document["id"], each["name"], _how_far(each) + late, ago(document["timestamp"]), short]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
@@ -31,8 +32,7 @@ def _age(plan: dict[str, Any]) -> str:
 
 
 def _begin(plan: dict[str, Any]) -> str:
-    words = " ".join(plan["plan"].split())
-    return words if len(words) <= _SHORT else words[: _SHORT - 1] + "…"
+    return text.brief(plan["plan"], _SHORT)
 
 
 _SHORT = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago, left, moment
 from teams_cli.cli.tables import Table
@@ -84,7 +85,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
         f"claim {task['claim']}, {left(task['leaseExpiresAt'])}; whatever you do with teams, waiting too, renews it",
         *_taken_over(task.get("takenOver")),
         *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
-        *(f"{blocker['id']} came to: {_clipped(blocker['result'])}" for blocker in done),
+        *(f"{blocker['id']} came to: {text.brief(blocker['result'], _CLIPPED)}" for blocker in done),
         *(
             ["it needs an approved plan: teams propose-plan TEXT --task " + task["id"]]
             if task.get("planRequired")
@@ -100,11 +101,6 @@ def _taken_over(before: dict[str, Any] | None) -> Parts:
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
     return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
-
-
-def _clipped(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _CLIPPED else words[: _CLIPPED - 1] + "…"
 
 
 _CLIPPED = 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
@@ -10,6 +11,9 @@ from teams_cli.teams import history
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Parts = list[str | Table]
+
+_SHORT = 100
+"""Characters of a text that a row has."""
 
 
 def frame(found: dict[str, Any]) -> Parts:
@@ -62,16 +66,16 @@ def length(seconds: float) -> str:
 
 
 def _waiting(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["from"], _short(row["text"])]
+    return [row["id"], row["from"], text.brief(row["text"], _SHORT)]
 
 
 def _failed(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["status"], str(row["waiting"] or "-"), _short(row["reason"])]
+    return [row["id"], row["status"], str(row["waiting"] or "-"), text.brief(row["reason"], _SHORT)]
 
 
 def _agent(row: dict[str, Any]) -> list[str]:
     said = row["why"] or row["status"] or "-"
-    return [row["name"], row["role"], row["trouble"] or row["state"], str(row["queueDepth"]), _short(said)]
+    return [row["name"], row["role"], row["trouble"] or row["state"], str(row["queueDepth"]), text.brief(said, _SHORT)]
 
 
 def _task(task: dict[str, Any]) -> list[str]:
@@ -80,12 +84,13 @@ def _task(task: dict[str, Any]) -> list[str]:
 
 
 def _message(message: dict[str, Any]) -> list[str]:
-    return [message["id"], moment(message["timestamp"]), message["from"], message["to"], _short(message["message"])]
-
-
-def _short(said: str) -> str:
-    text = " ".join(said.split())
-    return text if len(text) <= 100 else text[:99] + "…"
+    return [
+        message["id"],
+        moment(message["timestamp"]),
+        message["from"],
+        message["to"],
+        text.brief(message["message"], _SHORT),
+    ]
 
 
 def watched(found: dict[str, Any]) -> Parts:
