@@ -69,6 +69,15 @@ def seconds_in(word: str) -> float:
     return float(word) if unit is None else float(word[:-1]) * unit
 
 
+def length(seconds: float) -> str:
+    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 129_600 else f"{seconds / 86400:.0f} days"
+
+
 def rfc3339(moment: datetime) -> str:
     """The time as it stands in the files: RFC 3339, UTC, milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

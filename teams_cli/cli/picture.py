@@ -7,7 +7,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from teams_cli.cli.show.watching import length
+from teams_cli.clock import length
 from teams_cli.records.annotations import Any
 from teams_cli.text import safe
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from teams_cli.agents import checkouts, sessions
-from teams_cli.clock import parse_rfc3339
+from teams_cli.clock import length, parse_rfc3339
 from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
 from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
@@ -51,7 +51,7 @@ def _tell(store: Store, team: Team, task: Task, agent: str, seconds: float) -> N
     )
     body = (
         f"{agent} seems to go in circles on {task.id} ({task.title}): the same calls again and again, and for"
-        f" {_duration(seconds)} no commit and no changed file: {step}"
+        f" {length(seconds)} no commit and no changed file: {step}"
     )
     messages.notify(store, team.name, to, body, f"circling-{task.id}-{task.claim}")
 
@@ -77,7 +77,3 @@ def _changed(directory: str) -> float:
         except OSError:  # it is deleted
             continue
     return max(found)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"

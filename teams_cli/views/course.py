@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.clock import parse_rfc3339
+from teams_cli.clock import length, parse_rfc3339
 from teams_cli.records.annotations import Any
 from teams_cli.tasks.dependencies import among, open_blockers
 from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
@@ -172,7 +172,7 @@ def _estimate(plan: Plan, pace: dict[str, Any], left: int, path: list[str]) -> d
         "seconds": round(seconds),
         "fromSeconds": round(seconds * (1 - error)),
         "toSeconds": round(seconds * (1 + error)),
-        "basis": f"{pace['completed']} tasks were completed in the last {_duration(pace['withinSeconds'])}",
+        "basis": f"{pace['completed']} tasks were completed in the last {length(pace['withinSeconds'])}",
     }
 
 
@@ -184,10 +184,3 @@ def _usual_length(plan: Plan) -> float:
         if task.status == "completed" and task.claimed_at and task.completed_at
     )
     return max(0.0, lengths[len(lengths) // 2]) if lengths else 0.0
-
-
-def _duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `3 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
+from teams_cli.clock import length
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history
 
@@ -54,15 +55,6 @@ def _course(course: dict[str, Any]) -> str:
     left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
     end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"
     return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
-
-
-def length(seconds: float) -> str:
-    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 129_600 else f"{seconds / 86400:.0f} days"
 
 
 def _waiting(row: dict[str, Any]) -> list[str]:
