@@ -18,44 +18,63 @@ if TYPE_CHECKING:
 
 _SINCE = 4
 _ALL = 1 << 62
-_HAS = "(words_of(record) @@ %s::tsquery OR length(body) > 100000)"
-_RECORDS = "SELECT key, body FROM records WHERE team = %s AND kind = %s"
-_MESSAGES = "SELECT number, body FROM messages WHERE team = %s AND number < %s"
-_NEWEST = "ORDER BY number DESC LIMIT 500"
+_RECORDS = "SELECT key, body FROM records WHERE team = %s AND kind = %s AND {}"
+_MESSAGES = "(SELECT number, body FROM messages WHERE team = %s AND number < %s AND {} ORDER BY number DESC LIMIT 500)"
+_PAGE = "SELECT number, body FROM ({}) AS found ORDER BY number DESC LIMIT 500"
+_WORDS = "words_of(record) @@ %s::tsquery"
+_LONG = "length(body) > 100000"
 
 
 def search(
     store: PostgresStore, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
 ) -> Iterator[R]:
     """See the contract. The words go to the database as it would write them into its index itself."""
-    condition, values = _condition(store, words)
-    for key, body in _rows(store, team, kind, condition, values):
+    wanted = _wanted(store, words)
+    rows = _messages if kind.name == "message" else _records
+    for key, body in rows(store, team, kind, wanted):
         try:
             yield store.decode(team, kind, key, body)
         except TeamsError as problem:
             problems.append(problem)
 
 
-def _condition(store: PostgresStore, words: Sequence[str]) -> tuple[str, list[str]]:
-    """What finds the records; all, where nothing is left to look for, or the tables are of before there was an index:
-    reading brings none up to date.
+def _wanted(store: PostgresStore, words: Sequence[str]) -> str | None:
+    """What to look for in the index; None where nothing is left to look for, or the tables are of before there was an
+    index: reading brings none up to date.
     """
     if schema.check(store.server) < _SINCE:
-        return "true", []
-    wanted = store.look("SELECT wanted(%s)::text", [list(words)])[0][0]
-    return (_HAS, [wanted]) if wanted else ("true", [])
+        return None
+    found: str | None = store.look("SELECT wanted(%s)::text", [list(words)])[0][0]
+    return found or None
 
 
-def _rows(
-    store: PostgresStore, team: str, kind: Kind[R], condition: str, values: list[str]
-) -> Iterator[tuple[str, str]]:
-    """The keys and texts of what the condition finds. Messages come page by page: who asks may have enough soon."""
-    if kind.name != "message":
-        found = store.look(f"{_RECORDS} AND {condition}", [team, kind.name, *values])
-        yield from sorted(found, key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
-        return
+def _records(store: PostgresStore, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+    """The keys and texts of the records that may have it, the newest first."""
+    found = store.look(*_either(_RECORDS, [team, kind.name], wanted))
+    yield from sorted(found, key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
+
+
+def _messages(store: PostgresStore, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+    """The keys and texts of the messages that may have it, the newest first. They come page by page: who asks may have
+    enough soon.
+    """
     before = _ALL
-    while page := store.look(f"{_MESSAGES} AND {condition} {_NEWEST}", [team, before, *values]):
+    while True:
+        sql, values = _either(_MESSAGES, [team, before], wanted)
+        page = store.look(_PAGE.format(sql), values)
         for number, body in page:
             yield f"{kind.prefix}-{number}", body
+        if not page:
+            return
         before = page[-1][0]
+
+
+def _either(select: str, values: list[object], wanted: str | None) -> tuple[str, list[object]]:
+    """The statement that finds what has the words or is long, with its values; all, where there are no words.
+
+    These are two questions, since of one with an `OR` the planner takes it that a third of all rows fulfil it: then it
+    reads row after row, and uses no index of words.
+    """
+    if wanted is None:
+        return select.format("true"), values
+    return f"{select.format(_WORDS)} UNION {select.format(_LONG)}", [*values, wanted, *values]

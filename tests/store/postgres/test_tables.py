@@ -14,6 +14,7 @@ from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.engine import PostgresStore
 from tests.conftest import server
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team, send, texts, titles
+from tests.support.agents import until
 from tests.support.postgres import Postgres, schema_of
 
 
@@ -68,6 +69,23 @@ class TestTables:
         with pytest.raises(NotAllowed) as refused:
             make_team(PostgresStore(address, str(tmp_path)))
         assert refused.value.status == 13
+
+
+def test_a_search_in_many_messages_uses_the_index_of_words(store: PostgresStore, address: str) -> None:
+    make_team(store)
+    server().psql(f"""SET search_path TO "{schema_of(address)}";
+        INSERT INTO messages (team, number, uid, recipients, body)
+            SELECT 'alpha', n, n, '{{bob}}', json_build_object('id', 'msg-' || n, 'message', 'hay ' || n)
+            FROM generate_series(1, 10000) AS n;
+        ANALYZE messages""")
+    assert list(store.search("alpha", MESSAGE, ["needle"], [])) == []
+    store.close()  # the server counts what a connection did when that ends, at the latest
+
+    def used() -> bool:
+        counted = f"SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE schemaname = '{schema_of(address)}'"
+        return server().psql(f"{counted} AND indexrelname = 'messages_words'").stdout.strip() != "0"
+
+    until(used, "a search by the index")
 
 
 def make_tables(address: str, version: int) -> None:
