@@ -99,7 +99,7 @@ COMMANDS = table(
             seldom=True,
             at_shell=True,
         ),
-        option("--check", "Another.", metavar="COMMAND", text=True, seldom=True),
+        option("--check", "A new check.", metavar="COMMAND", text=True, seldom=True),
         option("--review-by", "Who must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         long=True,

@@ -99,7 +99,8 @@ def ask(
     text.checked(question, "question")
     mode = HUMAN if human else str(settings.value(team, "broadcast"))
     if mode == OFF:
-        raise NotAllowed("questions are off in this team", "The leader turns them on: teams set broadcast agents")
+        hint = "Ask by mail: teams send-message NAME TEXT; the leader turns questions on: teams set broadcast agents"
+        raise NotAllowed("questions are off in this team", hint)
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
     draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)

@@ -50,7 +50,7 @@ class Page(Record):
 
     @property
     def headline(self) -> str:
-        """What is told of it to who has not looked: its key, whose it is, its first line."""
+        """What is told of it to who has not looked: its key, whose it is, how it begins, and how to read it."""
         return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
 
     @property

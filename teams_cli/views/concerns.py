@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from teams_cli.agents import ending
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
-from teams_cli.messages import inboxes, messages
+from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
@@ -135,6 +135,8 @@ class Lookout:
         leases.release_and_set_alarm(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
         happened = self._untold(team, agent) + self._pages()
+        if any(each["what"] == "settled" for each in happened):
+            self._have_ends_told()
         mail = self._mail({each["id"] for each in happened}, agent)
         if not (happened or mail):
             return {}
@@ -157,6 +159,12 @@ class Lookout:
                 shown.append({**each.to_document(), "next": step})
         inboxes.mark_read(self.store, self.team, name, set(numbers))
         return shown
+
+    def _have_ends_told(self) -> None:
+        """Have what the ends of tasks still owe be sent: who hears that all are over hears what came of them."""
+        for kind, key in self.store.owing(self.team):
+            if kind == tasks.TASK.name:
+                notices.settle(self.store, self.team, tasks.TASK, key)
 
     def _matter_of(self, message: Message) -> Found | None:
         """The plan or the task that the message is about, as it is now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -90,6 +91,17 @@ def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str) ->
     assert len(told(cli, recipient, begin)) == 1
     cli.ok(*words.split(), agent=agent)
     assert len(told(cli, recipient, begin)) == 1
+
+
+def test_who_hears_that_all_is_settled_hears_what_the_last_task_came_to(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    a_task_in_progress(cli)
+    with cli.start("wait", "--timeout", "60", "--json", agent="lea") as waiting:
+        cli.ok("whoami", agent="bob")
+        assert broken(cli, "kill", "bob", "update-task 1 --status completed --result done").returncode == -9
+        found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
+    assert [each["what"] for each in found["happened"]] == ["settled"]
+    assert [each["message"] for each in found["messages"]] == ["task-1 (t) completed by bob: done"]
 
 
 QUICK = ("failed", "approved")

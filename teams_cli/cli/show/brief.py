@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 def _outside(found: dict[str, Any]) -> list[str]:
     if found["team"]:
-        return [f"{found['agent']}: there is no team {found['team']} yet"]
+        return [
+            f"{found['agent']}: there is no team {found['team']} yet; who leads it: teams spawn-team {found['team']}"
+        ]
     known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
     return [f"{found['agent']}: in no team{known}"]
 
@@ -54,7 +56,7 @@ def _mine(found: dict[str, Any]) -> Lines:
     lines: Lines = []
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
-        lines.append((f"the team was closed{by} {ago(found['closed']['at'])}", _NEEDED))
+        lines.append((f"the team was closed{by} {ago(found['closed']['at'])}: nothing is left to do", _NEEDED))
     lines += [(found["about"], _NEEDED)] if found.get("about") else []
     lines += [(f"| {line}", _SEEN) for line in found.get("rules", "").splitlines()]
     for task in found["myTasks"]:
@@ -62,7 +64,7 @@ def _mine(found: dict[str, Any]) -> Lines:
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
     if found["myTaskCount"] > len(found["myTasks"]):
         lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
-    lines += [(page["text"], _NEEDED) for page in found.get("pages", ())]
+    lines += [(f"{page['text']} (teams shared {page['key']})", _NEEDED) for page in found.get("pages", ())]
     if found.get("morePages"):
         lines.append((f"{found['morePages']} more pages changed: teams shared", _NEEDED))
     return lines + [(line, _SEEN) for line in found["news"]]

@@ -85,7 +85,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
         f"claim {task['claim']}, {left(task['leaseExpiresAt'])}; whatever you do with teams, waiting too, renews it",
         *_taken_over(task.get("takenOver")),
         *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
-        *(f"{blocker['id']} came to: {text.brief(blocker['result'], _CLIPPED)}" for blocker in done),
+        *(_came_to(blocker) for blocker in done),
         *(
             ["it needs an approved plan: teams propose-plan TEXT --task " + task["id"]]
             if task.get("planRequired")
@@ -103,7 +103,15 @@ def _taken_over(before: dict[str, Any] | None) -> Parts:
     return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
 
 
-_CLIPPED = 200
+def _came_to(blocker: dict[str, Any]) -> str:
+    """What the task came to, or how that begins."""
+    said = text.brief(blocker["result"], _CLIPPED)
+    more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
+    return f"{blocker['id']} came to: {said}{more}"
+
+
+_CLIPPED = 300
+"""Characters of a result that who claims is told: most are whole."""
 
 
 def standing(task: dict[str, Any]) -> Parts:
