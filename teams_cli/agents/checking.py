@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
-from teams_cli.agents import checkouts, shell
+from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
@@ -25,6 +24,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.agents.shell import ShellCommand
     from teams_cli.teams.caller import Caller
 
 _MOST_LEFT = 50
@@ -139,6 +139,8 @@ def run(
 
     *meanwhile* is called again and again; it says after how many seconds to do so next.
     """
+    from teams_cli.agents import shell  # most tasks have no check
+
     environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1"}
     patience = float(settings.value(team, "checkTimeout"))
     try:
@@ -158,7 +160,7 @@ def run(
     return Check(command=command, status=status, output=said, by=by, at=at, directory=place.directory)
 
 
-def _wait(running: shell.ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
+def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
     """Whether the command ended in time."""
     give_up = time.monotonic() + patience
     next_ = time.monotonic() if meanwhile else give_up
@@ -182,9 +184,12 @@ def _beating(store: Store, team: Team, name: str) -> Callable[[], float]:
     """What keeps the leases of that agent while its work is checked."""
 
     def beat() -> float:
-        with suppress(TeamsError):  # the next one may do it
+        pause = min(presence.every(team), 15.0)
+        try:
             life.renew(store, team, name)
-        return min(presence.every(team), 15.0)
+        except TeamsError:  # the next one may do it
+            return pause
+        return pause
 
     return beat
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from teams_cli.clients import environments
 from teams_cli.errors import InvalidValue, StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
 
 
 def run(directory: str, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -14,6 +16,8 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
     Raises:
         InvalidValue: There is no git.
     """
+    import subprocess  # dear, and many who may need git do not: a task without a check is completed by its owner's word
+
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
     done = subprocess.run(

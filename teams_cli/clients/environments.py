@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from teams_cli.records.annotations import Iterable, Mapping
 
 OURS = ("TEAMS_*", "OPENCODE_TEAM_*", "OPENCODE_AGENT_*", "JANUS_AGENT_*")
@@ -61,4 +59,6 @@ def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
+    from fnmatch import fnmatchcase  # dear, and wanted only where something is started
+
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -33,9 +33,9 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     if changed.status == "completed":
         _land_too(call, changed)
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
-        from teams_cli.views import facts
+        from teams_cli.views import work
 
-        call.follows = facts.after_work(call.store, call.load_team(), call.known)
+        call.follows = work.next_step(call.store, call.load_team(), call.known)
     return to_document(call, changed)
 
 

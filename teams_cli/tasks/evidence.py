@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from base64 import b64decode, b64encode
-from hashlib import sha256
 
 from teams_cli.errors import InvalidValue
 from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
@@ -56,6 +54,9 @@ def read(path: str) -> File:
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
     """Keep a copy of the file; what the task is to know of it."""
+    from base64 import b64encode  # these two are dear, and most tasks are completed without evidence
+    from hashlib import sha256
+
     now = teams.now(store)
     draft = Copy(task=task, name=file.name, content=b64encode(file.content).decode(), by=by, at=now)
     kept, _ = store.create(team, COPY, None, draft)
@@ -65,4 +66,6 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 def content(store: Store, team: str, key: str) -> bytes:
     """What is in the copy."""
+    from base64 import b64decode
+
     return b64decode(store.get(team, COPY, key)[0].content)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import text
-from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamNotFound, TeamsError
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, receipts
@@ -21,7 +18,7 @@ from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
 from teams_cli.teams import history, pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
-from teams_cli.views import steps
+from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,17 +26,13 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
-_MINE = 4
 _WAITING = 4
 _TITLE = 48
-_LINE = 120
 _PLAN = 200
 _RULES = 500
 _PAGES = 4
 _NEWS = 450
 """Characters of the news that are shown, and so are read: they never give way to anything else."""
-_SOON = 0.25
-"""The part of a lease at the end of which its owner is warned."""
 _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
@@ -130,55 +123,11 @@ def _mine(store: Store, team: Team, caller: Caller, found: list[Task], proposed:
     ready = [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, status_of)]
     by_id = {task.id: task for task in found}
     return {
-        "myTasks": [_row(store, team, task, by_id, proposed) for task in mine[:_MINE]],
+        "myTasks": [work.row(store, team, task, by_id, proposed) for task in mine[: work.SHOWN]],
         "myTaskCount": len(mine),
         "ready": len(ready),
         "readyForMe": _count_fitting(ready, team, caller),
     }
-
-
-def tasks_of(store: Store, team: Team, caller: Caller) -> Found:
-    """The caller's tasks as in a brief."""
-    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == caller.name]
-    by_id = {task.id: task for task in held[:_MINE]}
-    for key in {key for task in held[:_MINE] for key in task.blocked_by}:
-        with suppress(TeamsError):
-            by_id[key] = tasks.get(store, team.name, key)
-    proposed = plans.all_of(store, team.name, []) if held else []
-    return {"myTasks": [_row(store, team, task, by_id, proposed) for task in held[:_MINE]]}
-
-
-def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
-    blockers = [by_id[key] for key in task.blocked_by if key in by_id]
-    results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
-    status, plan = _plan_of(task, proposed)
-    return {
-        "id": task.id,
-        "title": text.brief(task.title, _TITLE),
-        "leaseExpiresAt": task.lease_expires_at,
-        "leaseSeconds": (left := _seconds_left(store, task)),
-        "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
-        "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
-        "results": [
-            {"id": key, "owner": owner, "result": text.brief(said or "", _LINE)} for key, owner, said in results
-        ],
-        "plan": status,
-        "planId": plan,
-    }
-
-
-def _seconds_left(store: Store, task: Task) -> int | None:
-    if task.lease_expires_at is None:
-        return None
-    return max(0, round(-seconds_since(task.lease_expires_at, store.now())))
-
-
-def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
-    """How it stands with the owner's newest plan for the task, or that one is required; and its id."""
-    own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
-    if own:
-        return own[-1].status, own[-1].id
-    return ("required", None) if task.plan_required else (None, None)
 
 
 def _count_fitting(ready: list[Task], team: Team, caller: Caller) -> int:

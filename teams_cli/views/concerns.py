@@ -21,7 +21,7 @@ from teams_cli.tasks import leases, plans, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import brief, conditions, reminders, steps
+from teams_cli.views import conditions, reminders, steps, work
 from teams_cli.views.facts import Facts, fact
 
 TYPE_CHECKING = False
@@ -203,7 +203,7 @@ class Lookout:
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
-        return steps.work(brief.tasks_of(self.store, team, self.caller)) or steps.WAIT
+        return steps.work(work.of(self.store, team, self.caller.name)) or steps.WAIT
 
 
 def _is_notice(message: Message, told: set[str]) -> bool:

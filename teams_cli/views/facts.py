@@ -21,7 +21,7 @@ from teams_cli.teams import presence, roles
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
-from teams_cli.views import brief, conditions, steps
+from teams_cli.views import conditions, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Facts:
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
-        others = self.idle()
+        others = work.idle(self.store, self.team, self.caller.name)
         offers = {agent.offered: agent for agent in others if 0 < self._left(agent) <= _TO_TAKE_IT}
         for task in ready:
             if agent := offers.get(_about(task)):
@@ -145,17 +145,6 @@ class Facts:
             self.alarm.ring_in(since - time.monotonic())
         late = [task for task in left if self.queue[_about(task)] <= time.monotonic()]
         return [*free[before:], *late] if free[before:] else late
-
-    def idle(self) -> list[Agent]:
-        """The other members that were heard of and have no task."""
-        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
-        found = (agent for agent, _ in self.store.scan(self.team.name, presence.AGENT, []))
-        others = (agent for agent in found if agent.agent not in (self.caller.name, *busy))
-        return [agent for agent in others if self.team.member(agent.agent) and not self._is_long_silent(agent)]
-
-    def _is_long_silent(self, agent: Agent) -> bool:
-        silent = seconds_since(agent.last_seen, self.store.now()) if agent.last_seen else 0.0
-        return silent > leases.length(self.team)
 
     def _left(self, agent: Agent) -> float:
         """Seconds for which the task that the agent was told of is left to it."""
@@ -218,18 +207,6 @@ class Facts:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"plan:{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
-
-
-def after_work(store: Store, team: Team, caller: Caller) -> str:
-    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait take all
-    that are ready.
-    """
-    if step := steps.work(brief.tasks_of(store, team, caller)):
-        return step
-    facts = Facts(store, team, caller, Alarm(), {})
-    ready = list(claims.ready_for(store, team, caller)) if facts.works else []
-    others = sum(bool(agent.waiting) for agent in facts.idle()) if ready and not ready[0].assignee else 0
-    return steps.CLAIM if len(ready) > others else steps.WAIT
 
 
 def _about(task: Task) -> str:

@@ -61,6 +61,12 @@ TASKS = [
 EDITING = every(
     "messages.handling messages.inboxes tasks.changes tasks.editing tasks.plans tasks.reviews teams.settings"
 )
+COMPLETING = every(
+    """
+    agents.checking agents.checkouts agents.git agents.landings agents.landings.landings agents.landings.merging
+    agents.landings.outcomes clients clients.environments tasks.evidence tasks.life views.steps views.work
+    """
+)
 HOT = {
     "--version": START,
     "send-message lea hi": [*MAIL, *REMINDED, *NOTED, "commands.messages"],
@@ -69,6 +75,7 @@ HOT = {
     "claim-task --next": [*TASKS, *NOTED, "commands.tasks_claims"],
     "heartbeat": [*TASKS, *NOTED, "commands.tasks_claims"],
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
+    "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }
 
 

@@ -1,0 +1,103 @@
+"""Work: the tasks that an agent has, as it is told of them, and what it does when it ended one."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import claims, leases, plans, tasks
+from teams_cli.tasks.plans import Plan
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams import presence
+from teams_cli.teams.presence import Agent
+from teams_cli.teams.teams import Team
+from teams_cli.views import steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+    Found = dict[str, Any]
+
+SHOWN = 4
+_TITLE = 48
+_LINE = 120
+_SOON = 0.25
+"""The part of a lease at the end of which its owner is warned."""
+
+
+def of(store: Store, team: Team, name: str) -> Found:
+    """The agent's tasks as in a brief."""
+    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
+    by_id = {task.id: task for task in held[:SHOWN]}
+    for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
+        try:
+            by_id[key] = tasks.get(store, team.name, key)
+        except TeamsError:
+            continue
+    proposed = plans.all_of(store, team.name, []) if held else []
+    return {"myTasks": [row(store, team, task, by_id, proposed) for task in held[:SHOWN]]}
+
+
+def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:
+    """What its owner is told of a task: how long it has it, what it waits for, and how it stands with its plan."""
+    blockers = [by_id[key] for key in task.blocked_by if key in by_id]
+    results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
+    status, plan = _plan_of(task, proposed)
+    return {
+        "id": task.id,
+        "title": text.brief(task.title, _TITLE),
+        "leaseExpiresAt": task.lease_expires_at,
+        "leaseSeconds": (left := _seconds_left(store, task)),
+        "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
+        "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
+        "results": [
+            {"id": key, "owner": owner, "result": text.brief(said or "", _LINE)} for key, owner, said in results
+        ],
+        "plan": status,
+        "planId": plan,
+    }
+
+
+def _seconds_left(store: Store, task: Task) -> int | None:
+    if task.lease_expires_at is None:
+        return None
+    return max(0, round(-seconds_since(task.lease_expires_at, store.now())))
+
+
+def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
+    """How it stands with the owner's newest plan for the task, or that one is required; and its id."""
+    own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
+    if own:
+        return own[-1].status, own[-1].id
+    return ("required", None) if task.plan_required else (None, None)
+
+
+def next_step(store: Store, team: Team, caller: Caller) -> str:
+    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait take all
+    that are ready.
+    """
+    if step := steps.work(of(store, team, caller.name)):
+        return step
+    ready = claims.ready_for(store, team, caller, thorough=False)
+    first = next(ready, None)
+    if first is None:
+        return steps.WAIT
+    others = 0 if first.assignee else sum(bool(agent.waiting) for agent in idle(store, team, caller.name))
+    is_left = all(next(ready, None) for _ in range(others))
+    return steps.CLAIM if is_left else steps.WAIT
+
+
+def idle(store: Store, team: Team, name: str) -> list[Agent]:
+    """The other members that were heard of and have no task."""
+    busy = {task.owner for task in tasks.labelled(store, team.name, IN_PROGRESS)}
+    found = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
+    others = (agent for agent in found if agent.agent not in (name, *busy))
+    return [agent for agent in others if team.member(agent.agent) and not _is_long_silent(store, team, agent)]
+
+
+def _is_long_silent(store: Store, team: Team, agent: Agent) -> bool:
+    silent = seconds_since(agent.last_seen, store.now()) if agent.last_seen else 0.0
+    return silent > leases.length(team)
