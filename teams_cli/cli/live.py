@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _TICK = 1.0
 _ARROWS = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
-_HELP = "q quit · a answer · j k scroll · Tab next agent · Enter its output · g G top, end"
-_HELP_OUTPUT = "q or Esc back · j k scroll · G follow"
+_HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
+"""What the keys do, the less needed last: a narrow terminal does without these."""
+_HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class Screen:
@@ -108,8 +109,8 @@ class Screen:
         last = max(0, len(lines) - room)
         self.offset = last if self.opened and self.follows else max(0, min(self.offset, last))
         shown = lines[self.offset : self.offset + room]
-        below = f"{last - self.offset} more below · " if self.offset < last else ""
-        foot = self._foot(f"{below}{help}", width)
+        below = (f"{last - self.offset} more below",) if self.offset < last else ()
+        foot = self._foot(_fitting(below + help, width), width)
         return [*top, *shown, *[Text()] * (room - len(shown)), foot]
 
     def _foot(self, help: str, width: int) -> Text:
@@ -133,6 +134,17 @@ class Screen:
             text = safe(said).expandtabs()
             lines += [Text(text[at : at + width]) for at in range(0, max(1, len(text)), width)]
         return lines
+
+
+def _fitting(parts: tuple[str, ...], width: int) -> str:
+    """As many of the parts as have room, whole."""
+    said = ""
+    for part in parts:
+        longer = f"{said} · {part}" if said else part
+        if len(longer) > width:
+            break
+        said = longer
+    return said
 
 
 def show(

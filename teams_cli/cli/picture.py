@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _TWO_COLUMNS = 140
 _NAME = 20
+_SAYS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
+"""What somebody does who waits for the person, before what it says."""
 _STATES = {
     "failed": "bold red",
     "lost": "bold red",
@@ -42,7 +44,13 @@ def head(frame: Frame, width: int) -> list[Line]:
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
     if frame["state"] != "active":
         title.append(f", {frame['state']}", style="yellow")
-    return [_cut(title, width), _cut(_progress(course, width), width), _cut(Text(outlook(course), style="dim"), width)]
+    where, end = _progress(course, width), Text(outlook(course), style="dim")
+    if failed := _failures(course):
+        fits = where.cell_len + 3 + len(failed) <= width
+        parts = (where, Text(failed, style="bold red")) if fits else (Text(failed, style="bold red"), end)
+        joined = Text(" · ").join(parts)
+        where, end = (joined, end) if fits else (where, joined)
+    return [_cut(line, width) for line in (title, where, end)]
 
 
 def _progress(course: dict[str, Any], width: int) -> Line:
@@ -52,11 +60,15 @@ def _progress(course: dict[str, Any], width: int) -> Line:
     line = Text("█" * done + "░" * (size - done), style="green")
     line.append(f" {course['percent']} %", style="bold default")
     line.append(f"  {course['done']}/{course['total']} · {course['inProgress']} in work", style="default")
-    line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
+    if course["inReview"]:
+        line.append(f" · {course['inReview']} in review", style="default")
+    return line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
+
+
+def _failures(course: dict[str, Any]) -> str:
+    """How many failed and what they hold up; empty where nothing did."""
     held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
-    if course["failed"] or held:
-        line.append(f" · {course['failed']} failed{held}", style="bold red")
-    return line
+    return f"{course['failed']} failed{held}" if course["failed"] or held else ""
 
 
 def outlook(course: dict[str, Any]) -> str:
@@ -103,10 +115,10 @@ def _waiting(frame: Frame, width: int, _: str) -> list[Line]:
     if not rows:
         return []
     lines = [_heading(f"Waits for you ({len(rows)})", "bold magenta")]
-    verbs = {"question": "asks", "plan": "proposes", "message": "writes"}
+    ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
-        verb = "asked, and waits no more" if row.get("leftAlone") else verbs[row["kind"]]
-        said = f"{row['id']:<7} {row['from']} {verb}: {_flat(row['text'])}"
+        verb = "asked, and waits no more:" if row.get("leftAlone") else _SAYS[row["kind"]]
+        said = f"{row['id']:<{ids}}  {row['from']} {verb} {_flat(row['text'])}"
         lines.append(_cut(Text(safe(said)), width))
     return [*lines, *_more(rows, 8)]
 
@@ -164,6 +176,8 @@ def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
         line.append(safe(_flat(row["title"])), style="default")
         if row["openBlockers"]:
             line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
+        elif status == "in_review" and row.get("reviewBy"):
+            line.append(f"  waits for the review of {safe(row['reviewBy'])}", style="dim")
         lines.append(_cut(line, width))
     return lines
 

@@ -119,11 +119,14 @@ def test_a_team_that_is_not_there(tmp_path: Path) -> None:
 
 
 def trouble(cli: Cli) -> None:
-    """The first task fails, and a letter, a plan and a question wait for the person."""
+    """The first task fails, and a letter, a plan, a question and a review wait for the person."""
     cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
     cli.ok("send-message", "human", "Which disk?", agent="bob")
     cli.ok("propose-plan", "Buy a disk.", agent="bob")
     cli.ok("ask-others", "May I?", "--human", "--no-wait", agent="bob")
+    cli.ok("create-task", "third", "--review-by", "human", agent="lea")
+    cli.ok("claim-task", "3", agent="bob")
+    cli.ok("update-task", "3", "--status", "completed", "--result", "see it", agent="bob")
 
 
 def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
@@ -132,6 +135,7 @@ def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
     assert [(row["kind"], row["id"], row["text"]) for row in frame["waiting"]] == [
         ("question", "ask-1", "May I?"),
         ("plan", "plan-1", "Buy a disk."),
+        ("review", "task-3", "to review: third"),
         ("message", "msg-3", "Which disk?"),
     ]
     assert [(row["id"], row["reason"], row["waiting"]) for row in frame["failed"]] == [
@@ -139,7 +143,7 @@ def test_what_failed_and_what_waits_for_the_person_is_told(cli: Cli) -> None:
     ]
     assert frame["course"]["heldUp"] == 1 and frame["agents"][1]["trouble"] == "waiting"
     lines = cli("watch", "--once").stdout
-    assert re.search(r"waits for you: 3\nWHAT +FROM +TEXT\nask-1 ", lines)
+    assert re.search(r"waits for you: 4\nWHAT +FROM +TEXT\nask-1 ", lines)
     assert re.search(r"failed: 1\nTASK +STATUS +HOLDS UP +REASON\ntask-1 +failed +1 +the disk is full\n", lines)
 
 
@@ -166,12 +170,14 @@ def test_names_and_states_are_whole_at_every_size(cli: Cli, columns: int, lines:
     text = plain(shown(terminal, "Tab next agent"))
     for whole in (
         "alpha led by lea",
-        "0/2 · 0 in work · 0 ready · 1 blocked · 1 failed, holding up 1",
-        "Waits for you (3)",
+        "0/3 · 0 in work · 1 in review · 0 ready · 1 blocked",
+        "1 failed, holding up 1",
+        "Waits for you (4)",
     ):
         assert whole in text
     for whole in (
         "bob writes: Which disk?",
+        "task-3  bob asks to review: third",
         "task-1   failed, holds up 1: the disk is full",
         "lea  idle",
         "bob  waiting",

@@ -49,7 +49,10 @@ def happened(found: dict[str, Any]) -> Parts:
 
 def _course(course: dict[str, Any]) -> str:
     """How far the work is and when it may be done, in a line."""
-    counts = f"{course['done']} of {course['total']} done, {course['inProgress']} in work, {course['ready']} ready"
+    reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
+    counts = (
+        f"{course['done']} of {course['total']} done, {course['inProgress']} in work{reviewed}, {course['ready']} ready"
+    )
     held = f" (holding up {course['heldUp']})" if course["heldUp"] else ""
     estimate = course["estimate"]
     left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
