@@ -11,7 +11,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from teams_cli.commands.call import Call
-from teams_cli.http_api import events, janus, openapi, refusals
+from teams_cli.http_api import events, janus, openapi, refusals, wording
 from teams_cli.http_api.boards import Boards
 from teams_cli.http_api.bodies import Bodies
 from teams_cli.http_api.events import Streams
@@ -138,7 +138,7 @@ def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
         except (Departed, ClientDisconnect):
             return refusals.answer(_ENDING)
         except Exception as error:
-            return refusals.answer(error)
+            return refusals.answer(error, wording.preferred(request.headers.get("prefer", "")))
         return found
 
     return answer

@@ -85,5 +85,8 @@ class Guard:
         if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
             return
         wrong = "wrong" if given else "missing"
-        hint = "Send `Authorization: Bearer TOKEN`; `teams serve` prints the token, and server.json in the root has it."
+        hint = (
+            "`teams serve` prints the token, and server.json in the root has it. "
+            "Requests carry it as `Authorization: Bearer TOKEN`."
+        )
         raise RequestRefused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})

@@ -21,7 +21,8 @@ _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A reques
 
 Reading needs no token unless the server is private; whatever changes something needs the bearer token. The caller is
 the human unless `as` says otherwise; in a team made with --secure the caller's own token is needed too. When records
-could not be read, the header X-Teams-Damaged of an answer says how many.
+could not be read, the header X-Teams-Damaged of an answer says how many. Refusals name requests; asked with
+`Prefer: hints=shell` they name commands, for people.
 """
 _REFUSALS = {
     "400": "A value is not valid, or the body is not JSON.",

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from teams_cli import bugs
 from teams_cli.errors import TeamsError
 from teams_cli.http_api.wording import STATUSES, in_requests
-from teams_cli.records.annotations import Any, Mapping
+from teams_cli.records.annotations import Any, Callable, Mapping
 
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -39,22 +39,20 @@ class Document(Response):
         return json.dumps(content).encode() + b"\n"
 
 
-def refused(error: Exception) -> RequestRefused:
-    """How an error is told; one that nobody expected is noted in a log."""
+def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> RequestRefused:
+    """How an error is told, *worded* for who asked; one that nobody expected is noted in a log."""
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
-        return RequestRefused(
-            STATUSES[error.status], error.code, in_requests(error.message), in_requests(error.hint), headers
-        )
+        return RequestRefused(STATUSES[error.status], error.code, worded(error.message), worded(error.hint), headers)
     bug = bugs.report(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
     return RequestRefused(500, "bug", bug.message, bug.hint)
 
 
-def answer(error: Exception) -> Document:
+def answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
     """The answer to a request that is refused."""
-    said = refused(error)
+    said = refused(error, worded)
     body = {"error": {"code": said.code, "message": said.message, "hint": said.hint}}
     return Document(body, said.status, said.headers)

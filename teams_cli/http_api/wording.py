@@ -6,6 +6,7 @@ import inspect
 import re
 
 from teams_cli import errors
+from teams_cli.records.annotations import Callable
 from teams_cli.serving import requests
 
 STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
@@ -27,6 +28,14 @@ def in_requests(text: str) -> str:
         text = text.replace(said, meant)
     text = _COMMAND.sub(lambda found: f"{_METHODS[found[1]]} /api/{found[1]}", text)
     return _FLAG.sub(lambda found: requests.camel_case(found[1].replace("-", "_")), text)
+
+
+def preferred(prefer: str) -> Callable[[str], str]:
+    """How a client wants to be told, by the header `Prefer` of its request: with `hints=shell` in the words of
+    commands, for a person to read or type, else in those of requests.
+    """
+    asked = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
+    return str if "hints=shell" in asked else in_requests
 
 
 def description(doc: str) -> tuple[str, str]:

@@ -105,5 +105,5 @@ def test_refusals_are_told_with_their_hint(cli: Cli, page: Page) -> None:
     page.until(lambda: page.tasks_in("cancelled") == ["task-1"])
     page.click("dialog button.primary", "Give")
     page.reads("dialog [role=alert] .error-message", "task-1 is cancelled")
-    page.reads("dialog [role=alert] .error-hint", "status pending")
+    page.reads("dialog [role=alert] .error-hint", "teams update-task task-1 --status pending")
     page.keys(Keys.ESCAPE)

@@ -76,6 +76,8 @@ def test_hints_speak_of_requests(said: str, meant: str) -> None:
 def test_a_refusal_tells_what_to_request(server: Server, tmp_path: Path) -> None:
     hint = server.ask("GET", "/api/show-task?task=99").json["error"]["hint"]
     assert "/api/get-tasks" in hint and "teams " not in hint
+    for_people = server.ask("GET", "/api/show-task?task=99", Prefer="hints=shell").json["error"]["hint"]
+    assert "teams get-tasks" in for_people and "/api/" not in for_people
 
 
 @pytest.mark.slow

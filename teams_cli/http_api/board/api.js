@@ -3,6 +3,7 @@
 const KEPT = 'teams.token';
 const READING = 20_000; // milliseconds
 const CHANGING = 60_000; // stopping an agent may take a while
+const FOR_A_PERSON = { Prefer: 'hints=shell' }; // what to do next as a command, not as a request
 let token = '';
 let team = '';
 const watchers = [];
@@ -113,7 +114,7 @@ export async function change(command, values) {
 async function answered(url, options) {
   let response;
   try {
-    response = await fetch(url, { credentials: 'omit', redirect: 'error', ...options });
+    response = await fetch(url, { credentials: 'omit', redirect: 'error', ...options, headers: { ...FOR_A_PERSON, ...options.headers } });
   } catch {
     throw new Refusal(0, UNREACHABLE);
   }
