@@ -136,7 +136,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: a YAML file (or `-`) with a list of {id, title, description, blockedBy: [id]}.",
+            "Many: a YAML file (or `-`) listing {id, title, description, blockedBy: [id], for}.",
             metavar="FILE",
             name="from_",
             text=True,

@@ -103,7 +103,7 @@ COMMANDS = table(
         option("--review-by", "Who must accept it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         long=True,
-        words="tasks:line",
+        words="tasks:updated",
         answers=Task,
         daily=True,
         example='update-task 7 --status completed --result "see src/parser.py"',

@@ -108,6 +108,17 @@ class Store:
         """
         raise NotImplementedError
 
+    def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        """Store so many records under the next numbers of their kind, in one commit; the records as stored.
+
+        *make* is given their keys, since one may name another, and returns them in that order. It may run twice.
+
+        Raises:
+            WrongState: The team is closed.
+            Busy, OutcomeUnknown, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, Revision]:
         """The record and its revision.
 
@@ -351,6 +362,11 @@ class Kind(Generic[R]):
         if "number" in self.record.fields:
             numbers["number"] = number
         return record.numbered(**numbers)
+
+    def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        """So many records, numbered from *first* on, as *make* returns them for their keys."""
+        records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
+        return [self.numbering(record, number) for number, record in enumerate(records, start=first)]
 
     def number_in(self, key: str) -> int:
         """The number in the id of a numbered record; 0 if it is no such id."""

@@ -8,7 +8,7 @@ from threading import Condition, RLock
 
 from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
-from teams_cli.records.annotations import Any, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, concerns, team_closed, topics_of
 from teams_cli.store.documents import encode
@@ -58,6 +58,16 @@ class MemoryStore(Store):
             elif any(name.lower() == key.lower() for name in taken):
                 raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
             return record, self._put(team, kind, key, record)
+
+    def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        with self._lock:
+            self._refuse_closed(team, kind)
+            records = kind.numbering_all(self.last(team, kind) + 1, count, make)
+            for record in records:
+                encode(record)  # all are refused before one is stored
+            for record in records:
+                self._put(team, kind, getattr(record, kind.key), record)
+            return records
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         if team in self._closed and not kind.while_closed:

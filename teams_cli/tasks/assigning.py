@@ -47,20 +47,22 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
     if name == by:
         return kept
-    body = f"{task.id} ({task.title}){_standing(store, team, task)}"
+    body = f"{task.id} ({task.title}){_standing(task, dependencies.stored(store, team.name))}"
     return owing(
         kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by, about=task.id)
     )
 
 
-def kept_from_the_start(store: Store, team: Team, draft: Task, name: str, by: str) -> Task:
+def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
     """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
-    body = f" ({draft.title}){_standing(store, team, draft)}"
+    if name == by:
+        return draft.having(assignee=name)
+    body = f" ({draft.title}){_standing(draft, status_of)}"
     return draft.having(assignee=name, owed=[Owed(to=name, message=body, uid="kept-new", by=by)])
 
 
-def _standing(store: Store, team: Team, task: Task) -> str:
-    blockers = dependencies.open_blockers(task, dependencies.stored(store, team.name))
+def _standing(task: Task, status_of: Callable[[str], str]) -> str:
+    blockers = dependencies.open_blockers(task, status_of)
     if not blockers:
         return " is kept for you and ready: teams claim-task --next"
     return f" is kept for you; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from teams_cli.errors import DependencyCycle, InvalidValue, TeamsError
+from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
-from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Callable
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, claims, tasks
+from teams_cli.tasks import assigning, claims, dependencies, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Standing, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,58 +25,79 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
         TaskNotFound, InvalidValue: As for `tasks.create`.
     """
     at = require(store, team_name, caller, "create-task", draft.title)
-    team, caller = at.team, at.caller
-    claims.refuse_unable(team, name, caller)
-    assigning.refuse_unskilled(team, draft, name, caller.config)
+    _refuse_unfit(at, draft, name)
     for blocker in draft.blocked_by:
         tasks.get(store, team_name, blocker)
-    task = tasks.create(store, team_name, caller, assigning.kept_from_the_start(store, team, draft, name, caller.name))
+    kept = assigning.kept_from_the_start(draft, dependencies.stored(store, team_name), name, at.name)
+    task = tasks.create(store, team_name, at.caller, kept)
     deliver(store, team_name, TASK, task)
     return task
 
 
-class Planned:
-    """A task that is to be created with others: *waits_for* names some of these, or tasks that there are."""
+def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
+    claims.refuse_unable(at.team, name, at.caller)
+    assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
 
-    def __init__(self, key: str, draft: Task, waits_for: list[str]) -> None:
+
+class Planned:
+    """A task that is to be created with others: *waits_for* names some of these, or tasks that there are; *keep_for* is
+    the member that it is kept for.
+    """
+
+    def __init__(self, key: str, draft: Task, waits_for: list[str], keep_for: str | None = None) -> None:
         self.key = key
         self.draft = draft
         self.waits_for = waits_for
+        self.keep_for = keep_for
 
 
 def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
-    """Add tasks with their dependencies, each behind those that it waits for. All is checked before the first is added;
-    where the disk then refuses one, those that were added are cancelled.
+    """Add tasks with their dependencies, each behind those that it waits for, in one commit.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
         TaskNotFound: One waits for what is neither among them nor there.
         DependencyCycle: Some wait for each other.
+        AgentNotFound, NotAllowed: As for `create_for` and `tasks.create`.
     """
-    require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
-    ids = _known(store, team_name, planned)
+    at = require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
+    known = _known(store, team_name, planned)
+    statuses = {task.id: task.status for task in known.values()}
     ordered = _ordered(planned)
+    now = teams.now(store)
+    drafts = [tasks.drafted(at, one.draft, now) for one in ordered]
     for one in ordered:
-        tasks.check(one.draft)
-    made: list[Task] = []
-    try:
-        for one in ordered:
-            blockers = list(dict.fromkeys(ids[key] for key in one.waits_for))
-            made.append(tasks.create(store, team_name, caller, one.draft.having(blocked_by=blockers)))
-            ids[one.key] = made[-1].id
-    except TeamsError:
-        _take_back(store, team_name, made)
-        raise
+        if one.keep_for:
+            _refuse_unfit(at, one.draft, one.keep_for)
+
+    def status_of(key: str) -> str:
+        return statuses.get(key, "pending")
+
+    def make(ids: list[str]) -> list[Task]:
+        of_key = dict(zip((one.key for one in ordered), ids, strict=True))
+        of_key.update((word, task.id) for word, task in known.items())
+        return [_linked(one, draft, of_key, status_of, at.name) for one, draft in zip(ordered, drafts, strict=True)]
+
+    made = store.create_all(team_name, TASK, len(ordered), make)
+    for task in made:
+        tasks.note_created(store, task)
+        deliver(store, team_name, TASK, task)
     return made
 
 
-def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, str]:
+def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[[str], str], by: str) -> Task:
+    """The draft behind those that it waits for, by their ids, and kept for whom it is meant."""
+    linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)))
+    return assigning.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
+
+
+def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
     """The tasks that they wait for and that are there, by the word for each."""
     keys = [one.key for one in planned]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise InvalidValue(f"{twice[0]} is given twice", "Give each task an id of its own.")
     words = {word for one in planned for word in one.waits_for} - set(keys)
-    return {word: tasks.get(store, team, word).id for word in sorted(words)}
+    return {word: tasks.get(store, team, word) for word in sorted(words)}
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
@@ -93,16 +111,3 @@ def _ordered(planned: list[Planned]) -> list[Planned]:
             raise DependencyCycle(f"these wait for each other: {circle}", "Drop one of the dependencies.")
         done[ready[0].key] = ready[0]
     return list(done.values())
-
-
-def _take_back(store: Store, team: str, made: list[Task]) -> None:
-    """Cancel what was added, last first; what can't be cancelled either stays, and is listed."""
-    now = teams.now(store)
-
-    def cancelled(task: Task) -> Task:
-        reason = "the others of its file could not be added"
-        return task.having(status="cancelled", completed_at=now).noted(now, SYSTEM, "cancelled", reason)
-
-    for task in reversed(made):
-        with suppress(TeamsError):
-            update(store, team, TASK, task.id, cancelled)

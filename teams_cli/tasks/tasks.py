@@ -27,7 +27,7 @@ from teams_cli.tasks import checks
 from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import LEADERS, operation
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import Standing, require
 from teams_cli.teams.roles import verdict
 from teams_cli.teams.teams import MANAGER, Team
 
@@ -200,21 +200,33 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
         AgentNotFound: There is nobody of that name or role to review it.
     """
     at = require(store, team_name, caller, "create-task", draft.title)
-    caller = at.caller
-    checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
-    check(draft)
-    if draft.review_by:
-        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
+    draft = drafted(at, draft, teams.now(store))
     for blocker in draft.blocked_by:
         get(store, team_name, blocker)
-    now = teams.now(store)
-    draft = draft.having(created_by=caller.name, created_at=now, updated_at=now)
     task, _ = store.create(team_name, TASK, None, draft)
-    history.note(store, team_name, caller.name, "task created", task=task.id, title=task.title)
+    note_created(store, task)
     return task
 
 
-def check(draft: Task) -> None:
+def drafted(at: Standing, draft: Task, now: str) -> Task:
+    """The task as it is to be stored, once it has a number.
+
+    Raises:
+        InvalidValue, NotAllowed, AgentNotFound: As for `create`.
+    """
+    checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
+    _check(draft)
+    if draft.review_by:
+        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
+    return draft.having(created_by=at.name, created_at=now, updated_at=now)
+
+
+def note_created(store: Store, task: Task) -> None:
+    """Note in the history that the task was created."""
+    history.note(store, task.team_name, task.created_by or "", "task created", task=task.id, title=task.title)
+
+
+def _check(draft: Task) -> None:
     """Raises InvalidValue: The title, the command or a skill is blank or too long."""
     text.one_line(draft.title, "title", 500)
     text.within(draft.description or "", "description", text.MAX_MESSAGE)

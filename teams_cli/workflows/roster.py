@@ -128,7 +128,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
     """
     if roster.workflow is None:
         return roster.tasks
-    return task_lists.read(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))))
+    return task_lists.read(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
 
 
 def descriptions(path: str) -> dict[str, str]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from teams_cli.errors import InvalidValue
+from teams_cli.records.types import Name
 from teams_cli.workflows.model import TaskTemplate
 
+T = TypeVar("T", bound=TaskTemplate)
 _FENCE = "---"
-_LIST = TypeAdapter(list[TaskTemplate])
-_KEYS = "id, title, description, blockedBy, require, priority, planRequired, run, touches, check, checkIn, reviewBy"
+_KEYS = (
+    "id, title, description, blockedBy, for, require, priority, planRequired, run, touches, check, checkIn, reviewBy"
+)
 _HINT = f"Give a list of {{{_KEYS}}}, as the `tasks` of a workflow."
 
 
-def read(content: str) -> list[TaskTemplate]:
-    """The tasks that the text lists, in YAML or JSON.
+class ListedTask(TaskTemplate):
+    """A task of a list, which can be kept *for* a member; in a workflow nobody is there yet."""
+
+    keep_for: Name | None = Field(default=None, alias="for")
+
+
+def read(content: str, form: type[T]) -> list[T]:
+    """The tasks of that form that the text lists, in YAML or JSON.
 
     Raises:
         InvalidValue: It is no such list; names everything that is wrong.
@@ -26,7 +35,7 @@ def read(content: str) -> list[TaskTemplate]:
         document = yaml.safe_load(_front_matter(content))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidValue(f"this is no YAML: {' '.join(str(error).split())}", _HINT) from None
-    found = _validated(document.get("tasks") if isinstance(document, dict) else document)
+    found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
     if made_many := [one.id for one in found if one.each]:
         raise InvalidValue(f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run")
     return found
@@ -41,11 +50,11 @@ def _front_matter(content: str) -> str:
     return content
 
 
-def _validated(rows: Any) -> list[TaskTemplate]:
+def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
         raise InvalidValue("there is no list of tasks", _HINT)
     try:
-        return _LIST.validate_python(rows)
+        return TypeAdapter(list[form]).validate_python(rows)  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         wrong = [
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"

@@ -134,6 +134,12 @@ def roster(store: Store) -> None:
     Path(store.root).with_name("roster.yaml").write_text(said)
 
 
+def listed(store: Store) -> None:
+    """A file with tasks, beside the root."""
+    said = "- {id: a, title: three, for: bob}\n- {id: b, title: four, blockedBy: [a]}\n"
+    Path(store.root).with_name("list.yaml").write_text(said)
+
+
 SCENES = {
     "a new team": Scene("lea", "spawn-team beta"),
     "joining": Scene("zed", "join-team"),
@@ -150,6 +156,7 @@ SCENES = {
     "rules": Scene("lea", "set rules short"),
     "a default": Scene("human", "set --user broadcast agents"),
     "a task": Scene("lea", "create-task three --blocked-by 1"),
+    "many tasks": Scene("lea", "create-task --from list.yaml", listed),
     "a claim": Scene("bob", "claim-task 1"),
     "the next claim": Scene("bob", "claim-task --next", one_left),
     "a claim that was over": Scene("mia", "claim-task 1", expired),

@@ -17,7 +17,7 @@ from teams_cli.store.files import journal
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from teams_cli.store.retrying import update
-from tests.store.kinds import MESSAGE, TASK, Task, make_team, seen, send
+from tests.store.kinds import MESSAGE, TASK, Task, chain, make_team, seen, send
 
 assert journal  # loaded before the marked part begins
 
@@ -42,7 +42,11 @@ def read(store):
     assert [message.message for message in found] == ["hello"]
 
 
-CHANGES = [make_team, create_task, claim, tell, read]
+def create_two(store):
+    chain(store, "t", "u")
+
+
+CHANGES = [make_team, create_task, claim, create_two, tell, read]
 
 
 def say(**what):

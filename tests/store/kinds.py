@@ -77,6 +77,16 @@ def make_team(store: Store, name: str = "alpha") -> None:
     store.create(name, TEAM, name, Team(name=name, leader="ann"))
 
 
+def chain(store: Store, *titles: str, team: str = "alpha") -> list[Task]:
+    """Create tasks in one go, each behind the one before."""
+
+    def make(keys: list[str]) -> list[Task]:
+        behind = [[], *([key] for key in keys)]
+        return [Task(title=title, blocked_by=before) for title, before in zip(titles, behind, strict=False)]
+
+    return store.create_all(team, TASK, len(titles), make)
+
+
 def close_team(store: Store, state: str = "closed") -> None:
     """Close the team alpha, or give it another state."""
     update(store, "alpha", TEAM.also_closed, "alpha", lambda team: team.having(state=state))

@@ -58,14 +58,21 @@ MUTANTS = [
         "fcntl.LOCK_SH)\n                break",
         RACES,
     ),
+    Mutant(
+        "created together and not seen before all have files",
+        "files/together",
+        "data = _waiting(os.path.dirname(path), kind).get(key)",
+        "data = None",
+        CRASH,
+    ),
     Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
     Mutant(
         "compare before the lock only",
         "files/engine",
-        """            with self._lock_for(team, kind, record, directory):
-                self._refuse_stale(path, f"{kind.name} {key}", revision)
+        """                together.settle(self.layout, team, kind)
+                self._refuse_stale(path, kind, key, revision)
 """,
-        "            with self._lock_for(team, kind, record, directory):\n",
+        "                together.settle(self.layout, team, kind)\n",
         RACES,
     ),
     Mutant(
@@ -134,7 +141,7 @@ MUTANTS = [
     ),
     Mutant("a broken look taken for nothing done", "postgres/connections", "if doubts:\n", "if False:\n", SERVER),
     Mutant(
-        "numbers by the files alone", "files/engine", "number = max(before, newest) + 1", "number = newest + 1", NUMBERS
+        "numbers by the files alone", "files/engine", "before, max(before, newest) + 1", "before, newest + 1", NUMBERS
     ),
     Mutant(
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS

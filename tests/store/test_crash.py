@@ -14,7 +14,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
 from tests.store.crashsim import Disk, Killed, Recorder, put, taken
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
-from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, make_team, seen, send
+from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, chain, make_team, seen, send
 
 
 def start_task(store):
@@ -32,6 +32,7 @@ CHANGES = [
     lambda store: store.create("alpha", TASK, None, Task(title="second", status="completed")),
     start_task,
     start_task,
+    lambda store: chain(store, "one", "two"),
     lambda store: send(store, "bob", "hello", uid="one"),
     lambda store: broadcast(store, ["bob", "cid"], "hello all", uid="two"),
     say_again,

@@ -82,6 +82,17 @@ def test_notes_of_anybody_stay_with_the_task(cli: Cli) -> None:
     assert cli.refused("note", "1", "x", agent="stranger") == (13, "not_allowed")
 
 
+def test_the_answer_says_what_was_edited(cli: Cli) -> None:
+    add_tasks(cli, "t")
+    assert cli("update-task", "1", "--priority", "high", agent="lea").stdout == "task-1: pending, priority high: t\n"
+    told = cli("update-task", "1", "--priority", "low", "--append", "more", "--title", "u", agent="lea").stdout
+    assert told == "task-1: pending, priority low, description changed: u\n"
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli("update-task", "1", "--status", "completed", agent="bob").stdout.startswith(
+        "task-1: completed by bob: u\n"
+    )
+
+
 def test_a_result_is_amended_by_its_owner(cli: Cli) -> None:
     add_tasks(cli, "t")
     cli.ok("claim-task", "1", agent="bob")
@@ -116,9 +127,20 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
     assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\n"
 
 
+def test_many_tasks_each_for_somebody(cli: Cli) -> None:
+    """Who is told at once what waits, and by whom it is claimed."""
+    text = "- {id: b, title: second, blockedBy: [a], for: ann}\n- {id: a, title: first, for: bob}\n"
+    told = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
+    assert told == ("task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n")
+    assert "task-1 (first) is kept for you and ready" in cli("read-messages", agent="bob").stdout
+    assert "task-2 (second) is kept for you; it waits for task-1 (pending)" in cli("read-messages", agent="ann").stdout
+    assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
+
+
 @pytest.mark.parametrize(
     ("text", "status", "code"),
     [
+        ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "for": "nobody"}]', 10, "agent_not_found"),
         ('[{"id": "a", "title": "t", "blockedBy": ["b"]}, {"id": "b", "title": "u", "blockedBy": ["a"]}]', 11, ""),
         ('[{"id": "a", "title": "t"}, {"id": "a", "title": "u"}]', 2, "invalid_value"),
         ('[{"id": "a", "title": "t"}, {"id": "b", "title": "u", "blockedBy": ["task-9"]}]', 10, "task_not_found"),

@@ -66,10 +66,27 @@ def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     return [part for one in (task if isinstance(task, list) else [task]) for part in line(one)]
 
 
-def line(task: dict[str, Any]) -> Parts:
+def updated(task: dict[str, Any]) -> Parts:
+    """With what of it changed just now and is not in the line."""
+    changed = [
+        key
+        for note in task["notes"]
+        if note["what"] == "edited" and note["at"] == task.get("updatedAt")
+        for key in note.get("changed", ())
+    ]
+    said = {
+        "priority": f"priority {task['priority']}",
+        "description": "description changed",
+        "check": f"check: {task.get('check')}",
+        "reviewBy": f"review by {task.get('reviewBy')}",
+    }
+    return line(task, "".join(f", {said[key]}" for key in said if key in changed))
+
+
+def line(task: dict[str, Any], more: str = "") -> Parts:
     by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
     waits = f", waits for {', '.join(task['openBlockers'])}" if task["openBlockers"] else ""
-    return [f"{task['id']}: {task['status']}{by}{waits}: {task['title']}"]
+    return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 
 
 def claimed(task: dict[str, Any]) -> Parts:

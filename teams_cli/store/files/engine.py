@@ -21,11 +21,11 @@ import os
 from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, DamagedRecord, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
 from teams_cli.store.documents import decode, encode, says_closed
-from teams_cli.store.files import disk, marks, numbers, root_directory
+from teams_cli.store.files import disk, marks, numbers, root_directory, together
 from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
@@ -110,20 +110,10 @@ class FileStore(Store):
         self.changed += 1
         return record, data
 
-    def remains(self, team: str) -> str:
-        """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
-        directory = self.layout.team(team)
-        own = [f"{directory}/{name}" for name in disk.names_in(directory)]
-        tasks = self.layout.tasks(team)
-        own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
-        return min(own, default="")
-
     def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
-            self._refuse_closed(team, kind)
-            before, newest = numbers.given(directory, kind)
-            number = max(before, newest) + 1
+            before, number = self._next(team, kind, directory)
             record = kind.numbering(record, number)
             key = getattr(record, kind.key)
             temp = disk.write_temp(self.layout.temp, data := encode(record))
@@ -138,12 +128,29 @@ class FileStore(Store):
         self.changed += 1
         return record, data
 
+    def _next(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
+        """Of a directory that we have locked: the number that was noted as given, and the next."""
+        together.settle(self.layout, team, kind)
+        self._refuse_closed(team, kind)
+        before, newest = numbers.given(disk.names_in(directory), kind)
+        return before, max(before, newest) + 1
+
+    def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        directory = self.layout.directory(team, kind)
+        self._prepare()
+        disk.make_directories(directory, self.address)
+        with self._lock(directory):
+            records = kind.numbering_all(self._next(team, kind, directory)[1], count, make)
+            together.create(self.layout, team, kind, records)
+        self.changed += 1
+        return records
+
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
         if kind.name == "message":
             return self._log(team).get(kind, key)
         path = self.layout.path(team, kind, key)
         try:
-            data = disk.read_file(path)
+            data = together.read(path, kind, key)
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
         return self._decoded.get(data, kind, key, path), data
@@ -153,7 +160,7 @@ class FileStore(Store):
         for key in self._keys(directory, kind, problems):
             path = f"{directory}/{key}.json"
             try:
-                data = disk.read_file(path)
+                data = together.read(path, kind, key)
                 yield decode(data, kind, key, path), data
             except FileNotFoundError:
                 continue
@@ -163,7 +170,7 @@ class FileStore(Store):
     def _keys(self, directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
         """The keys that files stand for, by number or name."""
         keys = []
-        for name in disk.names_in(directory):
+        for name in together.names_in(directory, kind, problems):
             if name.endswith(".json"):
                 key = name[:-5]
                 if numbers.in_name(name, kind) if kind.numbered else is_name(key):
@@ -184,13 +191,14 @@ class FileStore(Store):
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
         path = self.layout.path(team, kind, key)
-        self._refuse_stale(path, f"{kind.name} {key}", revision)  # early; under the lock is what counts
+        self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
         temp = disk.write_temp(self.layout.temp, data := encode(record))
         try:
             with self._lock_for(team, kind, record, directory):
-                self._refuse_stale(path, f"{kind.name} {key}", revision)
+                together.settle(self.layout, team, kind)
+                self._refuse_stale(path, kind, key, revision)
                 self._refuse_closed(team, kind)
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.commit(temp, path)
@@ -204,9 +212,7 @@ class FileStore(Store):
 
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
         """The lock for replacing a record: for one that closes the team, all locks of the team."""
-        if kind.closes and kind.closes(record):
-            return self._closing(team)
-        return self._lock(directory)
+        return self._closing(team) if kind.closes and kind.closes(record) else self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
@@ -220,13 +226,13 @@ class FileStore(Store):
         if says_closed(data, path):
             raise team_closed(team)
 
-    def _refuse_stale(self, path: str, what: str, revision: bytes) -> None:
+    def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
         try:
-            current = disk.read_file(path)
+            current = together.read(path, kind, key)
         except FileNotFoundError:
-            raise NotFound(f"there is no {what}") from None
+            raise NotFound(f"there is no {kind.name} {key}") from None
         if current != revision:
-            raise StaleRevision(f"{what} was changed meanwhile", "Look at it again.")
+            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
@@ -267,7 +273,7 @@ class FileStore(Store):
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
             return self._log(team).last()
-        return max(numbers.given(self.layout.directory(team, kind), kind))
+        return max(numbers.given(together.names_in(self.layout.directory(team, kind), kind, []), kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         directory = self._numbers_of(team, kind)
@@ -292,7 +298,7 @@ class FileStore(Store):
         directory = self.layout.directory(team, kind)
         for key in [team] if kind.name == "team" else self._keys(directory, kind, problems):
             path = self.layout.path(team, kind, key)
-            data = disk.read_file(path)
+            data = together.read(path, kind, key)
             decode(data, kind, key, path)
             yield key, data
         for problem in problems:
@@ -307,6 +313,7 @@ class FileStore(Store):
         record, directory = decode(data, kind, key, path), os.path.dirname(path)
         disk.make_directories(directory, self.address)
         with self._lock(directory):
+            together.settle(self.layout, team, kind)
             marks.make(self.layout.marks(team, kind, key, record))
             disk.commit(disk.write_temp(self.layout.temp, data), path)
 
@@ -316,7 +323,7 @@ class FileStore(Store):
         path = self.layout.path(team, kind, team)
         self._prepare()
         with self._closing(team):
-            self._refuse_stale(path, f"{kind.name} {team}", revision)
+            self._refuse_stale(path, kind, team, revision)
             if not says_closed(revision, path):
                 raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
             trash = dropping.take_away(self.address, team)
@@ -349,10 +356,6 @@ class FileStore(Store):
         from teams_cli.store.files.examination import examine
 
         return examine(self, kinds, fix, only)
-
-    def mark(self, team: str, kind: Kind[R], key: str, record: R) -> None:
-        """Make the record findable by its label."""
-        marks.make(self.layout.marks(team, kind, key, record))
 
     def unmark(self, team: str, kind: Kind[R], key: str) -> None:
         try:

@@ -10,7 +10,7 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.files import disk, dropping, root_directory, watches
+from teams_cli.store.files import disk, dropping, marks, root_directory, watches
 from teams_cli.store.files.locks import holder_of
 
 TYPE_CHECKING = False
@@ -86,9 +86,17 @@ def _remains(store: FileStore) -> Iterator[Finding]:
     known = set(store.teams())
     found = {name for part in ("teams", "tasks") for name in disk.names_in(f"{store.address}/{part}") if is_name(name)}
     for name in sorted(found - known):
-        if remains := store.remains(name):
+        if remains := _remainder(store, name):
             what = f"its team.json is missing, while there is {remains}"
             yield finding(f"team {name}", what, "Bring it back from a backup, or move the others away.")
+
+
+def _remainder(store: FileStore, team: str) -> str:
+    """What there is of a team that has no `team.json`; empty if nothing, as after a crash while it was created."""
+    directory, tasks = store.layout.team(team), store.layout.tasks(team)
+    own = [f"{directory}/{name}" for name in disk.names_in(directory)]
+    own += [f"{tasks}/{name}" for name in disk.names_in(tasks) if name.endswith(".json")]
+    return min(own, default="")
 
 
 def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
@@ -136,7 +144,7 @@ def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterat
         wanted.add((label, key))
         if label and not os.path.lexists(store.layout.label_mark(team, kind, label, key)):
             if fix:
-                store.mark(team, kind, key, record)
+                marks.make(store.layout.marks(team, kind, key, record))
             yield finding(
                 f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
             )

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from teams_cli.names import is_number
-from teams_cli.records.annotations import Any, Iterable
+from teams_cli.records.annotations import Any, Collection, Iterable
 from teams_cli.store.contract import Kind
-from teams_cli.store.files.disk import discard, names_in
+from teams_cli.store.files.disk import discard
 
 _LAST = ".last."
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
@@ -24,9 +24,8 @@ def highest(names: Iterable[str]) -> int:
     return max((int(digits) for digits in said if is_number(digits)), default=0)
 
 
-def given(directory: str, kind: Kind[Any]) -> tuple[int, int]:
-    """The highest number that was given in a directory: by what is noted of it, and by the records that there are."""
-    names = names_in(directory)
+def given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
+    """The highest number that was given in a directory with these names: by what is noted, and by the records."""
     return highest(names), max((in_name(name, kind) for name in names), default=0)
 
 

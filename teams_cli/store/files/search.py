@@ -13,7 +13,7 @@ from teams_cli.errors import TeamsError
 from teams_cli.names import is_number
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.documents import decode
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def in_records(
     for key in reversed(keys):
         path = f"{directory}/{key}.json"
         try:
-            data = disk.read_file(path)
+            data = together.read(path, kind, key)
             if _has(_folded(data), words):
                 yield decode(data, kind, key, path)
         except FileNotFoundError:

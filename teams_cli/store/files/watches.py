@@ -9,6 +9,7 @@ import time
 
 from teams_cli.records.annotations import Collection, Iterator
 from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.files import together
 from teams_cli.store.polling import PollingWatch
 
 TYPE_CHECKING = False
@@ -127,6 +128,8 @@ class InotifyWatch:
         tree, flat = self._places
         if directory.startswith(f"{flat}/index/"):
             return _of_record(flat, "task", name, settled=True) if mask & _DELETE else set()
+        if name == together.NAME:
+            return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()
         if directory == flat:

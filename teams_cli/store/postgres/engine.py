@@ -23,7 +23,7 @@ from teams_cli.store.contract import EVERY_TOPIC, Kind, Store, topics_of
 from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
-from teams_cli.store.postgres import copies, schema
+from teams_cli.store.postgres import copies, schema, together
 from teams_cli.store.postgres.connections import Connection, Server, Taken
 from teams_cli.store.postgres.line import Place, name_of
 from teams_cli.store.postgres.watches import HostWatch
@@ -43,7 +43,7 @@ _PAYLOAD = 7900
 """Bytes; a notification takes 8,000."""
 _TIME = "extract(epoch FROM clock_timestamp())::float8"
 _MADE = """WITH {before}made AS ({sql})
-    INSERT INTO changes (id, team) SELECT %s, %s FROM made RETURNING xmin::text, {told}"""
+    INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
 _TOLD = "pg_notify(%s, %s)"
 _INSERT = "INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)"
 _CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
@@ -119,12 +119,10 @@ class PostgresStore(Store):
 
         *before* is what is to be done with it, as a `name AS (…), ` of its WITH.
         """
-        statement = _MADE.format(before=before, sql=sql, told=_TOLD)
 
         def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
             sending(change_id)
-            everything = [*values, change_id, team, self.channel(team), told(topics)]
-            made = connection.change(statement, everything, kind.while_closed)
+            made = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
             return str(made[0][0]) if made else None
 
         revision = self._prepared().do_once(job)
@@ -133,11 +131,17 @@ class PostgresStore(Store):
             return revision
         return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
 
+    def as_change(
+        self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
+    ) -> tuple[str, list[object]]:
+        """The statement with which the change also gets its row, and those are told who wait for it; its values."""
+        noted = [change_id, team, self.channel(team), told(topics)]
+        return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
+
     def _numbered(
         self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
     ) -> tuple[R, str]:
         """Create a record or append a message under the next number of its kind."""
-        sql = _MADE.format(before="", sql=_CREATE_NEXT if message is None else _APPEND, told=_TOLD)
 
         def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
             bump = f"{_COUNT}, pg_current_xact_id()::xid::text"
@@ -150,7 +154,7 @@ class PostgresStore(Store):
                 values = [team, number, message[1], list(message[0]), body]
                 topics = frozenset({"message", *(f"message/{name}" for name in message[0])})
             sending((numbered, revision))
-            connection.commit(sql, [*values, change_id, team, self.channel(team), told(topics)])
+            connection.commit(*self.as_change(_APPEND if message else _CREATE_NEXT, values, change_id, team, topics))
             return numbered, revision
 
         try:
@@ -161,6 +165,9 @@ class PostgresStore(Store):
             if message is not None:
                 raise
             raise StorageFailed(f"the next number of {kind.name} is taken", "Look at the table counters.") from None
+
+    def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        return together.create_all(self, self._prepared(), _checked(team), kind, count, make)
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
         if kind.name == "message":

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision
+from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, WrongState
 from teams_cli.store.retrying import update
 from tests.store.contract.threads import in_threads
 from tests.store.kinds import (
@@ -18,6 +18,8 @@ from tests.store.kinds import (
     Member,
     Task,
     broadcast,
+    chain,
+    close_team,
     make_team,
     send,
     texts,
@@ -58,6 +60,34 @@ class TestCreate:
         assert len(winners) == 1
         assert store.get("alpha", INBOX, "bob")[0].up_to == winners[0]
         assert sum(isinstance(outcome, AlreadyExists) for outcome in outcomes) == 7
+
+    def test_several_in_one_go_know_each_others_keys(self, store):
+        store.create("alpha", TASK, None, Task(title="first"))
+        made = chain(store, "second", "third", "fourth")
+        assert [(task.id, task.blocked_by) for task in made] == [
+            ("task-2", []),
+            ("task-3", ["task-2"]),
+            ("task-4", ["task-3"]),
+        ]
+        assert [store.get("alpha", TASK, task.id)[0] for task in made] == made
+        assert store.labelled("alpha", TASK, "pending") == ["task-1", "task-2", "task-3", "task-4"]
+        assert store.create("alpha", TASK, None, Task(title="fifth"))[0].id == "task-5"
+
+    def test_of_several_in_one_go_none_is_there_when_one_is_refused(self, store):
+        with pytest.raises(InvalidValue):
+            chain(store, "good", "\ud800")
+        close_team(store)
+        with pytest.raises(WrongState):
+            chain(store, "one", "two")
+        assert titles(store) == {}
+        assert store.last("alpha", TASK) == 0
+
+    def test_several_that_are_created_at_once_do_not_mix(self, store):
+        in_threads(8, lambda n: chain(store, f"{n}", f"{n}", f"{n}"))
+        found = list(titles(store).values())
+        assert [found[place : place + 3] for place in range(0, 24, 3)] == [
+            [found[place]] * 3 for place in range(0, 24, 3)
+        ]
 
     def test_text_that_is_not_unicode_is_refused_and_changes_nothing(self, store):
         with pytest.raises(InvalidValue):

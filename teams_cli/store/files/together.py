@@ -1,0 +1,124 @@
+"""Records that are created together: one file has them all, until each has a file of its own.
+
+Its rename is the commit. Whoever changes something in the directory next, and that is who created them unless it was
+killed, gives each its file and removes that one; readers find in it what has no file yet. So there are all or none.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from teams_cli.errors import DamagedRecord, TeamsError
+from teams_cli.records.annotations import Sequence
+from teams_cli.records.json_text import indented, loads
+from teams_cli.records.records import Record
+from teams_cli.store.documents import decode, encode
+from teams_cli.store.files import disk, marks, numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.layout import Layout
+
+    R = TypeVar("R", bound=Record)
+
+NAME = ".together"
+_LARGEST = 1 << 30
+
+
+def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
+    """Have all records be there. For whoever holds the lock of their directory, and has settled it.
+
+    Raises:
+        InvalidValue: One can't be stored.
+        StorageFailed: None is there.
+        OutcomeUnknown: All are, but the disk did not confirm it.
+    """
+    files = {getattr(record, kind.key): encode(record) for record in records}
+    content = indented({key: data.decode() for key, data in files.items()}).encode()
+    temp = disk.write_temp(layout.temp, content)
+    try:
+        for record in records:
+            marks.make(layout.marks(team, kind, getattr(record, kind.key), record))
+        disk.commit(temp, f"{layout.directory(team, kind)}/{NAME}")
+    except BaseException:
+        disk.discard(temp)
+        raise
+    with suppress(TeamsError):  # they are there: whoever comes next tries again
+        settle(layout, team, kind)
+
+
+def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
+    """Give records that were created together their files. For whoever holds the lock of their directory.
+
+    Raises:
+        DamagedRecord: Nobody can tell which they are.
+        StorageFailed: The system refused; they are where they were.
+    """
+    directory = layout.directory(team, kind)
+    if not (files := _waiting(directory, kind)):
+        return
+    for key, data in files.items():
+        path = f"{directory}/{key}.json"
+        if not os.path.lexists(path):
+            marks.make(layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{NAME}")))
+            disk.put(disk.write_temp(layout.temp, data), path)
+    try:
+        disk.sync_directory(directory)
+    except OSError as error:
+        raise disk.failed("write", directory, error) from None
+    before, last = numbers.highest(disk.names_in(directory)), max(map(kind.number_in, files))
+    if last > before:
+        numbers.note(directory, before, last)
+    disk.discard(f"{directory}/{NAME}")
+
+
+def read(path: str, kind: Kind[R], key: str) -> bytes:
+    """All bytes of a record, which has its file at *path* or none yet.
+
+    Raises:
+        FileNotFoundError: There is no such record.
+        DamagedRecord, StorageFailed: As for `disk.read_file`.
+    """
+    try:
+        return disk.read_file(path)
+    except FileNotFoundError:
+        pass
+    data = _waiting(os.path.dirname(path), kind).get(key)
+    return disk.read_file(path) if data is None else data  # it may have got its file just now
+
+
+def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+    """The names in the directory, with those of the files that records are still to have; if nobody can tell which,
+    that is one of the *problems*.
+
+    Raises:
+        StorageFailed: The system refused.
+    """
+    while NAME in (names := disk.names_in(directory)):
+        try:
+            if files := _waiting(directory, kind):
+                return [*{*names, *(f"{key}.json" for key in files)}]
+        except DamagedRecord as damage:
+            problems.append(damage)
+            break
+    return names  # where there were any, all have their files by now, and this is a later look
+
+
+def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
+    """What the file says; nothing where there is none."""
+    if not kind.numbered:
+        return {}
+    path = f"{directory}/{NAME}"
+    try:
+        files = loads(disk.read_file(path, _LARGEST).decode())
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        files = None
+    if not isinstance(files, dict) or not files or not all(map(kind.number_in, files)):
+        raise DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
+    return {key: str(text).encode() for key, text in files.items()}
