@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Found = dict[str, Any]
 
 _PAGES = 5
+_NAMED = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 
@@ -61,8 +62,17 @@ def wait(
     finally:
         lookout.end()
     if not came:
-        raise WaitRanOut(f"nothing happened within {timeout:g} seconds", "Wait on: teams wait; or look: teams brief")
+        hint = f"{_in_work(store, team, caller)}Wait on: teams wait"
+        raise WaitRanOut(f"nothing happened within {timeout:g} seconds", hint)
     return found
+
+
+def _in_work(store: Store, team: str, caller: Caller) -> str:
+    """What others are at, for who wonders whether to wait on."""
+    found = tasks.labelled(store, team, tasks.IN_PROGRESS)
+    named = [f"{task.id} ({task.owner})" for task in found if task.owner != caller.name]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"In work: {', '.join(named[:_NAMED])}{more}. " if named else ""
 
 
 class Lookout:

@@ -61,6 +61,16 @@ def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
+def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    assert cli("wait", "--timeout", "0", agent="lea").stderr.endswith("\n  Wait on: teams wait\n")
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli("wait", "--timeout", "0", agent="lea").stderr.endswith(
+        "\n  In work: task-1 (bob). Wait on: teams wait\n"
+    )
+    assert cli("wait", "--timeout", "0", agent="bob").stderr.endswith("\n  Wait on: teams wait\n")
+
+
 def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli: Cli) -> None:
     waiting = begin(cli, "bob")
     add_tasks(cli, "one")
