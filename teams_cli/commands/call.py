@@ -76,6 +76,8 @@ class Call:
         self.environ = environ or {}
         self._person = person
         self._known_person: Person | None = None
+        self._seen_in: Team | None = None
+        """The team as it was when the caller was last noted as seen."""
         self.said_directory = directory
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
@@ -221,15 +223,16 @@ class Call:
         if self.caller is None or self.caller.is_human or not self.said_team:
             return _NEVER
         try:
-            team = teams.get(self.store, self.said_team)
+            team = self._seen_in = teams.get(self.store, self.said_team)
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
             name = self.caller.name
-            if not presence.renewed_lately(self.store, team, presence.load(self.store, team.name, name)):
+            agent = presence.load(self.store, team.name, name)
+            if not presence.renewed_lately(self.store, team, agent):
                 self._renew(team, name, reading)
             if not reading:
-                presence.saw(self.store, team.name, name)
+                presence.saw(self.store, team.name, name, known=agent)
                 self._notify(team)
             return presence.every(team)
         except TeamsError:
@@ -259,11 +262,10 @@ class Call:
         """What waits for the caller that it was not told of yet, in a line; empty if there is nothing."""
         if self.caller is None or self.caller.is_human or not self.said_team:
             return ""
-        from teams_cli.teams.tokens import verify
         from teams_cli.views import reminders
 
         try:
-            team = self.load_team()
+            team = self._seen_in or self.load_team()
             verify(team, self.caller)
             return reminders.reminder(self.store, team.name, self.caller.name) if team.member(self.agent) else ""
         except TeamsError:  # the answer itself was given

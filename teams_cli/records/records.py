@@ -39,6 +39,8 @@ class Record:
     if TYPE_CHECKING:
         fields: ClassVar[dict[str, tuple[str, Any]]]
         attributes: ClassVar[dict[str, str]]
+        plain: ClassVar[dict[str, Any]]
+        unsure: ClassVar[list[str]]
         nested: ClassVar[dict[str, type[Record]]]
         extra: dict[str, Any] = field(default_factory=dict)
 
@@ -50,25 +52,35 @@ class Record:
         for name in cls.__dict__.get("__annotations__", ()):  # noqa: RUF063  # inspect costs 10 ms to import
             cls.fields[name] = (key_of(name), getattr(cls, name, MISSING))
         cls.attributes = {key: name for name, (key, _) in cls.fields.items()}
+        cls.unsure = [name for name, (_, default) in cls.fields.items() if default is MISSING or type(default) is Fresh]
+        cls.plain = {name: default for name, (_, default) in cls.fields.items() if name not in cls.unsure}
 
     def __init__(self, **values: Any) -> None:
         own = self.__dict__
-        for name, (_, default) in self.fields.items():
-            if name in values:
-                own[name] = values.pop(name)
-            elif default is MISSING:
-                raise TypeError(f"{type(self).__name__} needs {name}")
-            else:
-                own[name] = default.factory() if type(default) is Fresh else default
-        own["extra"] = values.pop("extra", None) or {}
-        if values:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+        own.update(self.plain)
+        extra = values.pop("extra", None) or {}
+        if unknown := [name for name in values if name not in self.fields]:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
+        own.update(values)
+        self._begin()
+        own["extra"] = extra
+
+    def _begin(self) -> None:
+        """Give the fields that have no plain default, and no value yet, the one that they begin with."""
+        own = self.__dict__
+        for name in self.unsure:
+            if name not in own:
+                default = self.fields[name][1]
+                if default is MISSING:
+                    raise TypeError(f"{type(self).__name__} needs {name}")
+                own[name] = default.factory()
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """The record that a checked JSON object says."""
         record = object.__new__(cls)
         own = record.__dict__
+        own.update(cls.plain)  # most fields of most records have these
         attributes = cls.attributes
         extra: dict[str, Any] = {}
         for key, value in document.items():
@@ -76,13 +88,9 @@ class Record:
                 own[attributes[key]] = value
             else:
                 extra[key] = value
-        for name, (_, default) in cls.fields.items():
-            if name not in own:
-                if default is MISSING:
-                    raise TypeError(f"{cls.__name__} needs {name}")
-                own[name] = default.factory() if type(default) is Fresh else default
+        record._begin()
         for name, kind in cls.nested.items():
-            if own[name] is not None:
+            if own[name]:
                 own[name] = [kind.from_json(item) for item in own[name]]
         own["extra"] = extra
         return record

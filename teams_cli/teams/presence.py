@@ -131,8 +131,17 @@ def introduce(store: Store, team: str, name: str, message: str) -> None:
     upsert(store, team, AGENT, name, Agent(agent=name), change)
 
 
-def saw(store: Store, team: str, name: str, note: str | None = None, every: float = _SEEN_EVERY) -> Agent:
-    """Note that the agent is alive, unless that was noted within the last *every* seconds."""
+def saw(
+    store: Store,
+    team: str,
+    name: str,
+    note: str | None = None,
+    every: float = _SEEN_EVERY,
+    known: Agent | None = None,
+) -> Agent:
+    """Note that the agent is alive, unless that was noted within the last *every* seconds; what is *known* of it was
+    read a moment ago.
+    """
 
     def change(agent: Agent) -> Agent:
         recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
@@ -141,7 +150,7 @@ def saw(store: Store, team: str, name: str, note: str | None = None, every: floa
         said = agent.note if note is None else note
         return agent.having(last_seen=teams.now(store), note=said, host=store.host or None)
 
-    agent = load(store, team, name)
+    agent = known or load(store, team, name)
     if change(agent) is agent:
         return agent
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]

@@ -19,17 +19,17 @@ def reminder(store: Store, team: str, agent: str) -> str:
     """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
     of its own are overdue. Noted as told, where that can be written; empty if there is nothing.
     """
-    parts = [_mail(store, team, agent)]
-    if presence.load(store, team, agent).awaits:
+    known = presence.load(store, team, agent)
+    parts = [_mail(store, team, agent, known.told_to or 0)]
+    if known.awaits:
         from teams_cli.messages import receipts
 
         parts += receipts.tell(store, team, agent)
     return "; ".join(filter(None, parts))
 
 
-def _mail(store: Store, team: str, agent: str) -> str:
-    """Its unread mail, and what the system has to say, in a line."""
-    told_to = presence.load(store, team, agent).told_to or 0
+def _mail(store: Store, team: str, agent: str, told_to: int) -> str:
+    """Its unread mail, and what the system has to say, in a line, unless it was told of all that."""
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
