@@ -19,7 +19,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import dependencies, plans, tasks
+from teams_cli.tasks import dependencies, plans, reviews, tasks
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
@@ -44,7 +44,7 @@ def so_now(store: Store, team: Team) -> dict[str, Event]:
     """What is so now and worth telling, by a word for each time that it became so."""
     found = [*_questions(store, team), *_plans(store, team), *_letters(store, team)]
     rows = list(tasks.all_of(store, team.name, []))
-    found += [*_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
+    found += [*_reviews(rows), *_failures(rows), *_failed_agents(store, team), *_settled(team, rows)]
     return dict(found)
 
 
@@ -128,6 +128,13 @@ def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for plan in plans.all_of(store, team.name, [], only_open=True):
         text, step = f"{plan.id} from {plan.from_}: {plan.plan}", f"teams approve-plan {plan.id}"
         yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, text, step)
+
+
+def _reviews(rows: list[Task]) -> Iterator[tuple[str, Event]]:
+    for task in reviews.for_person(rows):
+        text, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id} --accept"
+        times = sum(note.what == task.status for note in task.notes)
+        yield f"review:{task.id}:{times}", _event(WAITING, "review", task.id, text, f"{step}, or --reject WHY")
 
 
 def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:

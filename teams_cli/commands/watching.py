@@ -23,9 +23,9 @@ line, each time that anything changed. With --once, how it is now.
 """
 _ON = """Wait for what happens from now on, print it, and run a command for it, until interrupted.
 
-`waiting` is what waits for the person: a question, a plan, a letter. `failed` is a task or an agent that failed,
-`settled` the end of all tasks. What happens at once is one call: JSON with `team`, `at`, `text` and `events`, each with
-`event`, `kind`, `id`, `text`, `next`. For commands that run without a terminal: `teams set notify COMMAND`.
+`waiting` is what waits for the person: a question, a plan, a review, a letter. `failed` is a task or an agent that
+failed, `settled` the end of all tasks. What happens at once is one call: JSON with `team`, `at`, `text` and `events`,
+each with `event`, `kind`, `id`, `text`, `next`. For commands that run without a terminal: `teams set notify COMMAND`.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _TOGETHER = 0.05

@@ -7,6 +7,7 @@ from teams_cli.errors import NotAllowed, WrongState, WrongUsage
 from teams_cli.messages import handling
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
+from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -88,6 +89,11 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
     if member is None or task.owner == name or task.review_by is None:
         return False
     return task.review_by in roles.lineage(member.role, team, config)
+
+
+def for_person(found: Iterable[Task]) -> list[Task]:
+    """The tasks that the person is to review."""
+    return [task for task in found if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:

@@ -115,7 +115,9 @@ def _in_tasks(
 
 
 def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
-    said = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require, task.id]))
+    said = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
+    if wanted.excerpt(said) is None:  # one may look for its id as well, which is told beside the text
+        said = f"{said}\n{task.id}"
     parts: list[tuple[str, str | None, str | None, str]] = []
     parts.append(("tasks", task.updated_at or task.created_at, task.created_by, said))
     parts.append(("results", task.completed_at or task.updated_at, task.owner, task.result or ""))

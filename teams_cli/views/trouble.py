@@ -8,7 +8,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
-from teams_cli.tasks.tasks import IN_REVIEW
+from teams_cli.tasks import reviews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,11 +90,6 @@ def failures(plan: Plan) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["waiting"])
 
 
-def reviews(found: list[Task]) -> list[Task]:
-    """The tasks that the person is to review."""
-    return [task for task in found if task.status == IN_REVIEW and task.review_by == HUMAN]
-
-
 def for_person(
     asked: list[Question], proposed: list[Proposal], mail: list[Message], found: list[Task]
 ) -> list[dict[str, Any]]:
@@ -117,7 +112,7 @@ def for_person(
         *({"kind": "plan", "id": each.id, "from": each.from_, "text": each.plan} for each in proposed),
         *(
             {"kind": "review", "id": t.id, "from": t.owner or "", "text": f"to review: {t.title}"}
-            for t in reviews(found)
+            for t in reviews.for_person(found)
         ),
         *({"kind": "message", "id": each.id, "from": each.from_, "text": each.message} for each in mail),
     ]

@@ -65,6 +65,17 @@ def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
     assert cli("set", "notify_waiting", "off", agent="human").status == 0
 
 
+def test_work_to_review_is_told(cli: Cli, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    assert cli("set", "notify_waiting", f"cat >>{heard}", agent="human").status == 0
+    cli.ok("create-task", "One", "--review-by", "human", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", "--result", "see it", agent="bob")
+    wait_for(lambda: events(heard) == ["task-1"])
+    assert told(heard)[0]["events"][0]["next"].startswith("teams review-task task-1 --accept")
+    assert cli("set", "notify_waiting", "off", agent="human").status == 0
+
+
 def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
     assert cli("set", "notify", "echo no bus >&2; exit 3", agent="human").status == 0
     cli("send-message", "human", "Hello", agent="bob")
