@@ -62,6 +62,8 @@ class Agent(Record):
     offered: Word | None = None
     offered_at: Time | None = None
     """Which ready task it was told of last, and when: for a while the others leave it to that agent."""
+    ready_at: Time | None = None
+    """When it was told last that tasks are ready."""
     told_to: Count | None = None
     """Up to which message it was told that it has mail."""
     awaits: list[Awaited] | None = None

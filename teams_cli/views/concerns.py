@@ -192,13 +192,16 @@ class Lookout:
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
-        if set(agent.told).symmetric_difference(true):
+        if offer or set(agent.told).symmetric_difference(true):
             self._note_told(sorted(true), offer)
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
     def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
-        more = {"offered": offer, "offered_at": teams.now(self.store) if offer else None}
+        now = teams.now(self.store)
+        more = (
+            {"offered": offer, "offered_at": now, "ready_at": now} if offer else {"offered": None, "offered_at": None}
+        )
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
         upsert(self.store, self.team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told, **more))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 
 from teams_cli.clock import seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
 from teams_cli.messages import receipts
 from teams_cli.names import HUMAN
@@ -89,23 +88,17 @@ class Facts:
         return [task.id for task in found if task.owner == self.caller.name]
 
     def still_told(self, agent: Agent) -> set[str]:
-        """What the agent knows of what it was told. Once it took one of the tasks that were ready, the others are news
-        when it looks for work again.
+        """What the agent knows of what it was told. Once it took a task, also one of which it was not told, those that
+        were ready are news when it looks for work again.
         """
         ready = {about for about in agent.told if about.startswith("ready:")}
-        taken = any(self._took(about) for about in ready)
-        return set(agent.told) - (ready if taken else set())
+        return set(agent.told) - (ready if ready and self._took_one(agent.ready_at) else set())
 
-    def _took(self, about: str) -> bool:
-        _, key, claim = about.split(":")
-        try:
-            task = tasks.get(self.store, self.team.name, key)
-        except TeamsError:
-            return False
-        if task.claim == int(claim):
-            return False
-        mine = [note for note in task.notes if note.what == "claimed" and note.by == self.caller.name]
-        return any((note.claim or 0) > int(claim) for note in mine)
+    def _took_one(self, since: str | None) -> bool:
+        """Whether the caller claimed a task after that time."""
+        notes = (note for task in tasks.all_of(self.store, self.team.name, []) for note in task.notes)
+        mine = (note.at for note in notes if note.what == "claimed" and note.by == self.caller.name)
+        return any(at > (since or "") for at in mine)
 
     def _ready(self, known: set[str]) -> Known:
         ready = list(claims.ready_for(self.store, self.team, self.caller))

@@ -226,6 +226,17 @@ def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> Non
     nothing(cli, "bob")
 
 
+def test_what_was_ready_before_is_news_to_who_did_another_task_meanwhile(cli: Cli) -> None:
+    """Of which it was not told; then it is told once again."""
+    add_tasks(cli, "one")
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
+    cli.ok("create-task", "two", "--priority", "high", agent="lea")
+    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
+    cli.ok("update-task", "2", "--status", "completed", "--result", "r", agent="bob")
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
+    nothing(cli, "bob")
+
+
 def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     """And who ended a task is told to wait, where they take all that is ready by that."""
     cli.ok("join-team", agent="tom")
@@ -265,6 +276,7 @@ def test_a_leader_hears_of_a_member_that_is_lost_without_a_task(cli: Cli) -> Non
     """Once; waiting is a sign of life, and of who lost a task by its silence that is told, and no more."""
     cli.ok("set", "staleAfterSeconds", "2", agent="lea")
     waiting = begin(cli, "bob")
+    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
     assert texts(ended(begin(cli, "lea"))) == ["mia, who has no task, was not heard of for 2 s"]
     assert cli("wait", "--timeout", "2.5", agent="lea").status == 14
     add_tasks(cli, "one")
