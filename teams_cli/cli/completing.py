@@ -142,7 +142,7 @@ def _teams(call: Call) -> Offers:
 
 
 def _agents(call: Call) -> Offers:
-    return [(member.agent_id, member.role) for member in call.load_team().members if member.active]
+    return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
 
 
 def _tasks(call: Call) -> Offers:

@@ -197,7 +197,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
     started = {session.agent: session for session in ending.all_of(call.store, team.name, call.problems)}
     rows = []
-    for member in team.members:
+    for member in team.roster():
         if of is None or member.agent_id == of:
             session = started.get(member.agent_id)
             rows.append(_recalled(call, member.agent_id, session, bool(of and output)))

@@ -317,5 +317,6 @@ def team_document(team: Team) -> dict[str, Any]:
     """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
-    document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in document["members"]]
+    members = [member.to_json() for member in team.roster()]
+    document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in members]
     return {**document, "secure": True} if team.secure else document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.agents import attention
 from teams_cli.commands.call import Call
 from teams_cli.errors import AgentNotFound, InvalidValue, NobodyThere, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Callable, Mapping
@@ -138,7 +139,15 @@ def _to_all(call: Call, message: str) -> Any:
             raise
         presence.introduce(call.store, call.team, name, message)
         return {"you_are": name, "id": None, "sentTo": []}
-    return {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
+    told = {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
+    call.try_to(lambda: told.update(agents=_others(call, name)))
+    return told
+
+
+def _others(call: Call, name: str) -> list[dict[str, Any]]:
+    """Who is there, and at what."""
+    there = attention.others(call.store, call.team, name)[: attention.MAX_NAMED]
+    return [{"name": row["name"], "status": row["status"]} for row in there]
 
 
 WORDS = (

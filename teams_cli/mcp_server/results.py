@@ -34,9 +34,12 @@ def answered(call: Call, tool: Tool, document: dict[str, Any], mail: Mail) -> Ca
 
 
 def _word(document: dict[str, Any]) -> None:
-    """Say what is next in terms of tools, also of each thing in the lists of the document."""
+    """Say what is next in terms of tools, also of each thing in the lists of the document, and the hint of `attend`."""
     if isinstance(document.get("next"), str):
         document["next"] = in_tools(document["next"])
+    output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
+    if isinstance(output, dict) and "hint" in output:
+        output["hint"] = in_tools(output["hint"])
     for each in [each for part in document.values() if isinstance(part, list) for each in part]:
         if isinstance(each, dict) and isinstance(each.get("next"), str):
             each["next"] = in_tools(each["next"])

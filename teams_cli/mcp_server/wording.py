@@ -18,8 +18,8 @@ _AT_START = {
 }
 """What a call can't say."""
 _LITTLE = 20
-_OTHERWISE = {words.command: words.name for words in messaging.WORDS}
-"""The tools that are not called as their commands are."""
+_OTHERWISE = {**{words.command: words.name for words in messaging.WORDS}, "announce": "broadcast"}
+"""The tools that are not called as their commands are, or that agents are offered in their stead."""
 
 
 def tool_name(command: str) -> str:

@@ -143,7 +143,7 @@ def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Mem
 def _refuse_look_alike(team: Team, name: str) -> None:
     if name.lower() == "leader" and team.leader != name:
         raise AlreadyExists(f"{name} means {team.leader}, who leads the team", "Choose another name.")
-    for member in team.members:
+    for member in team.roster():
         if member.agent_id.lower() == name.lower() and member.agent_id != name:
             raise AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
 
@@ -154,7 +154,7 @@ def next_name(team: Team) -> str:
 
 
 def _next_alias(team: Team) -> int:
-    taken = {member.agent_id.lower() for member in team.members}
+    taken = {member.agent_id.lower() for member in team.roster()}
     index = team.alias_count
     while names.alias(index).lower() in taken:
         index += 1

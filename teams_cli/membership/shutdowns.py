@@ -153,7 +153,7 @@ def get(store: Store, team: Team, word: str | None, agent: str, again: _Said = _
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
     """Agree to end: the caller is stopped, what it has in progress is free again, and it may change nothing more.
 
-    Returns the request and the ids of the freed tasks.
+    A turn that `teams` started has five seconds to end by itself. Returns the request and the ids of the freed tasks.
 
     Raises:
         ShutdownNotFound: There is no such request to the caller.

@@ -139,7 +139,7 @@ class Synthesis:
         return session is None or session.ended
 
     def _free_name(self) -> str:
-        taken = {member.agent_id.lower() for member in teams.get(self.store, self.team).members}
+        taken = {member.agent_id.lower() for member in teams.get(self.store, self.team).roster()}
         names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
 

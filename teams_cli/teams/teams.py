@@ -86,8 +86,12 @@ class Team(Record):
 
     def active_names(self) -> list[str]:
         """The names of the active members, in the order of joining."""
+        return [member.agent_id for member in self.roster() if member.active]
+
+    def roster(self) -> list[Member]:
+        """All who are or were members, in the order of joining, the leader in any case."""
         first = self._leader_left_out()
-        return [*([first.agent_id] if first else []), *(member.agent_id for member in self.members if member.active)]
+        return [*([first] if first else []), *self.members]
 
     def _leader_left_out(self) -> Member | None:
         """The leader, in a file by another hand that does not have it among the members."""
@@ -160,11 +164,6 @@ def find_recipient(team: Team, name: str) -> str:
         f"team {team.name} has no active member {name!r}{how}",
         f"{f'Did you mean {meant}? ' if meant else ''}Members: {', '.join(team.active_names())}, human.",
     )
-
-
-def members_having(team: Team, role: str) -> list[Member]:
-    """The active members of that role."""
-    return [member for member in team.members if member.active and member.role == role]
 
 
 def now(store: Store) -> str:

@@ -18,7 +18,7 @@ from teams_cli.teams.teams import Member, Team
 def member_rows(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
     rows = []
-    shown = [member for member in team.members if member.active or member.stopped_by]
+    shown = [member for member in team.roster() if member.active or member.stopped_by]
     mail, known = _mail(store, team, shown, problems), load_all(store, team.name)
     for member in shown:
         if member.agent_id in mail:

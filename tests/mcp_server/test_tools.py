@@ -113,7 +113,10 @@ def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
             (message,) = (await call(mia, "read_messages"))["result"]
             assert (message["from"], message["message"]) == ("bob", "I added CDP support")
             told = await call(bob, "broadcast", message="reading the tests")
-            assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"]}
+            there = [{"name": "lea", "status": None}, {"name": "mia", "status": None}]
+            assert told == {"you_are": "bob", "id": "msg-2", "sentTo": ["lea", "mia"], "agents": there}
+            hint = (await call(mia, "attend"))["state"]["output"]["hint"]
+            assert hint.endswith('other agents: broadcast "what you are working on"')
             assert (await call(mia, "list_agents"))["agents"][1]["workingOn"] == "reading the tests"
             assert (await call(bob, "broadcast", message="only you", send_to="lea"))["sentTo"] == ["lea"]
             answer = await bob.call_tool("broadcast", {"message": "x", "send_to": "lea", "reply_to": 1})

@@ -32,6 +32,18 @@ def test_the_brief_of_a_closed_team_names_what_can_be_done(tmp_path: Path) -> No
     assert cli.ok("brief", agent="bob")["next"] == "teams show-team alpha"
 
 
+def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", leader="agentA")
+    path = tmp_path / "root" / "teams" / ALPHA / "team.json"
+    team = {"name": ALPHA, "leader": "agentA", "createdAt": "2026-01-25T23:00:00Z"}
+    path.write_text(json.dumps({**team, "members": [{"agentId": "bob", "agentType": "security"}]}))
+    first = cli.ok("show-team")["members"][0]
+    assert (first["agentId"], first["role"]) == ("agentA", "team-leader")
+    assert [row["name"] for row in cli.ok("list-agents")["agents"]] == ["agentA", "bob"]
+    assert cli.ok("recall", "agentA")["agents"][0]["name"] == "agentA"
+    assert cli.ok("join-team")["agentId"] == "agentB"
+
+
 def test_the_only_open_team_need_not_be_named(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("spawn-team", "beta", agent="eve", team="")
