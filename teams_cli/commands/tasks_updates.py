@@ -31,11 +31,9 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     else:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     if changed.status == "completed":
-        _land_too(call, changed)
+        call.try_to(lambda: _land_too(call, changed))
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
-        from teams_cli.views import work
-
-        call.follows = work.next_step(call.store, call.load_team(), call.known)
+        call.try_to(lambda: _say_what_follows(call))
     return to_document(call, changed)
 
 
@@ -49,12 +47,18 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
 
 
+def _say_what_follows(call: Call) -> None:
+    from teams_cli.views import work
+
+    call.follows = work.next_step(call.store, call.load_team(), call.known)
+
+
 def _land_too(call: Call, task: Task) -> None:
     """Where what is completed lands by itself, queue it."""
     if settings.value(call.load_team(), "landing") == "completed":
         from teams_cli.commands import landings
 
-        call.try_to(lambda: landings.follow(call, task))
+        landings.follow(call, task)
 
 
 def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
@@ -62,7 +66,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
         raise WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     if reviewed.status == "completed":
-        _land_too(call, reviewed)
+        call.try_to(lambda: _land_too(call, reviewed))
     return to_document(call, reviewed)
 
 

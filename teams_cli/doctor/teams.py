@@ -6,7 +6,7 @@ from teams_cli import kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.sessions import SESSION
 from teams_cli.errors import TeamsError
-from teams_cli.messages.inboxes import INBOX
+from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
@@ -113,7 +113,7 @@ def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
     for inbox, _ in store.scan(team, INBOX, []):
         if inbox.up_to > (last := store.last(team, MESSAGE)):
             if fix:
-                store.reserve(team, MESSAGE, inbox.up_to)
+                hold_to_log(store, team, inbox, last)
             what = f"{inbox.agent} has read up to msg-{inbox.up_to}, and the log ends with msg-{last}"
             remedy = "Bring the messages back from a backup; --fix gives their numbers to no other."
             yield _finding(team, "fixed" if fix else "problem", what, "" if fix else remedy)

@@ -20,6 +20,8 @@ _FAR_BEHIND = 1000
 MOST_OPEN = 20_000
 """Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
 _REMEMBERED = 200
+_MOST_REMOVED = 1_000_000
+"""Messages that may have been removed behind what was read: whoever says more is not believed."""
 
 
 class Open(Record):
@@ -154,18 +156,46 @@ def read(
 
 
 def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
-    """Report an inbox that has read on behind the end of the log, and have the numbers up to there given to no other
-    message: it would never be shown.
-    """
-    up_to, last = load(store, team, agent).up_to, store.last(team, MESSAGE)
-    if up_to <= last:
+    """Report an inbox that has read on behind the end of the log, and mend it."""
+    inbox, last = load(store, team, agent), store.last(team, MESSAGE)
+    if inbox.up_to <= last:
         return []
     try:
-        store.reserve(team, MESSAGE, up_to)
+        hold_to_log(store, team, inbox, last)
     except NotAllowed as refusal:  # a login of its own takes numbers one by one
         return [refusal]
-    said = f"{agent} has read up to msg-{up_to}, and the log ended with msg-{last}: messages were removed"
+    said = f"{agent} has read up to msg-{inbox.up_to}, and the log ended with msg-{last}: messages were removed"
     return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
+
+
+def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
+    """See to it that an inbox which has read on behind the *last* message is shown those that were not.
+
+    It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
+    would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.
+    """
+    believed = inbox.up_to - last <= _MOST_REMOVED
+    try:
+        if believed:
+            store.reserve(team, MESSAGE, inbox.up_to)
+    finally:
+        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda found: _taken_back(found, last, believed))
+
+
+def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
+    if inbox.up_to <= last:  # somebody else did
+        return inbox
+    entries: list[Open | Handled] = [*inbox.open, *inbox.handled]
+    known = [*(entry.number for entry in entries), *(inbox.damaged or ())]
+    back = max((number for number in known if number <= last), default=last if known else 0)
+    if believed:
+        return inbox.having(up_to=back)
+    return inbox.having(
+        up_to=back,
+        open=[entry for entry in inbox.open if entry.number <= last],
+        handled=[entry for entry in inbox.handled if entry.number <= last],
+        damaged=[number for number in inbox.damaged or () if number <= last] or None,
+    )
 
 
 def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:

@@ -104,3 +104,24 @@ def test_an_inbox_that_read_further_than_the_log_goes_is_reported(cli: Cli, mend
     cli.ok("send-message", "bob", "three", agent="lea")
     assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["three"]
     assert cli("doctor").status == 0
+
+
+@pytest.mark.parametrize("forged", [5000, 10**12 - 1, 5 * 10**15])
+@pytest.mark.parametrize("mender", ["doctor", "reader"])
+def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, mender: str, forged: int) -> None:
+    """Neither one that came before it was noticed, nor one that comes then."""
+    cli.ok("send-message", "bob", "one", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    inbox = cli.root / "teams/alpha/inboxes/bob.json"
+    said = {key: value for key, value in json.loads(inbox.read_text()).items() if key != "checksum"}
+    inbox.write_text(json.dumps({**said, "upTo": forged}))
+    cli.ok("send-message", "bob", "two", agent="lea")
+    if mender == "doctor":
+        assert cli("doctor", "--fix").status == 0
+        found = cli.ok("read-messages", agent="bob")
+    else:
+        found = cli("read-messages", "--json", agent="bob").json
+    assert [m["message"] for m in found if not m.get("readBefore")] == ["two"]
+    cli.ok("send-message", "bob", "three", agent="lea")
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob") if not m.get("readBefore")] == ["three"]
+    assert cli("doctor").status == 0

@@ -296,18 +296,33 @@ ALLOWED = {
 }
 
 
+def test_a_message_under_the_number_that_was_given_is_stored(settled: Office) -> None:
+    done = settled.psql("bob", f"BEGIN; {TAKEN.format('last', 'last', 'last')}; ROLLBACK")
+    assert "INSERT 0 1" in done.stdout, done
+
+
 @pytest.mark.parametrize("what", ALLOWED)
 def test_a_login_changes_what_is_its_members_to_change(settled: Office, what: str) -> None:
     done = settled.psql("bob", f"BEGIN; {ALLOWED[what]}; ROLLBACK")
     assert "UPDATE 1" in done.stdout, done
 
 
+TAKEN = (
+    "WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE kind = 'message' RETURNING last)"
+    " INSERT INTO teams.messages (team, number, uid, recipients, body)"
+    " SELECT 'alpha', {}, 'w', '{{eve}}',"
+    """ format('{{"from": "bob", "to": "eve", "message": "hi", "id": "msg-%s", "number": %s}}', {}, {})::text FROM n"""
+)
+"""A message under a number that the server gave: as what it is stored, and what it says of itself."""
 INSERT = "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', '{}', '{}', '{}')"
 NEXT = "(SELECT last + 1 FROM teams.counters WHERE kind = '{}')"
 WEDGES = {
     "the next message": "INSERT INTO teams.messages (team, number, uid, recipients, body) VALUES ('alpha', "
     + NEXT.format("message")
     + """, 'w', '{eve}', '{"from": "bob", "to": "eve", "message": "hi"}')""",
+    "a message ahead of its number": TAKEN.format("last + 1", "last", "last"),
+    "a message that says another number": TAKEN.format("last", "last", "last + 1"),
+    "a message under another's id": TAKEN.format("last", "last + 1", "last"),
     "the next task": "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'task', 'task-' || "
     + NEXT.format("task")
     + """, '{"title": "t", "status": "pending"}')""",

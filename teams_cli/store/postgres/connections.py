@@ -48,6 +48,7 @@ _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
     "PgBouncer before it: see docs/postgres.md."
 )
+_LOOK = "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
 SOCKET = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -240,7 +241,7 @@ class Server:
                     self.give_back(connection)
             except TeamsError as refusal:
                 if doubts:
-                    raise OutcomeUnknown(f"{refusal.message}; the change may have been made", "Ask again.") from None
+                    raise OutcomeUnknown(f"whether it was done is not known: {refusal.message}", _LOOK) from None
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
