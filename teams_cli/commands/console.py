@@ -33,7 +33,12 @@ def require_person(call: Call, team: str) -> str:
     return require(call.store, team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
 
 
-def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
+def never() -> bool:
+    """What ends nothing."""
+    return False
+
+
+def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = never) -> Iterator[dict[str, Any]]:
     """Put the questions to the person, first come first served, until it is *over*; each is told when it is settled."""
     while True:
         waiting: list[Question] = []
@@ -43,7 +48,8 @@ def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = lambda
             waiting[:] = [found] if found else []
             return bool(found) or over()
 
-        pace.sleep_until(call.store, team, arrived, None)
+        alarm = pace.Alarm() if over is never else None  # else something besides a change may end it
+        pace.sleep_until(call.store, team, arrived, None, {"team", "question"}, alarm)
         if over():
             return
         try:
