@@ -7,7 +7,6 @@ killed, gives each its file and removes that one; readers find in it what has no
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from teams_cli.errors import DamagedRecord, TeamsError
 from teams_cli.records.annotations import Sequence
@@ -47,8 +46,10 @@ def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> No
     except BaseException:
         disk.discard(temp)
         raise
-    with suppress(TeamsError):  # they are there: whoever comes next tries again
+    try:
         settle(layout, team, kind)
+    except TeamsError:  # they are there: whoever comes next tries again
+        return
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
