@@ -274,17 +274,17 @@ def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
 
 def test_a_leader_hears_of_a_member_that_is_lost_without_a_task(cli: Cli) -> None:
     """Once; waiting is a sign of life, and of who lost a task by its silence that is told, and no more."""
-    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    cli.ok("set", "staleAfterSeconds", "5", agent="lea")
     waiting = begin(cli, "bob")
     until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
-    assert texts(ended(begin(cli, "lea"))) == ["mia, who has no task, was not heard of for 2 s"]
-    assert cli("wait", "--timeout", "2.5", agent="lea").status == 14
+    assert texts(ended(begin(cli, "lea"))) == ["mia, who has no task, was not heard of for 5 s"]
+    assert cli("wait", "--timeout", "5.5", agent="lea").status == 14
     add_tasks(cli, "one")
     assert texts(ended(waiting)) == ["task-1 is ready: one"]
     cli.ok("claim-task", "1", agent="bob")
     found = ended(begin(cli, "lea"))
     assert (texts(found), "free again" in found["messages"][0]["message"]) == ([], True)
-    assert cli("wait", "--timeout", "2.5", agent="lea").status == 14
+    assert cli("wait", "--timeout", "5.5", agent="lea").status == 14
 
 
 def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli) -> None:
