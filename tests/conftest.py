@@ -130,17 +130,9 @@ def on_postgres(no_real_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     postgres.end_users_of(address)
 
 
-@pytest.fixture(params=["files", "postgres"])
-def each_engine(request: pytest.FixtureRequest) -> str:
-    """Every engine that processes can share, in turn."""
-    if request.param == "postgres":
-        request.getfixturevalue("on_postgres")
-    return str(request.param)
-
-
 @pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
-def each_engine_in_time(request: pytest.FixtureRequest) -> str:
-    """As `each_engine`, for tests that take longer: PostgreSQL is tried with the slow ones."""
+def each_engine(request: pytest.FixtureRequest) -> str:
+    """Every engine that processes can share, in turn; PostgreSQL with the slow ones, but for the store's contract."""
     if request.param == "postgres":
         request.getfixturevalue("on_postgres")
     return str(request.param)

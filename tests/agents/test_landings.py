@@ -82,7 +82,7 @@ _COMMAND = ["python", "-m", "teams_cli"]
 
 
 @pytest.fixture
-def shop(tmp_path: Path, each_engine_in_time: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, each_engine: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
     import sys
 
     _COMMAND[0] = sys.executable

@@ -16,6 +16,8 @@ from teams_cli.agents.terminals.doorbells import Doorbell
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.seated_client import SeatedClient
 
+pytestmark = pytest.mark.slow
+
 NAME = "agentA"
 
 

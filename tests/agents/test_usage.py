@@ -12,8 +12,9 @@ from tests.support.agents import place, session, until
 from tests.support.cli import Cli
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
-    pytest.mark.usefixtures("each_engine_in_time"),
+    pytest.mark.usefixtures("each_engine"),
 ]
 _ONE = {"from": "lines", "match": {"type": "done"}, "input": ["in", "hit"], "cached": ["hit"], "output": ["out"]}
 _EACH = {"from": "json", "each": "by", "input": ["in"], "output": ["out"], "grows": True}

@@ -21,6 +21,8 @@ from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.messages import inboxes
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 
+pytestmark = pytest.mark.slow
+
 CLIENT = """#!{python}
 import json, os, subprocess, sys, time
 def joins():

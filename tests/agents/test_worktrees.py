@@ -18,7 +18,7 @@ from tests.support.cli import ALPHA, TIMEOUT, Cli
 
 pytestmark = [
     pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
-    pytest.mark.usefixtures("each_engine_in_time"),
+    pytest.mark.usefixtures("each_engine"),
 ]
 
 

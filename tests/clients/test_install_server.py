@@ -15,6 +15,8 @@ import pytest
 from tests.clients.homes import Home, hooks_in, in_project, refused
 from tests.support.cli import TIMEOUT, make_team, tree
 
+pytestmark = pytest.mark.slow
+
 SERVERS = {
     "claude": ".claude.json",
     "codex": ".codex/config.toml",

@@ -16,6 +16,8 @@ from teams_cli.cli import typer_app
 from teams_cli.cli.parse import parse
 from teams_cli.commands.declaration import Command, Parameter
 
+pytestmark = pytest.mark.slow
+
 EVERY = sorted(commands.every())
 ODD = [
     "",

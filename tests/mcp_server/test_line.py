@@ -14,6 +14,8 @@ from tests.support.agents import end_all, keepers, team_of_agents, unread, until
 from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.support.mcp_client import Line
 
+pytestmark = pytest.mark.slow
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -32700, -32600, -32601, -32602, -32002
 
 

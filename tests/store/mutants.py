@@ -315,6 +315,8 @@ def failing_test(copy: Path, tests: list[str]) -> str:
             "--tb=no",
             "-p",
             "no:cacheprovider",
+            "-m",
+            "not browser",
             *(["-k", "not postgres"] if not any(name in " ".join(tests) for name in ("postgres", LOGINS)) else []),
             *tests,
         ],

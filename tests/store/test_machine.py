@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +17,8 @@ from teams_cli.store.memory import MemoryStore
 from tests.conftest import new_address
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Message, Task, Team, seen, texts
+
+pytestmark = pytest.mark.slow
 
 teams = st.sampled_from(["alpha", "alpha", "alpha", "beta"])
 tasks = st.sampled_from(["task-1", "task-1", "task-2"])

@@ -23,7 +23,7 @@ from teams_cli.store.retrying import update
 from tests.conftest import new_address
 from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Message, Task, make_team, send
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")]
 
 PROCESSES = 8
 _together = None

@@ -17,6 +17,8 @@ from teams_cli.records import shapes, types
 from teams_cli.records.validation import check_record
 from tests.support.cli import ALPHA, add_tasks, make_team
 
+pytestmark = pytest.mark.slow
+
 VALUES = st.one_of(
     st.none(),
     st.booleans(),

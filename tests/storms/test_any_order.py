@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -33,6 +34,8 @@ from tests.support.cli import ALPHA, tree
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
+
+pytestmark = pytest.mark.slow
 
 _failing = False
 

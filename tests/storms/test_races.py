@@ -18,7 +18,7 @@ from teams_cli.tasks import tasks
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
 
-pytestmark = pytest.mark.usefixtures("each_engine")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 
 WORKER = """
 import os, sys

@@ -21,6 +21,8 @@ from tests.conftest import server
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.postgres import Postgres
 
+pytestmark = pytest.mark.slow
+
 TASK = "UPDATE teams.records SET body = replace(body, 'bob', 'mia') WHERE kind = 'task'"
 INBOX = "UPDATE teams.records SET body = replace(body, 'upTo', 'upTo') WHERE kind = 'inbox' AND key = '{}'"
 

@@ -14,6 +14,8 @@ import pytest
 from tests.support.cli import TIMEOUT, tree
 from tests.support.workflow_runs import commit, git, make_repository, put
 
+pytestmark = pytest.mark.slow
+
 CHECKS = ("parse", "names", "mistakes", "dangers", "secrets", "leftovers", "linters", "tests", "size")
 FINDING = re.compile(r"(SERIOUS|WARNING|note) (\S+?)(?::(\d+))?: (.*) \[([\w-]+)\]")
 

@@ -11,6 +11,8 @@ import pytest
 from tests.support.cli import Cli, tree
 from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = ["code-review", "council", "feature-factory", "parallel-refactor"]
 ODD = {
     "na me.py": "x = 1\n",

@@ -14,6 +14,8 @@ from tests.store.damage.files import PLACES, all_of, as_directory, as_link_to, a
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, make_team, send, texts
 from tests.store.trees import snapshot
 
+pytestmark = pytest.mark.slow
+
 
 class TestEditedByHand:
     """A person's edit counts, if it is of the right form."""

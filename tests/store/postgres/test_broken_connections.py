@@ -16,6 +16,8 @@ from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, Team, make_team, s
 from tests.support.postgres import schema_of
 from tests.support.wire import Wire
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def wire() -> Iterator[Wire]:

@@ -17,6 +17,8 @@ from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team,
 from tests.support.agents import until
 from tests.support.postgres import Postgres, schema_of
 
+pytestmark = pytest.mark.slow
+
 
 class TestTables:
     def test_reading_makes_none(self, store, address):

@@ -24,6 +24,8 @@ from tests.support import pgbouncer
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import Postgres, schema_of
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60
 
 
