@@ -36,7 +36,7 @@ def path_of(word: str, directory: str) -> str:
     Raises:
         WorkflowNotFound: There is none; the hint names those that there are.
     """
-    if os.sep in word or word.endswith(".md"):
+    if os.sep in word or "." in word:  # names have neither
         places = [os.path.join(directory, word)]
     else:
         places = [os.path.join(place, f"{word}.md") for place in directories(directory)] if is_name(word) else []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from teams_cli.workflows import files as workflow_files
 from tests.support.cli import Cli, tree
 from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
 
@@ -58,6 +59,11 @@ def test_an_unknown_workflow_is_not_found(cli: Cli) -> None:
     assert cli.refused("run", "no-such") == (10, "workflow_not_found")
     assert cli.refused("check-workflow", "no/such.md") == (10, "workflow_not_found")
     assert cli.refused("run") == (2, "wrong_usage")
+
+
+def test_a_file_beside_one_needs_no_more_than_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("")
+    assert workflow_files.path_of("mine.yaml", str(tmp_path)) == str(tmp_path / "mine.yaml")
 
 
 def test_everything_wrong_is_named_at_once_with_its_line(cli: Cli, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def parse(review: Review) -> str:
     ]
     version = ".".join(map(str, sys.version_info[:2]))
     said = ", ".join(_files(count, kind) for count, kind in counts if count)
-    return f"{said} were parsed (Python {version}, {tools.version('oxlint')})" if said else "no file of a known form"
+    return f"parsed {said} (Python {version}, {tools.version('oxlint')})" if said else "no file of a known form"
 
 
 def names(review: Review) -> str:
@@ -199,7 +199,8 @@ def size(review: Review) -> str:
     if unread:
         review.facts.append(f"{_files(unread, 'large')} not read line by line")
     largest = max([row.size for row in rows], default=0)
-    return f"{len(rows)} files, {churn} lines added or deleted; the largest file has {max(largest, 0) / 1024:.0f} KiB"
+    count = f"{len(rows)} file{'' if len(rows) == 1 else 's'}"
+    return f"{count}, {churn} lines added or deleted; the largest file has {max(largest, 0) / 1024:.0f} KiB"
 
 
 CHECKS: dict[str, Callable[[Review], str]] = {
