@@ -43,6 +43,23 @@ def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[st
     return "", "unset"
 
 
+def worktree_around(directory: str) -> str:
+    """The git worktree that the directory is in, where that is not its repository's main checkout; empty if none is.
+    No process is needed to tell.
+    """
+    top = directory
+    if not top:
+        return ""
+    while not os.path.lexists(f"{top}/.git"):
+        if top == (top := os.path.dirname(top)):
+            return ""
+    try:
+        with open(f"{top}/.git", encoding="utf-8", errors="surrogateescape") as link:
+            return top if "/worktrees/" in link.readline() else ""
+    except OSError:  # a directory, in a main checkout
+        return ""
+
+
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
     """The teams that may be meant where none is said: those that are not closed, or all if there is none such.
 

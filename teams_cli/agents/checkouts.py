@@ -6,6 +6,8 @@ import os
 
 from teams_cli.agents import git, sessions
 from teams_cli.store.contract import Store
+from teams_cli.teams import presence
+from teams_cli.teams.teams import Team
 
 _SHOWN = 5
 
@@ -51,12 +53,81 @@ def at(directory: str) -> Checkout | None:
     return found if found.head else None
 
 
+def repository_of(path: str) -> tuple[str, str]:
+    """The top of the checkout that holds *path*, and the directory that all worktrees of its repository have in common;
+    both empty where there is none. No process is needed to tell.
+    """
+    top = os.path.realpath(path)
+    while not os.path.lexists(f"{top}/.git"):
+        if top == (top := os.path.dirname(top)):
+            return "", ""
+    place = f"{top}/.git"
+    if os.path.isdir(place):
+        return top, place
+    own = os.path.join(top, _line(place).removeprefix("gitdir: "))
+    return top, os.path.realpath(os.path.join(own, _line(f"{own}/commondir")))
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except OSError:
+        return ""
+
+
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
     """The worktree that `teams` made for the agent, if it is there and on this machine."""
     session = sessions.find(store, team, agent)
     if session is None or not session.worktree or session.host not in ("", store.host):
         return None
     return session.worktree if os.path.isdir(session.worktree) else None
+
+
+def seen_in(store: Store, team: str, agent: str) -> str | None:
+    """The worktree in which the agent was last seen at work, whoever made it, if it is there and on this machine."""
+    seen = presence.load(store, team, agent)
+    return seen.worktree if seen.worktree and _is_here(seen.host or "", seen.worktree, store) else None
+
+
+class Tree:
+    """A worktree in which a member works, and the *branch* that is its own."""
+
+    def __init__(self, agent: str, worktree: str, branch: str) -> None:
+        self.agent = agent
+        self.worktree = worktree
+        self.branch = branch
+
+
+def trees(store: Store, team: Team) -> list[Tree]:
+    """The worktrees of this machine in which members work: those that `teams` made for its agents, and those in which
+    others were seen. Who leads looks into those of others, and changes nothing.
+    """
+    every = (session for session, _ in store.scan(team.name, sessions.SESSION, []))
+    made = [
+        Tree(session.agent, session.worktree, session.branch)
+        for session in every
+        if session.worktree and session.branch and os.path.isdir(session.worktree)
+    ]
+    agents, places = {tree.agent for tree in made}, {os.path.realpath(tree.worktree) for tree in made}
+    return made + [
+        Tree(seen.agent, seen.worktree, branch)
+        for seen, _ in store.scan(team.name, presence.AGENT, [])
+        if seen.worktree and seen.agent not in (*agents, team.leader) and team.member(seen.agent)
+        if _is_here(seen.host or "", seen.worktree, store) and os.path.realpath(seen.worktree) not in places
+        if (branch := _branch_in(seen.worktree))
+    ]
+
+
+def _is_here(host: str, worktree: str, store: Store) -> bool:
+    return host in ("", store.host) and os.path.lexists(f"{worktree}/.git")
+
+
+def _branch_in(worktree: str) -> str:
+    """The branch that is checked out in the worktree; no process is needed to tell."""
+    own = os.path.join(worktree, _line(f"{worktree}/.git").removeprefix("gitdir: "))
+    head, _, branch = _line(f"{own}/HEAD").partition("ref: refs/heads/")
+    return "" if head else branch
 
 
 def listed(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents import git, overlaps
+from teams_cli.agents import checkouts, git
 from teams_cli.agents.sessions import Session
 from teams_cli.records.annotations import Iterator, Sequence
 
@@ -83,7 +83,7 @@ def _wrong_tree(session: Session, found: Sequence[Session]) -> str:
         place = os.path.realpath(other.worktree) if other.worktree else ""
         if place and other.agent != session.agent and _is_below(tree, place):
             return f"its worktree, {tree}, is in that of {other.agent}"
-    top, common = overlaps.repository_of(tree)
+    top, common = checkouts.repository_of(tree)
     if top != tree or common == f"{tree}/.git":
         return f"{tree} is no worktree of a repository"
     branch = git.said(tree, "symbolic-ref", "--short", "HEAD")
@@ -140,8 +140,8 @@ def _of_git(session: Session, words: list[str], place: str) -> str:
     words, place = _behind_options(words, place)
     if not words or words[0] in _READING:
         return ""
-    top, common = overlaps.repository_of(place)
-    own, ours = overlaps.repository_of(session.worktree or "")
+    top, common = checkouts.repository_of(place)
+    own, ours = checkouts.repository_of(session.worktree or "")
     if common != ours:  # another repository, a clone of one's own say
         return ""
     if top != own:

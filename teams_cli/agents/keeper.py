@@ -72,7 +72,7 @@ class Keeper:
         self.config = user
         self.output = ""
         self.beat = _BEAT
-        self.overlaps = overlaps.Teller(store, team, session)
+        self.overlaps = overlaps.Teller(store, team, session.agent)
 
     def keep(self) -> None:
         """Run turns until nothing is left to do, then tell the caller."""

@@ -6,13 +6,15 @@ import os
 from hashlib import sha256
 from itertools import combinations
 
-from teams_cli.agents import git, sessions
-from teams_cli.agents.sessions import SESSION, Session
+from teams_cli.agents import checkouts, git
+from teams_cli.agents.checkouts import Tree
 from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.tasks import touching
+from teams_cli.teams import teams
+from teams_cli.teams.teams import Team
 
 _NAMED = 5
 _CONFLICTS = 1
@@ -21,42 +23,34 @@ _CONFLICTS = 1
 class Overlap:
     """Two branches of agents that can't be merged as they are: the *files* in which they conflict."""
 
-    def __init__(self, one: Session, other: Session, files: list[str]) -> None:
-        self.sessions = (one, other)
+    def __init__(self, one: Tree, other: Tree, files: list[str]) -> None:
+        self.trees = (one, other)
         self.files = files
 
     def to_json(self) -> dict[str, Any]:
         """The overlap as others see it."""
         return {
-            "agents": [each.agent for each in self.sessions],
-            "branches": [each.branch for each in self.sessions],
+            "agents": [each.agent for each in self.trees],
+            "branches": [each.branch for each in self.trees],
             "files": self.files,
         }
 
 
-def of_team(store: Store, team: str) -> list[Overlap]:
+def of_team(store: Store, team: Team) -> list[Overlap]:
     """Where branches of the team's agents conflict, as far as these are on this machine; nothing is merged.
+
+    They are those of the worktrees that agents were started in, and of others in which members were last seen at work.
 
     Raises:
         StorageFailed: This git can't tell.
     """
-    found = []
-    for one, other in combinations(_with_trees(store, team), 2):
-        if files := _conflicts(one, other):
-            found.append(Overlap(one, other, files))
-    return found
+    pairs = combinations(checkouts.trees(store, team), 2)
+    return [Overlap(one, other, files) for one, other in pairs if (files := _conflicts(one, other))]
 
 
-def _with_trees(store: Store, team: str) -> list[Session]:
-    """The agents that have a worktree here."""
-    every = (session for session, _ in store.scan(team, SESSION, []))
-    return [session for session in every if session.worktree and session.branch and os.path.isdir(session.worktree)]
-
-
-def _conflicts(one: Session, other: Session) -> list[str]:
+def _conflicts(one: Tree, other: Tree) -> list[str]:
     """The files in which the two branches conflict; none where they are of different repositories."""
-    assert one.worktree and one.branch and other.worktree and other.branch
-    if repository_of(one.worktree)[1] != repository_of(other.worktree)[1]:
+    if checkouts.repository_of(one.worktree)[1] != checkouts.repository_of(other.worktree)[1]:
         return []
     words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one.branch, other.branch)
     done = git.run(one.worktree, *words)
@@ -67,44 +61,21 @@ def _conflicts(one: Session, other: Session) -> list[str]:
     return sorted(set(done.stdout.split("\0")[1:]) - {""})
 
 
-def repository_of(path: str) -> tuple[str, str]:
-    """The top of the checkout that holds *path*, and the directory that all worktrees of its repository have in common;
-    both empty where there is none. No process is needed to tell.
-    """
-    top = os.path.realpath(path)
-    while not os.path.lexists(f"{top}/.git"):
-        if top == (top := os.path.dirname(top)):
-            return "", ""
-    place = f"{top}/.git"
-    if os.path.isdir(place):
-        return top, place
-    own = os.path.join(top, _line(place).removeprefix("gitdir: "))
-    return top, os.path.realpath(os.path.join(own, _line(f"{own}/commondir")))
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n")
-    except OSError:
-        return ""
-
-
-def about(store: Store, team: str, agent: str, path: str) -> list[str]:
+def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
     """What others have to do with the file that the agent is about to write, in a line each: whose task in progress
     touches it, whose branch or worktree has changed it.
     """
-    top, common = repository_of(os.path.dirname(path))
+    top, common = checkouts.repository_of(os.path.dirname(path))
     inside = os.path.relpath(_real(path), top or ".")
     lines = [
         f"{task.id} of {task.owner} touches {inside}: {task.title}"
-        for task in touching.in_progress(store, team, agent)
+        for task in touching.in_progress(store, team.name, agent)
         if touching.touches(task, inside)
     ]
-    for session in _with_trees(store, team) if common else ():
-        assert session.worktree
-        if session.agent != agent and repository_of(session.worktree)[1] == common and _changed(session, inside):
-            lines.append(f"{session.agent} has changed {inside} on its branch {session.branch}")
+    for tree in checkouts.trees(store, team) if common else ():
+        ours = tree.agent == agent or os.path.realpath(tree.worktree) == top
+        if not ours and checkouts.repository_of(tree.worktree)[1] == common and _changed(tree, inside):
+            lines.append(f"{tree.agent} has changed {inside} on its branch {tree.branch}")
     return lines
 
 
@@ -113,22 +84,21 @@ def _real(path: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _changed(session: Session, inside: str) -> bool:
+def _changed(tree: Tree, inside: str) -> bool:
     """Whether the agent changed the file since its branch left what is checked out at the top, committed or not."""
-    assert session.worktree
     words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "--", f":(literal){inside}")
-    if git.said(session.worktree, *words):
+    if git.said(tree.worktree, *words):
         return True
-    return bool(git.said(session.worktree, "ls-files", "--others", "--exclude-standard", "--", f":(literal){inside}"))
+    return bool(git.said(tree.worktree, "ls-files", "--others", "--exclude-standard", "--", f":(literal){inside}"))
 
 
 class Teller:
     """Tells an agent and the others, once each, that its branch conflicts with theirs."""
 
-    def __init__(self, store: Store, team: str, session: Session) -> None:
+    def __init__(self, store: Store, team: str, agent: str) -> None:
         self.store = store
         self.team = team
-        self.session = session
+        self.agent = agent
         self._seen: dict[str, str] = {}
 
     def look(self) -> None:
@@ -143,35 +113,35 @@ class Teller:
             return
 
     def _new(self) -> Iterator[Overlap]:
-        if not self.session.branch or not self.session.worktree:
-            return
-        tips = _tips(self.session.worktree)
+        every = checkouts.trees(self.store, teams.get(self.store, self.team))
+        own = next((tree for tree in every if tree.agent == self.agent), None)
+        tips = _tips(own.worktree, every) if own else {}
         before, self._seen = self._seen, tips
-        own = self.session.branch
-        if tips == before or own not in tips:
+        if own is None or tips == before or own.branch not in tips:
             return
-        for other in _with_trees(self.store, self.team):
-            assert other.branch
-            moved = any(tips.get(name) != before.get(name) for name in (own, other.branch))
-            if other.agent != self.session.agent and moved and (files := _conflicts(self.session, other)):
-                yield Overlap(self.session, other, files)
+        for other in every:
+            moved = any(tips.get(name) != before.get(name) for name in (own.branch, other.branch))
+            if other is not own and moved and (files := _conflicts(own, other)):
+                yield Overlap(own, other, files)
 
 
-def _tips(directory: str) -> dict[str, str]:
+def _tips(directory: str, trees: list[Tree]) -> dict[str, str]:
     """What the branches of agents point to, by their names."""
-    listed = git.said(directory, "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/teams/")
+    words = [f"refs/heads/{tree.branch}" for tree in trees]
+    listed = git.said(directory, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", *words)
     return dict(line.rsplit(" ", 1) for line in listed.splitlines())
 
 
 def tell(store: Store, team: str, overlap: Overlap) -> None:
     """Tell both of an overlap, each once for the same files: whoever finds it does, and it wakes nobody."""
-    one, other = sorted(overlap.sessions, key=lambda session: session.agent)
+    known = teams.get(store, team)
+    one, other = sorted(overlap.trees, key=lambda tree: tree.agent)
     digest = sha256("\0".join([one.agent, other.agent, *overlap.files]).encode(errors="surrogateescape")).hexdigest()
     files = ", ".join(overlap.files[:_NAMED])
     if len(overlap.files) > _NAMED:
         files += f" and {len(overlap.files) - _NAMED} more"
     for mine, theirs in ((one, other), (other, one)):
-        if sessions.find(store, team, mine.agent) is not None:
+        if known.member(mine.agent):
             body = (
                 f"your branch conflicts with {theirs.agent}'s, {theirs.branch}, in {files}: agree with {theirs.agent}"
                 " who changes what (all: teams overlaps)"

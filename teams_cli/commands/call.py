@@ -79,6 +79,8 @@ class Call:
         self._seen_in: Team | None = None
         """The team as it was when the caller was last noted as seen."""
         self.said_directory = directory
+        self.elsewhere = False
+        """Who calls is not where this process is: its directory says nothing of their work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
         self.problems: list[TeamsError] = []
@@ -137,6 +139,11 @@ class Call:
         if not self.said_directory:
             raise InvalidValue("the current directory is gone", "Change to one that exists.")
         return self.said_directory
+
+    @property
+    def workplace(self) -> str:
+        """Where the caller works, as far as it is known from the call; empty if it is not."""
+        return "" if self.elsewhere else self.said_directory
 
     @property
     def agent(self) -> str:
@@ -229,14 +236,25 @@ class Call:
             verify(team, self.caller)
             name = self.caller.name
             agent = presence.load(self.store, team.name, name)
-            if not presence.renewed_lately(self.store, team, agent):
+            due = not presence.renewed_lately(self.store, team, agent)
+            if due:
                 self._renew(team, name, reading)
             if not reading:
-                presence.saw(self.store, team.name, name, known=agent)
+                place = environment.worktree_around(self.workplace)
+                presence.saw(self.store, team.name, name, known=agent, worktree=place)
+                if due:
+                    self.tell_overlaps()
                 self._notify(team)
             return presence.every(team)
         except TeamsError:
             return _NEVER
+
+    def tell_overlaps(self) -> None:
+        """Tell the caller, if it was seen in a worktree, and those with whose branches its own conflicts, each once."""
+        if presence.load(self.store, self.team, self.agent).worktree:
+            from teams_cli.agents import overlaps
+
+            overlaps.Teller(self.store, self.team, self.agent).look()
 
     def _renew(self, team: Team, name: str, reading: bool) -> None:
         from teams_cli.tasks import life

@@ -23,14 +23,14 @@ Raises:
 
 
 def _land(call: Call, task: str, onto: str | None, via: str) -> Any:
-    landing = queueing.land(call.store, call.team, call.caller, task, onto, call.said_directory, via)
+    landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     call.try_to(lambda: lander.start(call.store, call.team, call.environ))
     return landings.to_document(landing)
 
 
 def follow(call: Call, task: Task) -> None:
-    """Queue what was just completed, if its owner has a worktree."""
-    if queueing.by_itself(call.store, call.team, call.known, task):
+    """Queue what was just completed, if its owner has a branch to land."""
+    if queueing.by_itself(call.store, call.team, call.known, task, call.workplace):
         lander.start(call.store, call.team, call.environ)
 
 
@@ -73,7 +73,7 @@ COMMANDS = table(
         switch("--open", "Only those that are not over."),
         option("--limit", "Show at most the N newest.", type=int, metavar="N"),
         doc=_GET,
-        changes=False,
+        reads=True,
         words="landings:rows",
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),

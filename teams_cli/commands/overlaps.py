@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _overlaps(call: Call) -> Any:
-    return [overlap.to_json() for overlap in overlaps.of_team(call.store, call.load_team().name)]
+    return [overlap.to_json() for overlap in overlaps.of_team(call.store, call.load_team())]
 
 
 COMMANDS = table(

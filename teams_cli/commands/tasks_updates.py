@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
-from teams_cli.errors import WrongUsage
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, editing, reviews
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -42,9 +43,18 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
     from teams_cli.agents import checking
     from teams_cli.tasks import evidence
 
+    with suppress(TeamsError):  # what refuses the caller says so below
+        call.tell_overlaps()
     handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    place = checking.Place(call.said_directory, call.environ)
+    place = checking.Place(_place(call), call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
+
+
+def _place(call: Call) -> str:
+    """Where the caller works."""
+    from teams_cli.agents import checkouts
+
+    return call.workplace or checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
 
 
 def _say_what_follows(call: Call) -> None:

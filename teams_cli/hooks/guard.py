@@ -96,7 +96,7 @@ def _said(
         return None
     if before and not denies and not dialect.guard.tells:
         return None
-    lines = [line for path in paths for line in overlaps.about(store, team.name, agent, path)]
+    lines = [line for path in paths for line in overlaps.about(store, team, agent, path)]
     if denies:
         return dialect.denial(event, _told(lines, "so you may not write it now")) if lines else None
     fresh = _Told(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps").add(lines)

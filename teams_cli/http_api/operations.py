@@ -98,7 +98,9 @@ class Operations:
             directory=base.said_directory,
         )
         said = request.query_params.get("team", "") or base.said_team
-        return requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
+        call = requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
+        call.elsewhere = True
+        return call
 
     def close(self) -> None:
         """Let nobody wait any more."""

@@ -73,6 +73,8 @@ class Agent(Record):
     """The session that its client told of, which nobody keeps: `client`, `sessionId`, `directory`, `host`, `at`."""
     notified: list[Word] | None = None
     """Of the person: what is so and was told outside."""
+    worktree: Text | None = None
+    """The git worktree in which it was last seen at work, on that host."""
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
@@ -140,17 +142,19 @@ def saw(
     note: str | None = None,
     every: float = _SEEN_EVERY,
     known: Agent | None = None,
+    worktree: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless that was noted within the last *every* seconds; what is *known* of it was
-    read a moment ago.
+    """Note that the agent is alive, unless that was noted within the last *every* seconds, and in which *worktree* it
+    is, if it is in one; what is *known* of it was read a moment ago.
     """
 
     def change(agent: Agent) -> Agent:
         recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
-        if note is None and recent and (agent.host or "") == store.host:
+        place = worktree or (agent.worktree if (agent.host or "") == store.host else None)
+        if note is None and recent and (agent.host or "", agent.worktree) == (store.host, place):
             return agent
         said = agent.note if note is None else note
-        return agent.having(last_seen=teams.now(store), note=said, host=store.host or None)
+        return agent.having(last_seen=teams.now(store), note=said, host=store.host or None, worktree=place)
 
     agent = known or load(store, team, name)
     if change(agent) is agent:

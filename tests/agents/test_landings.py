@@ -14,6 +14,7 @@ from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
 from tests.support.cli import ALPHA, TIMEOUT, make_team
+from tests.support.serving import serving
 
 CHECK = "test ! -e broken"
 
@@ -206,6 +207,51 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     card, row = tables["tasks"]["task-1"], tables["landings"]["landing-1"]
     assert (card["checked"]["status"], card["landing"], row["state"]) == (0, "landing-1", "landed")
     assert row["merge"] == shop.tip() and "output" not in row["checked"]
+
+
+def test_completed_it_lands_by_itself(shop: Shop) -> None:
+    """Also from a worktree of the member's own making; what has nothing to land does not."""
+    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.create("t")
+    shop.create("nothing")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert shop.over("1") == "landed" and (shop.main / "new").read_text() == "2"
+    shop.ok("mia", "claim-task", "2")
+    shop.ok("mia", "update-task", "2", "--status", "completed")
+    assert len(shop.cli.ok("get-landings", agent="lea")) == 1
+
+
+def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
+    """Not where the server is: it is checked there, and lands from there."""
+    shop.create("t", "--check", "test -e new")
+    shop.ok("bob", "claim-task", "1")
+    with serving(shop.cli) as server:
+        refused = server.ask("POST", "/api/update-task?as=bob", {"task": "1", "status": "completed"})
+        assert refused.refusal == (409, "check_failed")
+        shop.write(shop.trees["bob"], "new", "2")
+        done = server.post("/api/update-task?as=bob", {"task": "1", "status": "completed"})
+        assert done["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD")
+        asked = server.post("/api/land?as=bob", {"task": "1"})
+        assert (asked["branch"], asked["state"]) == ("bobs", "queued")
+        assert shop.over("1") == "landed"
+        assert [one["state"] for one in server.get("/api/get-landings")] == ["landed"]
+
+
+def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -> None:
+    """Both, once, before the second one's task is done."""
+    for key, name in (("1", "bob"), ("2", "mia")):
+        shop.create("t", "--check", "true")
+        shop.ok(name, "claim-task", key)
+        shop.write(shop.trees[name], "file", name)
+    expected = [{"agents": ["bob", "mia"], "branches": ["bobs", "mias"], "files": ["file"]}]
+    assert shop.cli.ok("overlaps", agent="lea") == expected
+    for key, name in (("1", "bob"), ("2", "mia")):
+        shop.ok(name, "update-task", key, "--status", "completed")
+    for name, other in (("bob", "mia"), ("mia", "bob")):
+        found = shop.cli.ok("read-messages", "--all", agent=name)
+        assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
 
 
 def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:

@@ -80,8 +80,9 @@ HOT = {
 
 
 @pytest.mark.parametrize("words", HOT)
-def test_what_a_command_loads(words: str, tmp_path: Path) -> None:
-    """Of who was heard of a moment before, and was told of its mail."""
+def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of who was heard of a moment before, and was told of its mail; in no worktree, as this checkout may be one."""
+    monkeypatch.chdir(tmp_path)
     cli = make_team(tmp_path / "root", "mia")
     add_tasks(cli, "t", "u")
     cli.ok("send-message", "mia", "hi", agent="lea")

@@ -128,7 +128,9 @@ def test_hot_commands_load_nothing_heavy(words: str, tmp_path: Path) -> None:
     cli.ok("send-message", "mia", "hi", agent="lea")
     code = "import sys; from teams_cli.cli.main import run; s = run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", f"{code}; sys.exit(s)", *words.split()]
-    done = subprocess.run(command, env=cli.environ("mia"), capture_output=True, text=True, timeout=TIMEOUT)
+    done = subprocess.run(
+        command, env=cli.environ("mia"), cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT
+    )
     loaded = set(done.stderr.split())
     assert done.returncode == 0, done
     assert not loaded & HEAVY

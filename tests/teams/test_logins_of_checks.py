@@ -72,3 +72,15 @@ def test_with_its_login_one_completes_hands_in_asks_and_reviews(
         checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]["state"] == "landed"
     )
     assert checked.office.lead("show-task", key)["landing"] == landing["id"]
+
+
+def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:
+    office.lead("define-role", "critic", "--extends", "member")
+    office.lead("define-role", "harsh-critic", "--extends", "critic")
+    office.tokens["eve"] = office.owner.ok("join-team", "--role", "harsh-critic", agent="eve")["token"]
+    office.addresses |= office.lead("set-up-roles")["addresses"]
+    key = str(office.lead("create-task", "to review", "--review-by", "critic")["id"])
+    office.cli("bob").ok("claim-task", key)
+    office.cli("bob").ok("update-task", key, "--status", "completed")
+    assert office.cli("mia")("review-task", key, "--accept").status == 13
+    assert office.cli("eve").ok("review-task", key, "--accept")["status"] == "completed"

@@ -36,14 +36,15 @@ def land(
 ) -> Landing:
     """Queue the commits of a task, to be merged onto the tip of the team's branch, checked there, and only then landed.
 
-    They are those of its owner's worktree, else of the checkout that one is in: up to the commit that was checked when
-    it was completed. They land on the branch that the repository's main checkout has, or --onto. Asking again while
-    it is queued changes nothing.
+    They are those of its owner's worktree, else of the checkout that one is in, or that it was checked in: up to the
+    commit that was checked when it was completed. They land on the branch that the repository's main checkout has, or
+    --onto. Asking again while it is queued changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         NotAllowed: It is another member's.
         WrongState: It is neither completed nor in progress, or has to be reviewed first.
+        InvalidValue: There is no checkout that has its commits.
         Conflict: Something in the worktree is not committed, or it is on the branch already.
     """
     at = require(store, team_name, caller, "land", word)
@@ -51,15 +52,34 @@ def land(
     if task.owner != at.name and not (at.leads or at.manages):
         raise NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
     _refuse_unready(task)
-    return _queued(store, at, task, _source(store, at, task, directory), onto, via)
+    source = _source(store, at, task, directory, onto)
+    if source is None:
+        raise InvalidValue(
+            f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
+            "Go to the checkout with its commits, and ask again.",
+        )
+    return _queued(store, at, task, source, onto, via)
 
 
-def by_itself(store: Store, team: str, caller: Caller | None, task: Task) -> Landing | None:
-    """Queue what was completed just now, whoever completed it; None where its owner has no worktree to land."""
-    worktree = checkouts.worktree_of(store, team, task.owner or "")
-    source = checkouts.at(worktree) if worktree else None
+def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
+    """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no worktree,
+    and no other checkout with a branch of its own that has what the team's has not.
+    """
     at = standing_of(teams.get(store, team), caller)
-    return _queued(store, at, task, source, None, WAYS[0]) if at and source else None
+    if at is None:
+        return None
+    worktree = checkouts.worktree_of(store, team, task.owner or "")
+    source = _source(store, at, task, directory if task.owner == at.name else "", None)
+    if source is None or not (worktree or _has_news(source)):
+        return None
+    return _queued(store, at, task, source, None, WAYS[0])
+
+
+def _has_news(source: Checkout) -> bool:
+    """Whether its branch is one beside that of the main checkout, and has what that has not."""
+    target = checkouts.branch_of(source.main)
+    tip = merging.tip(source.main, target) if target else ""
+    return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
 
 
 def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
@@ -87,22 +107,21 @@ def _refuse_unready(task: Task) -> None:
         )
 
 
-def _source(store: Store, at: Standing, task: Task, directory: str) -> Checkout:
-    """The checkout whose commits the task's are.
-
-    Raises:
-        InvalidValue: There is none.
+def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
+    """The checkout whose commits the task's are: the first of those that may be it which is not on the branch to join;
+    None if none of them is there.
     """
-    check = checks.of(task)
-    own = checkouts.worktree_of(store, at.team.name, task.owner or "")
-    there = own or (directory if task.owner == at.name else None) or (check and check.directory) or directory
-    found = checkouts.at(there) if there else None
-    if found is None:
-        raise InvalidValue(
-            f"{task.id} has no worktree, and {there or 'here'} is in no git repository",
-            "Go to the checkout with its commits, and ask again.",
-        )
-    return found
+    check, owner = checks.of(task), task.owner or ""
+    places = [
+        checkouts.worktree_of(store, at.team.name, owner),
+        directory if owner == at.name else None,
+        checkouts.seen_in(store, at.team.name, owner),
+        check.directory if check else None,
+        directory,
+    ]
+    found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
+    apart = [one for one in found if one.branch != (onto or checkouts.branch_of(one.main))]
+    return next(iter(apart + found), None)
 
 
 def _target(source: Checkout) -> str:

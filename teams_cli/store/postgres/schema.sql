@@ -583,3 +583,25 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;
+
+-- version 10
+-- A review that is asked of a role is ended by those of the roles that extend it as well, as the team defines them.
+CREATE OR REPLACE FUNCTION may_review(of_team text, who text, wanted text) RETURNS boolean
+STABLE SECURITY DEFINER LANGUAGE sql AS $$
+    WITH RECURSIVE found AS (
+        SELECT record FROM records WHERE records.team = of_team AND kind = 'team'
+    ), line (role) AS (
+        SELECT member->>'role' FROM found, jsonb_array_elements(found.record->'members') AS member
+            WHERE member->>'agentId' = who
+        UNION
+        SELECT CASE found.record->'roles'->line.role->>'extends'
+            WHEN 'leader' THEN 'team-leader' WHEN 'member' THEN 'team-member'
+            ELSE found.record->'roles'->line.role->>'extends' END
+        FROM line, found WHERE found.record->'roles' ? line.role
+    )
+    SELECT wanted = who OR EXISTS (SELECT FROM line WHERE line.role = wanted)
+$$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION may_review(text, text, text) SET search_path = %I, pg_temp', current_schema());
+END $$;
