@@ -99,8 +99,7 @@ class ClientProcess:
             OSError: It can't be started; what and where is in the text.
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
-        values["root"] = self.store.root
-        values["network"] = "true" if "TEAMS_STORE" in self.store.variables else "false"
+        values |= profiles.of_place(self.store.root, self.store.variables)
         brought = profiles.brought(self.profile, sys.executable, self.environment, self.level)
         brought["model"] = profiles.of_model(self.profile, self.session.model)
         words = profiles.fill(self.profile.start if self.first else self.profile.resume, values, brought)

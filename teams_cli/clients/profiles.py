@@ -169,6 +169,11 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
     return filled
 
 
+def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """What stands for where the teams are kept; *variables* are those that lead our commands there."""
+    return {"root": root, "network": "true" if "TEAMS_STORE" in variables else "false"}
+
+
 def _spread(words: list[str], place: str, brought: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for word in words:
         yield from brought.get(word[1:-1], ()) if word == place else (word,)

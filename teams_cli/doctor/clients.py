@@ -113,7 +113,8 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
-        values = {"prompt": _PROMPT, "session_id": str(uuid4()), "agent": _AGENT, "root": store.root}
+        values = {"prompt": _PROMPT, "session_id": str(uuid4()), "agent": _AGENT}
+        values |= profiles.of_place(store.root, store.variables)
         words = profiles.fill(profile.start, values, {"permissions": mode.words})
         try:
             done = subprocess.run(

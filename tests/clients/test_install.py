@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.clients import hook_settings, known
+from teams_cli.clients.dialects import COMMON
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
 from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
 
@@ -261,3 +262,17 @@ def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
     assert process.wait(TIMEOUT) == 0
     assert home.file("claude").exists() is made
     assert (b"next: start the client anew" if made else b"left as it is") in shown
+
+
+@pytest.mark.parametrize("client", known.installable())
+def test_doctor_has_the_client_take_a_turn_with_whole_words(home: Home, tmp_path: Path, client: str) -> None:
+    """No place in its command line is left open; what hooks do in the turn is seen."""
+    program = tmp_path / "bin" / client
+    program.parent.mkdir()
+    event = json.dumps({"hook_event_name": (known.get(client).dialect or COMMON).after_tool})
+    hook = f"echo '{event}' | {' '.join(COMMAND)} hook {client}"
+    program.write_text(f"#!/bin/sh\nfor word; do case $word in *'{{'[a-z_]*'}}') exit 9; esac; done\n{hook}\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    answer = home.cli("doctor", "--client", client, "--turn", "--json", PATH=path)
+    assert json.loads(answer.stdout)["findings"][-1]["what"] == "a hook fired in a turn of the client", answer

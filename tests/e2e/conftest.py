@@ -56,6 +56,8 @@ _QWEN_SETTINGS = {
     "privacy": {"usageStatisticsEnabled": False},
     "memory": {"enableManagedAutoMemory": False},
 }
+TO_START = 150.0
+"""OpenCode first fetches what its plugins may need, in each new home."""
 HOOKS_INSTALLED = ("gemini",)
 """Who has our hooks in its settings here: it takes none that lie below a directory that all may write to, as the tests'
 own do. All the others, and it elsewhere, are given them with each run.
@@ -85,6 +87,7 @@ class Office:
         self.home, self.work, self.bin = top / "home", top / "work", top / "bin"
         for directory in (*(self.home / f".{c}" for c in ("codex", "gemini", "qwen")), self.work, self.bin):
             directory.mkdir(parents=True)
+        self.started: list[subprocess.Popen[str]] = []
         (self.home / ".gemini/settings.json").write_text(json.dumps(_GEMINI_SETTINGS))
         (self.home / ".qwen/settings.json").write_text(json.dumps(_QWEN_SETTINGS))
         (self.home / "opencode.json").write_text(json.dumps(_opencode_config(model.url)))
@@ -125,7 +128,7 @@ class Office:
         if self.client in HOOKS_INSTALLED:
             self.say("install", self.client)
         words = [*COMMAND, "run-agent", prompt, "--agent-id", agent, "--json"]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             words,
             env=self.environ(TEAMS_AGENT_ID="lea", **environ),
             cwd=self.work,
@@ -134,12 +137,22 @@ class Office:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
 
     def end(self, process: subprocess.Popen[str], status: int = 0) -> Any:
         """Wait for it; its document."""
         stdout, stderr = process.communicate(timeout=240)
         assert process.returncode == status, (process.returncode, stdout, stderr, self.logs())
         return json.loads(stdout)
+
+    def close(self) -> None:
+        """End the team, and what a test that failed did not wait for."""
+        self.cli("close-team", "--force", agent="lea")
+        for process in self.started:
+            if process.returncode is None:
+                process.kill()
+                process.communicate()
 
     def run(self, prompt: str, agent: str = "ann", **environ: str) -> Any:
         """`teams run-agent`, to its end."""
@@ -158,7 +171,7 @@ class Office:
         assert done.returncode == 0, done
         return done.stdout
 
-    def wait_for_state(self, agent: str, state: str, patience: float = 30.0) -> None:
+    def wait_for_state(self, agent: str, state: str, patience: float = 120.0) -> None:
         """Block until the agent's session is in that state."""
         give_up = time.monotonic() + patience
         while True:
@@ -186,5 +199,5 @@ def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     model = Model()
     made = Office(tmp_path, client, model)
     yield made
-    made.cli("close-team", "--force", agent="lea")
+    made.close()
     model.close()

@@ -117,7 +117,7 @@ class Model:
             self.requests[word].append(request)
             return self.scripts[word].pop(0) if self.scripts[word] else Say(f"{word} has nothing more to say")
 
-    def wait_for(self, word: str, count: int, patience: float = 30.0) -> Request:
+    def wait_for(self, word: str, count: int, patience: float = 120.0) -> Request:
         """Block until a conversation made so many requests; the last of these."""
         give_up = time.monotonic() + patience
         while len(self.requests[word]) < count:

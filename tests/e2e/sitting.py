@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import BINARIES, Office
+from tests.e2e.conftest import BINARIES, TO_START, Office
 from tests.e2e.test_doctor import trust
 
 TMUX = shutil.which("tmux") or ""
 PATIENCE = 40.0
-TO_START = 150.0
-"""OpenCode first fetches what its plugins may need, in each new home."""
 _PROMPTS = {"claude": "\u276f", "codex": "for agents", "gemini": "Type your", "qwen": "Type your", "opencode": "Ask"}
 _READY = {
     "claude": lambda office: (

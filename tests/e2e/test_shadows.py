@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from tests.e2e.conftest import Office, every_client
+from tests.e2e.conftest import TO_START, Office, every_client
 from tests.e2e.model import Run, Say
 from tests.support.cli import ALPHA
 
@@ -18,7 +18,7 @@ def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office)
     office.model.script("[ann]", Run("teams wait --task 1 --timeout 40"), Say("done"))
     office.model.answer("[ask]", "the word is xylophone")
     process = office.start("[ann] remember the word xylophone")
-    office.model.wait_for("[ann]", 1)
+    office.model.wait_for("[ann]", 1, TO_START)
     found = json.loads(office.say("ask-others", "[ask] which word?", "--to", "ann", "--timeout", "40"))
     assert found["status"] == "complete", (found, office.logs())
     assert found["responses"] == [{"responder_id": "ann", "content": "the word is xylophone", "is_human": False}]

@@ -119,3 +119,33 @@ def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, tmp_pa
     assert (assistant[1]["tool"], assistant[1]["state"]["input"]) == ("broadcast", {"synthetic": True})
     output = json.loads(assistant[1]["state"]["output"])
     assert output["messages"] == [{"id": 1, "from": "lea", "content": "Which grammar?"}]
+
+
+IN_WORKER = """
+import { Worker } from "node:worker_threads"
+const text = `
+  import(process.env.PLUGIN).then(async ({ teams }) => {
+    await teams({ client: { session: { promptAsync: async () => {} } } })
+    process.exit(0)
+  })`
+new Worker(text, { eval: true, argv: [] })
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc")
+@pytest.mark.parametrize("words", [["--session", "ses_old"], ["--session=ses_old"], ["-s", "ses_old"]])
+def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(words: list[str], tmp_path: Path) -> None:
+    """Before anything is said in it, though the words of the client are not those of the worker that it runs in."""
+    (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
+    (tmp_path / "driver.mjs").write_text(IN_WORKER)
+    program = tmp_path / "teams"
+    program.write_text(f'#!/bin/sh\n[ "$3" = --wait ] || cat > {tmp_path}/told\n')
+    program.chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PLUGIN": str(tmp_path / "plugin.mjs")}
+    done = subprocess.run(
+        ["node", str(tmp_path / "driver.mjs"), *words], env=environ, capture_output=True, timeout=TIMEOUT
+    )
+    assert done.returncode == 0, done
+    told = json.loads((tmp_path / "told").read_text())
+    assert (told["hook_event_name"], told["session_id"]) == ("SessionStart", "ses_old")

@@ -3,6 +3,7 @@
 // followed by the reason. At the end of each request to the model stands, for that request alone, who is there and what
 // is not handled yet. In a terminal a process of ours waits beside the client, and its end wakes the session.
 import { spawn, spawnSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 
 const command = "teams hook opencode"
 const WAKES = 2
@@ -89,11 +90,20 @@ function sit(client, sessionNow) {
   return waiting
 }
 
+// The words that the client was started with. Beside a terminal we run in a worker, whose own words lack them.
+function commandLine() {
+  try {
+    return readFileSync("/proc/self/cmdline", "utf8").split("\0").slice(0, -1)
+  } catch {
+    return process.argv
+  }
+}
+
 // The session that the command line names, before anything is said in it.
 function namedSession() {
-  const words = process.argv
-  const place = words.findIndex((word) => word === "-s" || word === "--session")
-  return place < 0 ? "" : (words[place + 1] ?? "")
+  const words = commandLine()
+  const place = words.findIndex((word) => /^(-s|--session)(=|$)/.test(word))
+  return place < 0 ? "" : (words[place].split("=")[1] ?? words[place + 1] ?? "")
 }
 
 export const teams = async ({ client }) => {
