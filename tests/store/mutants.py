@@ -149,6 +149,13 @@ MUTANTS = [
     Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
     Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
+    Mutant(
+        "locks of what was moved away",
+        "files/locks",
+        "if _still_there(descriptor, path):  # else",
+        "if True:  #",
+        LOCKS,
+    ),
     Mutant("no lock where there is no flock", "files/locks", "lock.acquire()", "lock.is_locked", LOCKS),
     Mutant(
         "kinds open to logins",

@@ -83,3 +83,32 @@ def test_what_is_no_lock_file_is_refused(way: str, what: str, tmp_path: Path) ->
     with pytest.raises(StorageFailed, match="lock"), WAYS[way](str(tmp_path), 0.1):
         raise AssertionError("it was locked")
     assert not (tmp_path / "elsewhere").exists()
+
+
+MOVED = """
+import os, sys
+from teams_cli.store.files.locks import Lock, PortableLock
+ways, directory = {"flock": Lock, "filelock": PortableLock}, sys.argv[2]
+
+def move(event, arguments):
+    if event == "fcntl.flock" and not os.path.exists(directory + "-moved"):
+        os.rename(directory, directory + "-moved")
+        os.mkdir(directory)
+        os.close(os.open(directory + "/.lock", os.O_CREAT))
+
+os.mkdir(directory)
+sys.addaudithook(move)
+with ways[sys.argv[1]](directory, 5):
+    assert os.path.exists(directory + "-moved")
+    with ways[sys.argv[3]](directory, 0.1):
+        pass
+"""
+
+
+@pytest.mark.parametrize("other", WAYS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_directory_that_is_moved_away_while_it_is_locked_guards_nothing(way: str, other: str, tmp_path: Path) -> None:
+    """As a team that is removed, and made again under the same name: the lock is that of the new one."""
+    words = [sys.executable, "-c", MOVED, way, str(tmp_path / "place"), other]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert "Busy" in done.stderr, done

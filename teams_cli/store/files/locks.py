@@ -129,15 +129,22 @@ def _still_there(descriptor: int, path: str) -> bool:
 def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # only where there is no flock
     from filelock import FileLock, Timeout
 
-    release(_open(path))  # made with what is refused told: it only says that it can't
-    lock = FileLock(path, timeout=timeout, poll_interval=0.005, mode=0o600, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise _busy(path, timeout) from None
-    except OSError as error:
-        raise failed("lock", path, error) from None
-    return lock
+    while True:
+        descriptor = _open(path)  # made with what is refused told: it only says that it can't
+        lock = FileLock(path, timeout=timeout, poll_interval=0.005, mode=0o600, fallback_to_soft=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            release(descriptor)
+            raise _busy(path, timeout) from None
+        except OSError as error:
+            release(descriptor)
+            raise failed("lock", path, error) from None
+        if _still_there(descriptor, path):  # else the directory was moved away between its opening and its locking
+            release(descriptor)
+            return lock
+        lock.release()
+        release(descriptor)
 
 
 def _busy(path: str, timeout: float) -> Busy:
