@@ -207,7 +207,6 @@ ELSEWHERE = {
     "interject": "resumes a process: tests/agents",
     "restart-agent": "resumes a process: tests/agents/test_interrupting.py",
     "land": "changes a repository: tests/agents/test_landings_killed.py, tests/storms/test_landings.py",
-    "get-landings": "changes nothing",
     "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
     "run": "makes its changes by the operations of these: tests/runs",
     "human": "at a terminal; answers as `answer` does",
