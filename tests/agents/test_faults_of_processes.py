@@ -103,6 +103,7 @@ def test_one_that_is_being_started_is_known_by_its_launcher(cli: Cli, tmp_path: 
         assert "slow" in [row["name"] for row in cli.ok("list-agents", agent="lea")["agents"]]
         os.killpg(launcher.pid, signal.SIGKILL)
     assert run_agent(cli, "echo again", "--agent-id", "slow")["agent"] == "slow"
+    (tmp_path / "go").touch()
 
 
 def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
