@@ -113,14 +113,46 @@ def _check_committed(
     by: str,
     beating: Callable[[], float],
 ) -> Check:
-    """Run the task's check in the checkout, which has to be as it was committed."""
+    """Run the task's check in the checkout, which has to be as it was committed: where others may be at work too, on
+    the commit alone, if it is not.
+    """
     last = checks.of(task)
-    refuse_dirty(task, checkout.uncommitted(last.left if last else None), checkout.top)
+    names = checkout.uncommitted(last.left if last else None)
+    if names and checkout.is_main:
+        return _check_apart(store, team, task, checkout, names, environ, by, beating)
+    refuse_dirty(task, names, checkout.top)
     found = run(store, team, task.check or "", Place(checkout.top, environ), by, beating)
     after = Checkout(checkout.top)
-    if after.head != checkout.head:
-        raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
-    return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
+    if after.head == checkout.head:
+        return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
+    if checkout.is_main:
+        return _check_apart(store, team, task, after, [], environ, by, beating)
+    raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
+
+
+def _check_apart(
+    store: Store,
+    team: Team,
+    task: Task,
+    checkout: Checkout,
+    names: list[str],
+    environ: Mapping[str, str],
+    by: str,
+    beating: Callable[[], float],
+) -> Check:
+    """Run the task's check on the commit alone; a failure says which files were no part of that."""
+    from teams_cli.agents import trial_trees  # seldom wanted
+
+    otherwise = f"{task.id} was not checked"
+    with (
+        trial_trees.own_place(store.root, team.name, checkout.top) as path,
+        trial_trees.tree(team, checkout.top, checkout.head, path, environ, otherwise),
+    ):
+        found = run(store, team, task.check or "", Place(path, environ), by, beating)
+    left_out = f"; not committed here, so no part of it: {checkouts.listed(names)}" if names else ""
+    said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
+    output = found.output if found.passed else f"{found.output}\n{said}"
+    return found.having(commit=checkout.head, directory=None, output=output)
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:

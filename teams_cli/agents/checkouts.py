@@ -22,6 +22,11 @@ class Checkout:
         self.head = git.said(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 
     @property
+    def is_main(self) -> bool:
+        """Whether it is no worktree that was made of another, so that several may work in it."""
+        return os.path.realpath(self.top) == os.path.realpath(self.main)
+
+    @property
     def committed_at(self) -> float:
         """When its commit was made, in seconds since 1970."""
         return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)

@@ -13,6 +13,7 @@ from teams_cli.agents.landings import lander
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
+from tests.support.agents import until
 from tests.support.cli import ALPHA, TIMEOUT, make_team
 from tests.support.serving import serving
 
@@ -129,6 +130,26 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     shop.ok("mia", "claim-task", "2")
     shop.ok("mia", "update-task", "2", "--status", "completed")
     assert "commit" not in shop.task("2")["checked"]
+
+
+def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
+    """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
+    shop.trees["bob"] = shop.main
+    once = f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done; }}"
+    shop.create("t", "--check", f"{once}; test -e new -a ! -e half")
+    shop.ok("bob", "claim-task", "1")
+    (shop.main / "half").write_text("what mia is at")
+    with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.main) as killed:
+        until(lambda: (tmp_path / "begun").exists())
+        killed.kill()
+    (tmp_path / "go").touch()
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert done.returncode == 11 and "not committed here, so no part of it: half" in done.stderr
+    shop.write(shop.main, "new", "2")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())
+    assert len(git(shop.main, "worktree", "list").splitlines()) == 3
+    assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
 
 
 def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:

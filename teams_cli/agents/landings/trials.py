@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
-from teams_cli.agents import checking, furnishing, git
+from teams_cli.agents import checking, trial_trees
 from teams_cli.agents.checking import Place
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.names import SYSTEM
@@ -31,11 +28,7 @@ def tried(
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
-    clear(landing.repository, path)
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    git.must(landing.repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
-    try:
-        furnishing.furnish(team, landing.repository, path, environ, "nothing was tried")
+    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried"):
         found: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Place(path, environ), SYSTEM)
@@ -43,19 +36,8 @@ def tried(
             if not check.passed:
                 break
         return found
-    finally:
-        clear(landing.repository, path)
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:
     """The directory in which it is tried."""
     return f"{store.root}/worktrees/{team}/.{landing.id}"
-
-
-def clear(repository: str, path: str) -> None:
-    """Remove the checkout, also one that was half made or half removed by one that was ended."""
-    if git.run(repository, "worktree", "list", "--porcelain").stdout.find(f"worktree {path}\n") >= 0:
-        git.run(repository, "worktree", "unlock", path)
-        git.run(repository, "worktree", "remove", "--force", "--force", path)
-    shutil.rmtree(path, ignore_errors=True)
-    git.run(repository, "worktree", "prune")

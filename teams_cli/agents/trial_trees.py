@@ -1,0 +1,71 @@
+"""Trial trees: a commit in a checkout of its own, as long as something is tried there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+
+from teams_cli.agents import furnishing, git
+from teams_cli.errors import StorageFailed
+from teams_cli.records.annotations import Iterator, Mapping
+from teams_cli.store.files import disk, locks
+from teams_cli.teams.teams import Team
+
+_OWN, _LOCK = ".own-", ".lock"
+
+
+@contextmanager
+def tree(
+    team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
+) -> Iterator[None]:
+    """Have the commit checked out at *path*, furnished as worktrees of the team are; it is gone afterwards, and so is
+    what one that was killed left there. *otherwise* says what does not happen if it can't be had.
+
+    Raises:
+        SetupFailed, StorageFailed: It can't be furnished.
+    """
+    _clear(repository, path)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
+    try:
+        furnishing.furnish(team, repository, path, environ, otherwise)
+        yield
+    finally:
+        _clear(repository, path)
+
+
+@contextmanager
+def own_place(root: str, team: str, repository: str) -> Iterator[str]:
+    """A place for a tree that no other process has, as long as it is used. What those left who were killed is cleared
+    away.
+    """
+    directory = f"{root}/worktrees/{team}"
+    os.makedirs(directory, 0o700, exist_ok=True)
+    for name in disk.names_in(directory):
+        lock = f"{directory}/{name}"
+        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock)) is not None:
+            _give_back(repository, lock, held)
+    lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
+    held = locks.hold(lock)
+    if held is None:  # somebody clears it already
+        raise StorageFailed(f"{lock} is locked by another", "Try again.")
+    try:
+        yield lock.removesuffix(_LOCK)
+    finally:
+        _give_back(repository, lock, held)
+
+
+def _give_back(repository: str, lock: str, held: int) -> None:
+    _clear(repository, lock.removesuffix(_LOCK))
+    disk.discard(lock)
+    os.close(held)
+
+
+def _clear(repository: str, path: str) -> None:
+    """Remove the checkout, also one that was half made or half removed by one that was ended."""
+    if git.run(repository, "worktree", "list", "--porcelain").stdout.find(f"worktree {path}\n") >= 0:
+        git.run(repository, "worktree", "unlock", path)
+        git.run(repository, "worktree", "remove", "--force", "--force", path)
+    shutil.rmtree(path, ignore_errors=True)
+    git.run(repository, "worktree", "prune")
