@@ -136,7 +136,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: a YAML file (or `-`) listing {id, title, description, blockedBy: [id], for}.",
+            "Many: a YAML list (file or `-`) of {id, title, blockedBy: [id], for, check, …}.",
             metavar="FILE",
             name="from_",
             text=True,

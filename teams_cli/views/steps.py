@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks.tasks import IN_REVIEW
-from teams_cli.teams.teams import LEADER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,9 +107,7 @@ def following(brief: Found) -> str:
 
 
 def _of_a_closed_team(brief: Found) -> str | None:
-    if "closed" not in brief:
-        return None
-    return f"teams {'restore' if brief['role'] in (LEADER, HUMAN) else 'show'}-team {brief['team']}"
+    return f"teams show-team {brief['team']}" if "closed" in brief else None
 
 
 def _outside(brief: Found) -> str | None:

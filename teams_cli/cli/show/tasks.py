@@ -30,7 +30,7 @@ def _rests_on(task: dict[str, Any]) -> str:
     if check:
         said.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
     elif "check" in task:
-        said.append("unchecked")
+        said.append("check not run yet")
     if task["status"] == "in_review":
         said.append(f"review by {task['reviewBy']}")
     elif review:
