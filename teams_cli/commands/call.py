@@ -207,6 +207,12 @@ class Call:
         except TeamsError as problem:
             self.problems.append(problem)
 
+    def say_what_follows(self) -> None:
+        """Say what the caller does next: its task, another, or waiting."""
+        from teams_cli.views import work
+
+        self.follows = work.next_step(self.store, self.load_team(), self.known)
+
     def settle(self) -> None:
         """Send what earlier changes in the team still owe, because who made them was killed or could not send it."""
         if self.caller is None or not self.said_team:

@@ -136,7 +136,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: a YAML list (file or `-`) of {id, title, blockedBy: [id], for, check, …}.",
+            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], reviewBy, for, …}.",
             metavar="FILE",
             name="from_",
             text=True,

@@ -34,7 +34,7 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     if changed.status == "completed":
         call.try_to(lambda: _land_too(call, changed))
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
-        call.try_to(lambda: _say_what_follows(call))
+        call.try_to(call.say_what_follows)
     return to_document(call, changed)
 
 
@@ -55,12 +55,6 @@ def _place(call: Call) -> str:
     from teams_cli.agents import checkouts
 
     return call.workplace or checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
-
-
-def _say_what_follows(call: Call) -> None:
-    from teams_cli.views import work
-
-    call.follows = work.next_step(call.store, call.load_team(), call.known)
 
 
 def _land_too(call: Call, task: Task) -> None:

@@ -74,6 +74,8 @@ def _join(
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
     said = {**({"token": token} if token else {}), **_rules(call)}
+    if call.caller is not None:  # who was given a name just now has to say it first
+        call.try_to(call.say_what_follows)
     return {"team": call.team, **_as_shown(member), **said}
 
 

@@ -85,7 +85,7 @@ def claim_next(
             if not passed_over:
                 raise NothingReady(
                     f"no task is ready for {caller.name}",
-                    "See what blocks the others: teams get-tasks --blocked; wait: teams wait",
+                    "Wait for one: teams wait; what holds up the others: teams get-tasks --blocked",
                 )
     finally:
         _unmark(store, team, wrong)

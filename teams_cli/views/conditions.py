@@ -87,7 +87,9 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
 def refuse_closed(store: Store, team: str) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
     if teams.get(store, team).state == "closed":
-        raise WrongState(f"team {team} is closed: nobody goes on", f"`teams restore-team {team}` opens it again.")
+        raise WrongState(
+            f"team {team} is closed: nothing is left to do", f"`teams restore-team {team}` opens it again."
+        )
 
 
 def _while_open(store: Store, team: str, look: Look) -> Look:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Known = dict[str, Found | None]
 
 _TITLE = 60
-_TO_TAKE_IT = 5.0
-"""Seconds in which a ready task is left to the agent that was told of it first."""
+_TO_TAKE_IT = 15.0
+"""Seconds in which a ready task is left to the agent that was told of it first: models take about ten for a step."""
 _PAST = 0.005
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""

@@ -127,7 +127,7 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"{blocker['id']} came to: {said}{more}"
 
 
-_CLIPPED = 300
+_CLIPPED = 500
 """Characters of a result that who claims is told: most are whole."""
 
 
