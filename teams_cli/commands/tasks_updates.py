@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
@@ -38,13 +37,19 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     return to_document(call, changed)
 
 
+def _tell_overlaps(call: Call) -> None:
+    try:
+        call.tell_overlaps()
+    except TeamsError:  # what refuses the caller says so when the task is changed
+        return
+
+
 def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
     """The task as it is changed once it passed its check, with the evidence in these files."""
     from teams_cli.agents import checking
     from teams_cli.tasks import evidence
 
-    with suppress(TeamsError):  # what refuses the caller says so below
-        call.tell_overlaps()
+    _tell_overlaps(call)
     handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
     place = checking.Place(_place(call), call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)

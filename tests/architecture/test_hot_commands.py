@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import teams_cli
 from tests.support.cli import TIMEOUT, add_tasks, make_team
 
 CODE = """
@@ -88,8 +89,9 @@ def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.Mo
     cli.ok("send-message", "mia", "hi", agent="lea")
     cli.ok("claim-task", "2", agent="mia") if words.startswith("update") else None
     cli("note", "1", "seen", agent="mia")
-    command = [sys.executable, "-c", CODE, *words.split()]
-    done = subprocess.run(command, env=cli.environ("mia"), capture_output=True, text=True, timeout=TIMEOUT)
+    command = [sys.executable, "-S", "-c", CODE, *words.split()]  # what is installed beside loads modules of its own
+    environ = {**cli.environ("mia"), "PYTHONPATH": str(Path(teams_cli.__file__).parents[1])}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done
     loaded = {name.removeprefix("teams_cli.") for name in done.stderr.split("\n")[-2].split()}
     assert loaded - {"teams_cli"} <= {*HOT[words], *LIBRARY}
