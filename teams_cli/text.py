@@ -58,9 +58,15 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def brief(text: str, most: int) -> str:
+def clipped_line(text: str, most: int) -> str:
     """The text as one line of at most *most* characters: runs of white space are one space, and the rest is clipped."""
     return clipped(" ".join(text.split()), most)
+
+
+def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def safe(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from teams_cli import text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
@@ -149,7 +150,7 @@ def _check_apart(
         trial_trees.tree(team, checkout.top, checkout.head, path, environ, otherwise),
     ):
         found = run(store, team, task.check or "", Place(path, environ), by, beating)
-    left_out = f"; not committed here, so no part of it: {checkouts.listed(names)}" if names else ""
+    left_out = f"; not committed here, so no part of it: {text.listed(names)}" if names else ""
     said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
     output = found.output if found.passed else f"{found.output}\n{said}"
     return found.having(commit=checkout.head, directory=None, output=output)
@@ -159,7 +160,7 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
     """Raises Conflict: Something in the worktree is not committed."""
     if names:
         raise Conflict(
-            f"{worktree} has what is not committed: {checkouts.listed(names)}; {task.id} is as it was",
+            f"{worktree} has what is not committed: {text.listed(names)}; {task.id} is as it was",
             "Commit it, or have git ignore or restore it, and try again.",
         )
 

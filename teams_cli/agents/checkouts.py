@@ -9,8 +9,6 @@ from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
 
-_SHOWN = 5
-
 
 class Checkout:
     """A git checkout: its *top*, the *main* one of the repository that it belongs to, its branch and its commit."""
@@ -133,9 +131,3 @@ def _branch_in(worktree: str) -> str:
     own = os.path.join(worktree, _line(f"{worktree}/.git").removeprefix("gitdir: "))
     head, _, branch = _line(f"{own}/HEAD").partition("ref: refs/heads/")
     return "" if head else branch
-
-
-def listed(names: list[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

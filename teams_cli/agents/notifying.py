@@ -113,52 +113,52 @@ def _command(team: Team, event: str) -> str:
 
 
 def _event(event: str, kind: str, about: str, said: str, step: str = "") -> Event:
-    found = {"event": event, "kind": kind, "id": about, "text": text.brief(said, _TEXT)}
+    found = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(said, _TEXT)}
     return found | ({"next": step} if step else {})
 
 
 def _questions(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for asked in questions.all_of(store, team.name, []):
         if asked.open and HUMAN in asked.waiting_for:
-            text, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
-            yield f"question:{asked.id}", _event(WAITING, "question", asked.id, text, step)
+            said, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
+            yield f"question:{asked.id}", _event(WAITING, "question", asked.id, said, step)
 
 
 def _plans(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for plan in plans.all_of(store, team.name, [], only_open=True):
-        text, step = f"{plan.id} from {plan.from_}: {plan.plan}", f"teams approve-plan {plan.id}"
-        yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, text, step)
+        said, step = f"{plan.id} from {plan.from_}: {plan.plan}", f"teams approve-plan {plan.id}"
+        yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, said, step)
 
 
 def _reviews(rows: list[Task]) -> Iterator[tuple[str, Event]]:
     for task in reviews.for_person(rows):
-        text, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id} --accept"
+        said, step = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id} --accept"
         times = sum(note.what == task.status for note in task.notes)
-        yield f"review:{task.id}:{times}", _event(WAITING, "review", task.id, text, f"{step}, or --reject WHY")
+        yield f"review:{task.id}:{times}", _event(WAITING, "review", task.id, said, f"{step}, or --reject WHY")
 
 
 def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, HUMAN), [])
     for letter in inboxes.open_messages(store, team.name, inbox, []):
         if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
-            text, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
-            yield f"mail:{letter.id}", _event(WAITING, "message", letter.id, text, step)
+            said, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
+            yield f"mail:{letter.id}", _event(WAITING, "message", letter.id, said, step)
 
 
 def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
     for task in rows:
         if task.status == "failed":
-            text = f"{task.id} failed: {task.title}: {(task.result or 'no reason was given')[-_TEXT:]}"
+            said = f"{task.id} failed: {task.title}: {(task.result or 'no reason was given')[-_TEXT:]}"
             step = f"teams update-task {task.id} --status pending --reason WHY"
-            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, text, step)
+            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, said, step)
 
 
 def _failed_agents(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
     for session in ending.all_of(store, team.name, []):
         if session.ended and session.outcome == "failed":
-            text = f"{session.agent} failed: {session.failure or 'its client ended in a failure'}"
+            said = f"{session.agent} failed: {session.failure or 'its client ended in a failure'}"
             word = f"lost:{session.agent}:{session.generation}:{session.turns}"
-            yield word, _event(FAILED, "agent", session.agent, text, f"teams logs {session.agent}")
+            yield word, _event(FAILED, "agent", session.agent, said, f"teams logs {session.agent}")
 
 
 def _settled(team: Team, rows: list[Task]) -> Iterator[tuple[str, Event]]:

@@ -6,6 +6,7 @@ import os
 from hashlib import sha256
 from itertools import combinations
 
+from teams_cli import text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Tree
 from teams_cli.errors import StorageFailed, TeamsError
@@ -16,7 +17,6 @@ from teams_cli.tasks import touching
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 
-_NAMED = 5
 _CONFLICTS = 1
 
 
@@ -137,9 +137,7 @@ def tell(store: Store, team: str, overlap: Overlap) -> None:
     known = teams.get(store, team)
     one, other = sorted(overlap.trees, key=lambda tree: tree.agent)
     digest = sha256("\0".join([one.agent, other.agent, *overlap.files]).encode(errors="surrogateescape")).hexdigest()
-    files = ", ".join(overlap.files[:_NAMED])
-    if len(overlap.files) > _NAMED:
-        files += f" and {len(overlap.files) - _NAMED} more"
+    files = text.listed(overlap.files)
     for mine, theirs in ((one, other), (other, one)):
         if known.member(mine.agent):
             body = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.agents import pruning
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import InvalidValue
@@ -35,8 +36,7 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
 
 
 def _agrees(call: Call, names: list[str]) -> bool:
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return call.person is not None and call.person.agrees(f"Remove for ever: {shown}?")
+    return call.person is not None and call.person.agrees(f"Remove for ever: {text.listed(names, 20)}?")
 
 
 COMMANDS = table(

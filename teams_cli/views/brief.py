@@ -197,7 +197,7 @@ def _tells_of(message: Message, proposals: list[Found]) -> bool:
 
 def _proposal(plan: Plan) -> Found:
     about = {"id": plan.id, "from": plan.from_, "task": plan.task}
-    return {**about, "plan": text.brief(plan.plan, _PLAN), "whole": len(plan.plan) <= _PLAN}
+    return {**about, "plan": text.clipped_line(plan.plan, _PLAN), "whole": len(plan.plan) <= _PLAN}
 
 
 def _plans_for(team: Team, caller: Caller, proposed: list[Plan]) -> list[Plan]:
@@ -225,7 +225,7 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Found = {
         "finished": [{"id": e.get("task"), "by": e.get("actor"), "status": _ENDS[str(e["what"])]} for e in ended],
-        "changes": [text.brief(history.line(entry), _TITLE) for entry in ended],
+        "changes": [text.clipped_line(history.line(entry), _TITLE) for entry in ended],
         "moreChanges": len(others) - len(ended),
     }
     if others:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from teams_cli import text
 from teams_cli.agents import ending
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, messages, notices
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     Found = dict[str, Any]
 
 _PAGES = 5
-_NAMED = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 
@@ -71,8 +71,7 @@ def _in_work(store: Store, team: str, caller: Caller) -> str:
     """What others are at, for who wonders whether to wait on."""
     found = tasks.labelled(store, team, tasks.IN_PROGRESS)
     named = [f"{task.id} ({task.owner})" for task in found if task.owner != caller.name]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"In work: {', '.join(named[:_NAMED])}{more}. " if named else ""
+    return f"In work: {text.listed(named)}. " if named else ""
 
 
 class Lookout:

@@ -48,13 +48,13 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
     status, plan = _plan_of(task, proposed)
     return {
         "id": task.id,
-        "title": text.brief(task.title, _TITLE),
+        "title": text.clipped_line(task.title, _TITLE),
         "leaseExpiresAt": task.lease_expires_at,
         "leaseSeconds": (left := _seconds_left(store, task)),
         "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
-            {"id": key, "owner": owner, "result": text.brief(said or "", _LINE)} for key, owner, said in results
+            {"id": key, "owner": owner, "result": text.clipped_line(said or "", _LINE)} for key, owner, said in results
         ],
         "plan": status,
         "planId": plan,

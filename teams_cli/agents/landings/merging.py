@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents import checkouts, git
+from teams_cli import text
+from teams_cli.agents import git
 from teams_cli.errors import StorageFailed
 
 _IDENTITY = {"NAME": "teams", "EMAIL": "teams@localhost"}
@@ -83,7 +84,7 @@ def changed(checkout: str) -> list[str]:
 def in_the_way(checkout: str, base: str, commit: str) -> str:
     """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could."""
     if names := changed(checkout):
-        return f"it has what is not committed: {checkouts.listed(names)}"
+        return f"it has what is not committed: {text.listed(names)}"
     tried = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(tried.stderr.split()).removeprefix("error: ") if tried.returncode else ""
 

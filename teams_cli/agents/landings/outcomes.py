@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import checkouts
+from teams_cli import text
 from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.errors import Busy, TeamsError
@@ -55,7 +55,7 @@ def said(landing: Landing) -> str:
     if landing.state == "landed":
         return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else ", unchecked")
     if landing.state == "conflict":
-        files = checkouts.listed(landing.files or [])
+        files = text.listed(landing.files or [])
         return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"
     if landing.state == "red":
         told = check.told if check else landing.reason

@@ -48,14 +48,14 @@ def _message(document: dict[str, Any]) -> str:
 
 
 def _line(document: dict[str, Any]) -> str:
-    short = text.brief(document["message"], _SHORT)
+    short = text.clipped_line(document["message"], _SHORT)
     return f"  {document['id']} from {document['from']}, {ago(document['timestamp'])}: {short}"
 
 
 def sent_before(found: list[dict[str, Any]]) -> Parts:
     rows = []
     for document in found:
-        short = text.brief(document["message"], _TITLE)
+        short = text.clipped_line(document["message"], _TITLE)
         late = " OVERDUE" if document.get("overdue") else ""
         rows += [
             [document["id"], each["name"], _how_far(each) + late, ago(document["timestamp"]), short]

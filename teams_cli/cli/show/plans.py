@@ -32,7 +32,7 @@ def _age(plan: dict[str, Any]) -> str:
 
 
 def _begin(plan: dict[str, Any]) -> str:
-    return text.brief(plan["plan"], _SHORT)
+    return text.clipped_line(plan["plan"], _SHORT)
 
 
 _SHORT = 60

@@ -122,7 +122,7 @@ def _taken_over(before: dict[str, Any] | None) -> Parts:
 
 def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
-    said = text.brief(blocker["result"], _CLIPPED)
+    said = text.clipped_line(blocker["result"], _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
     return f"{blocker['id']} came to: {said}{more}"
 

@@ -61,16 +61,22 @@ def _course(course: dict[str, Any]) -> str:
 
 
 def _waiting(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["from"], text.brief(row["text"], _SHORT)]
+    return [row["id"], row["from"], text.clipped_line(row["text"], _SHORT)]
 
 
 def _failed(row: dict[str, Any]) -> list[str]:
-    return [row["id"], row["status"], str(row["waiting"] or "-"), text.brief(row["reason"], _SHORT)]
+    return [row["id"], row["status"], str(row["waiting"] or "-"), text.clipped_line(row["reason"], _SHORT)]
 
 
 def _agent(row: dict[str, Any]) -> list[str]:
     said = row["why"] or row["status"] or "-"
-    return [row["name"], row["role"], row["trouble"] or row["state"], str(row["queueDepth"]), text.brief(said, _SHORT)]
+    return [
+        row["name"],
+        row["role"],
+        row["trouble"] or row["state"],
+        str(row["queueDepth"]),
+        text.clipped_line(said, _SHORT),
+    ]
 
 
 def _task(task: dict[str, Any]) -> list[str]:
@@ -84,7 +90,7 @@ def _message(message: dict[str, Any]) -> list[str]:
         moment(message["timestamp"]),
         message["from"],
         message["to"],
-        text.brief(message["message"], _SHORT),
+        text.clipped_line(message["message"], _SHORT),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from teams_cli import text
 from teams_cli.records.annotations import Callable, Iterable, Mapping
 from teams_cli.workflows.review import (
     configured,
@@ -65,8 +66,7 @@ class Review:
     def told(self) -> list[str]:
         """What is worth a line though it is no finding."""
         apart = [
-            f"in test data, where it may be meant: {rule} in {', '.join(paths[:3])}"
-            + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+            f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
             for rule, paths in self.in_data.items()
         ]
         accepted = [f"{self.accepted} accepted by {ALLOWED_FILE} or a comment"] if self.accepted else []

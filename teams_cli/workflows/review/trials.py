@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from teams_cli import text
 from teams_cli.records.annotations import Callable, Iterator, Mapping
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change, content
@@ -150,7 +151,7 @@ def findings(
 
 
 def _said(files: list[str]) -> str:
-    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    return text.listed(files, 3)
 
 
 def _sum(now: Outcome, fresh: dict[str, str]) -> str:
