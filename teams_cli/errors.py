@@ -94,6 +94,10 @@ class ShutdownNotFound(NotFound):
     """The team has no such shutdown request."""
 
 
+class EvidenceNotFound(NotFound):
+    """The task has no such evidence."""
+
+
 class LandingNotFound(NotFound):
     """The team has no such landing."""
 

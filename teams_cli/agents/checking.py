@@ -69,6 +69,7 @@ def change_task(
             edit.checked = _checked(store, at, task, edit, place)
             edit.claim = task.claim
         if files:
+            evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, at, task, edit)
             edit.evidence = [evidence.keep(store, team_name, task.id, at.name, file) for file in files]
     return task_changes.change_task(store, team_name, caller, word, edit)

@@ -106,7 +106,7 @@ COMMANDS = table(
         option("--reason", "Why, for the record.", text=True),
         option(
             "--evidence",
-            "A file to keep with the task, up to 1 MiB.",
+            "A file to keep, up to 1 MiB; 20 a task.",
             metavar="FILE",
             many=True,
             seldom=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import InvalidValue
+from teams_cli.errors import Conflict, DamagedRecord, EvidenceNotFound, InvalidValue
 from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -12,6 +12,14 @@ from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import teams
 
 MOST = 1024 * 1024
+"""Bytes of a file."""
+MOST_FILES = 20
+"""Files of a task."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.records.annotations import Sequence
+    from teams_cli.tasks.tasks import Task
 
 
 class Copy(Record):
@@ -64,8 +72,45 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
     return Evidence(id=kept.id, name=file.name, size=len(file.content), sha256=digest, by=by, at=now)
 
 
-def content(store: Store, team: str, key: str) -> bytes:
-    """What is in the copy."""
-    from base64 import b64decode
+def refuse_too_many(task: Task, files: Sequence[File]) -> None:
+    """Raises Conflict: The task would have more files than are kept with one."""
+    had = len(task.evidence or ())
+    if had + len(files) > MOST_FILES:
+        raise Conflict(
+            f"{task.id} has {had} files of evidence, and {MOST_FILES} are kept with a task at most",
+            "Hand in those that tell, several in one archive.",
+        )
 
-    return b64decode(store.get(team, COPY, key)[0].content)
+
+def find(task: Task, word: str) -> Evidence:
+    """The file of the task that has that name, the newest if there are several, or that id.
+
+    Raises:
+        EvidenceNotFound: The task has none.
+    """
+    had = task.evidence or []
+    for one in reversed(had):
+        if word in (one.name, one.id, one.id.removeprefix("evidence-")):
+            return one
+    names = ", ".join(one.name for one in had)
+    raise EvidenceNotFound(
+        f"{task.id} has no evidence {word!r}", f"It has: {names}." if had else f"See teams show-task {task.id}"
+    )
+
+
+def content(store: Store, team: str, handed_in: Evidence) -> bytes:
+    """What is in the file, as it was handed in.
+
+    Raises:
+        DamagedRecord: The copy has another digest by now.
+    """
+    from base64 import b64decode
+    from hashlib import sha256
+
+    kept = b64decode(store.get(team, COPY, handed_in.id)[0].content)
+    if sha256(kept).hexdigest() != handed_in.sha256:
+        raise DamagedRecord(
+            f"the copy of {handed_in.name} ({handed_in.id}) is not what was handed in: its digest is another",
+            f"Ask {handed_in.by} for the file again.",
+        )
+    return kept

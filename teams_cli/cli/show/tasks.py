@@ -161,9 +161,13 @@ def _proof(task: dict[str, Any]) -> Parts:
         run,
         *(_indented(check["output"]) if check and check["status"] else ()),
         f"review by {task['reviewBy']}{said}" if "reviewBy" in task else None,
-        *(f"evidence: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}" for one in task.get("evidence", ())),
+        *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
         f"landing: {task['landing']}" if "landing" in task else None,
     )
+
+
+def _handed_in(task: str, one: dict[str, Any]) -> str:
+    return f"evidence: {one['name']}, {one['size']} bytes, {one['sha256'][:12]}: teams get-evidence {task} {one['id']}"
 
 
 def whole(task: dict[str, Any]) -> Parts:

@@ -2,6 +2,7 @@
 
 import { timeAgo } from './clock.js';
 import { el } from './dom.js';
+import { evidenceOf } from './evidence.js';
 import { matches, onFilter } from './filters.js';
 import { commit, counted, listView, output, who } from './list_view.js';
 import { current, wantAll } from './state.js';
@@ -43,7 +44,7 @@ export function verdict({ checked }) {
 function rowsOf({ tasks }) {
   const found = tasks.filter((task) => (task.check || task.checked) && matches(task));
   found.sort((a, b) => VERDICTS.indexOf(verdict(a)) - VERDICTS.indexOf(verdict(b)) || numberOf(b.id) - numberOf(a.id));
-  return found.map(({ id, title, check, checked, owner }) => ({ key: id, id, title, check, checked, owner }));
+  return found.map(({ id, title, check, checked, owner, evidence }) => ({ key: id, id, title, check, checked, owner, evidence }));
 }
 
 function fill(node, row) {
@@ -60,5 +61,6 @@ function fill(node, row) {
     el('header', {}, el('span', { class: `verdict ${word.replaceAll(' ', '-')}` }, word), ' ', chip(id, openTask), ' ', el('b', { dir: 'auto' }, firstLine(title, 80))),
     el('p', {}, el('code', { dir: 'auto' }, ...visible(checked?.command ?? check))),
     el('p', { class: 'about' }, ...facts.filter(Boolean)),
-    checked ? output(id) : null].filter(Boolean));
+    checked ? output(id) : null,
+    evidenceOf(row)].filter(Boolean));
 }

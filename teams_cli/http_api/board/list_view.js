@@ -27,7 +27,7 @@ export function counted(rows, words, of) {
   return counts.filter(([count]) => count).map(([count, word]) => `${count} ${word.replace('_', ' ')}`).join(', ');
 }
 
-/** The end of what the task's check printed, and its evidence, when that is opened. */
+/** The end of what the task's check printed, when that is opened. */
 export function output(task) {
   const place = el('div', { class: 'output' });
   const details = el('details', {}, el('summary', {}, 'What it printed'), place);

@@ -4,6 +4,7 @@ import { perform } from './actions.js';
 import { mayChange, read } from './api.js';
 import { timeAgo, timeLeft } from './clock.js';
 import { button, el } from './dom.js';
+import { evidenceOf } from './evidence.js';
 import { ask, dialog, field } from './forms.js';
 import { who } from './list_view.js';
 import { attempt, refuse } from './notices.js';
@@ -75,7 +76,7 @@ function facts(task, waiting) {
     ['Check', task.check && el('span', {}, el('code', {}, plain(task.check)), outcome(task.checked))],
     ['Review', task.reviewBy && (task.reviewed ? `${task.reviewed.verdict} by ${who(task.reviewed.by)}${task.reviewed.reason ? `: ${plain(task.reviewed.reason)}` : ''}` : `by ${who(task.reviewBy)}`)],
     ['Landing', task.landing],
-    ['Evidence', task.evidence?.map(({ name, size }) => `${plain(name)} (${size.toLocaleString('en')} bytes)`).join(', ')],
+    ['Evidence', evidenceOf(task)],
     ['Plan', task.planRequired && 'must be approved first'],
     ['Created', el('span', {}, timeAgo(task.createdAt), task.createdBy ? ` by ${task.createdBy}` : '')],
     ['Ended', task.completedAt && timeAgo(task.completedAt)],

@@ -1,0 +1,30 @@
+"""Evidence in words."""
+
+from __future__ import annotations
+
+from teams_cli.cli.show.ages import ago
+from teams_cli.cli.tables import Table
+from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Parts = list[str | Table]
+
+
+def listed(found: list[dict[str, Any]]) -> Parts:
+    rows = [
+        [one["id"], one["name"], str(one["size"]), one["by"], ago(one["at"]).removesuffix(" ago"), one["sha256"]]
+        for one in found
+    ]
+    return [Table(["evidence", "file", "bytes", "by", "age", "sha256"], rows, "no evidence")]
+
+
+def whole(one: dict[str, Any]) -> Parts:
+    head = f"{one['name']}: {one['size']} bytes, handed in with {one['task']} by {one['by']} {ago(one['at'])}"
+    if "text" not in one:
+        return [head, f"it is no text: teams get-evidence {one['task']} {one['id']} --out FILE"]
+    return [head, *one["text"].splitlines()]
+
+
+def written(one: dict[str, Any]) -> Parts:
+    return [f"{one['path']}: {one['size']} bytes, sha256 {one['sha256']}"]

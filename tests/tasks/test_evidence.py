@@ -1,0 +1,76 @@
+"""Files that are handed in with a task: kept as they were, shown again to whoever looks, and not too many."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from teams_cli.tasks import evidence
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.serving import serving
+
+REPORT = b"3 of 3 passed\nall of them\n"
+PICTURE = bytes(range(256))
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    """Bob handed in a report and a picture, and both files are gone."""
+    made = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(made, "t")
+    made.ok("claim-task", "1", agent="bob")
+    for name, content in (("report.txt", REPORT), ("picture.png", PICTURE)):
+        (tmp_path / name).write_bytes(content)
+        made.ok("update-task", "1", "--evidence", str(tmp_path / name), agent="bob")
+        (tmp_path / name).unlink()
+    return made
+
+
+def test_it_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:
+    listed = cli.ok("get-evidence", "1", agent="lea")
+    assert [(one["name"], one["size"], one["by"]) for one in listed] == [
+        ("report.txt", len(REPORT), "bob"),
+        ("picture.png", len(PICTURE), "bob"),
+    ]
+    assert listed[0]["sha256"] == sha256(REPORT).hexdigest()
+    assert cli.ok("get-evidence", "1", "report.txt", agent="lea")["text"].encode() == REPORT
+    assert b64decode(cli.ok("get-evidence", "1", "evidence-2", agent="lea")["base64"]) == PICTURE
+    assert "teams get-evidence task-1 evidence-2" in cli("show-task", "1", agent="lea").stdout
+    assert "3 of 3 passed\nall of them\n" in cli("get-evidence", "1", "1", agent="lea").stdout
+    copy = tmp_path / "copy.png"
+    assert cli.ok("get-evidence", "1", "picture.png", "--out", str(copy), agent="lea")["path"] == str(copy)
+    assert copy.read_bytes() == PICTURE
+
+
+def test_what_is_not_there_or_in_the_way_is_said(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("as it was")
+    assert cli.refused("get-evidence", "1", "none", agent="lea") == (10, "evidence_not_found")
+    assert cli.refused("get-evidence", "1", "report.txt", "--out", str(tmp_path / "mine"))[0] == 2
+    assert cli.refused("get-evidence", "1", "--out", str(tmp_path / "new")) == (2, "wrong_usage")
+    assert (tmp_path / "mine").read_text() == "as it was"
+
+
+def test_a_copy_that_was_changed_is_not_shown(cli: Cli) -> None:
+    store = cli.store()
+    copy, revision = store.get(ALPHA, evidence.COPY, "evidence-1")
+    changed = copy.having(content=b64encode(b"4 of 3 passed").decode())
+    store.replace(ALPHA, evidence.COPY, "evidence-1", changed, revision)
+    assert cli.refused("get-evidence", "1", "report.txt", agent="lea") == (15, "damaged_record")
+
+
+def test_there_is_an_end_to_it(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("1")
+    more = ["--evidence", str(file)] * (evidence.MOST_FILES - 2)
+    assert cli.refused("update-task", "1", *more, "--evidence", str(file), agent="bob") == (11, "conflict")
+    assert len(cli.ok("update-task", "1", *more, agent="bob")["evidence"]) == evidence.MOST_FILES
+    assert cli.refused("update-task", "1", "--evidence", str(file), agent="bob") == (11, "conflict")
+
+
+def test_programs_have_it_too(cli: Cli) -> None:
+    with serving(cli) as server:
+        assert [one["name"] for one in server.get("/api/get-evidence?task=1")] == ["report.txt", "picture.png"]
+        assert server.get("/api/get-evidence?task=1&file=report.txt")["text"].encode() == REPORT
