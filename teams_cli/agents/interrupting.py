@@ -9,7 +9,7 @@ from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.terminals import stopping, takeovers, terminals
 from teams_cli.clients.seats import GONE
-from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, WrongState
+from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -260,14 +260,22 @@ def take_over(
         WrongState: Nobody can sit in its place; says why.
     """
     rested = takeovers.check(store, team, ending.current(store, team, agent), agent, client).state == "paused"
-    pause(store, team, caller, agent)
     try:
+        pause(store, team, caller, agent)
         pace.sleep_until(store, team, lambda: _rests(store, team, agent), None)
         return takeovers.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
     except BaseException:
         if not rested:
-            resume(store, team, caller, agent, environ)
+            _let_go_on(store, team, caller, agent, environ)
         raise
+
+
+def _let_go_on(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> None:
+    """As `resume`; that it can't be is no news beside why nobody took it over."""
+    try:
+        resume(store, team, caller, agent, environ)
+    except TeamsError:
+        return
 
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from teams_cli.agents.terminals import bindings
 from teams_cli.agents.terminals.doorbells import LINE, MAIL, Doorbell
 from teams_cli.agents.terminals.reports import LISTENING, Reports, Typing
 from teams_cli.clients.seats import IDLE, WORKING
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def main() -> None:
 
 class Wrapper:
     """One client in its terminal. *order* has its `words`, `root`, `team`, `agent`, `hook` (the words that tell our
-    hook), and what the client's title means (`titles`).
+    hook), what the client's title means (`titles`), and whether it is to be woken by what we type (`types`).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -59,54 +59,73 @@ class Wrapper:
         self.held: bytearray | None = None
         self.enter_at = 0.0
         self.master = -1
+        self.stops = -1
+        self.signals = -1
 
     def run(self) -> int:
         """Run it to its end; its exit status."""
-        self.master, slave = os.openpty()
-        self.resize()
-        leader, reports = start(self.order["words"], slave)
-        os.close(slave)
-        signals, self.wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(self.wakeup)
+        leader = self.begin()
+        self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.resize())
-        before = termios.tcgetattr(0)
+        self.before = termios.tcgetattr(0)
         try:
             tty.setraw(0)
-            self.loop(reports, signals, before)
+            self.loop()
         finally:
-            termios.tcsetattr(0, termios.TCSADRAIN, before)
+            termios.tcsetattr(0, termios.TCSADRAIN, self.before)
             self.bell.close()
         return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
 
-    def loop(self, reports: int, signals: int, before: list[Any]) -> None:
+    def begin(self) -> int:
+        """Start the client in a terminal of its own; the process that leads that."""
+        self.master, slave = os.openpty()
+        self.resize()
+        leader, self.stops = start(self.order["words"], slave)
+        os.close(slave)
+        return leader
+
+    def loop(self) -> None:
         """Pass on what comes until the client ends."""
         while True:
-            self.hears = self.hears or self.bell.take()
-            sources = [0, self.master, reports, signals, *([self.bell.fileno()] if self.hears else [])]
-            ready, _, _ = select.select(sources, [], [], BEFORE_ENTER / 3 if self.held is not None else _TICK)
-            if 0 in ready and not self.take_keys():
+            self.hears = self.hears or (self.order["types"] and self.bell.take())
+            own = [self.master, self.stops, *([self.bell.fileno()] if self.hears else [])]
+            ready = self.wait(own, BEFORE_ENTER / 3 if self.held is not None else _TICK)
+            if not self.serve(ready):
                 return
             if self.master in ready and not self.show():
                 return
-            if reports in ready and not self.after_stop(reports, before):
+            if self.stops in ready and not self.after_stop():
                 return
-            if signals in ready:
-                os.read(signals, 512)
             if self.hears and self.bell.fileno() in ready:
                 self.pending = self.bell.heard() == MAIL or self.pending
             self.wake_if_it_may_be()
 
-    def take_keys(self) -> bool:
-        """Pass on what the person typed; while our own line waits for its Enter, after that. False when there will be
-        no more.
-        """
+    def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
+        """Wait for something to come, there or from the person; from where it did."""
+        return select.select([0, self.signals, *own], [], [], seconds)[0]
+
+    def serve(self, ready: Sequence[Any]) -> bool:
+        """Take what came from the person; False when there will be no more."""
+        if self.signals in ready:
+            os.read(self.signals, 512)
+        if 0 not in ready:
+            return True
         data = os.read(0, _CHUNK)
+        self.pass_keys(data)
+        return bool(data)
+
+    def pass_keys(self, data: bytes) -> None:
+        """Pass on what the person typed; while our own line waits for its Enter, after that."""
         self.typing.feed(data, time.monotonic())
         if self.held is None:
             write_all(self.master, data)
         else:
             self.held += data
-        return bool(data)
+
+    def print(self, data: bytes) -> None:
+        """Have the person see it."""
+        write_all(1, data)
 
     def show(self) -> bool:
         """Pass on what the client printed; False when it has ended."""
@@ -114,7 +133,7 @@ class Wrapper:
             data = os.read(self.master, _CHUNK)
         except OSError:
             return False
-        write_all(1, self.reports.feed(data))
+        self.print(self.reports.feed(data) if self.order["types"] else data)
         if self.reports.asked:
             self.reports.asked = False
             write_all(self.master, LISTENING)
@@ -178,18 +197,22 @@ class Wrapper:
         size = fcntl.ioctl(1, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
-    def after_stop(self, reports: int, before: list[Any]) -> bool:
+    def after_stop(self) -> bool:
         """The client was stopped, by Ctrl-Z: so are we, and when we go on, it goes on; False if it ended instead."""
-        if not os.read(reports, 1):
+        if not os.read(self.stops, 1):
             self.drain()
             return False
+        self.stop()
+        os.killpg(os.tcgetpgrp(self.master), signal.SIGCONT)
+        return True
+
+    def stop(self) -> None:
+        """Be stopped as the client is, until the person goes on with us."""
         ours = termios.tcgetattr(0)
-        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+        termios.tcsetattr(0, termios.TCSAFLUSH, self.before)
         os.kill(os.getpid(), signal.SIGSTOP)
         termios.tcsetattr(0, termios.TCSADRAIN, ours)  # what the person typed meanwhile is the client's
         self.resize()
-        os.killpg(os.tcgetpgrp(self.master), signal.SIGCONT)
-        return True
 
     def drain(self) -> None:
         """Show the last that the client printed."""

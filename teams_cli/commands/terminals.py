@@ -6,14 +6,15 @@ import os
 import sys
 
 from teams_cli.agents import ending
-from teams_cli.agents.terminals import bindings, opening, takeovers, windows
+from teams_cli.agents.terminals import bindings, detached, opening, takeovers, windows
 from teams_cli.agents.terminals.opening import Opened, Wish
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import InvalidValue, WrongUsage
+from teams_cli.errors import InvalidValue, NotFound, WrongUsage
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
-from teams_cli.teams import teams
+from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ Raises:
 """
 
 
-_ATTACH = """Show the terminal of an agent that runs in a window of tmux, to look on and to type.
+_ATTACH = """Show the terminal of an agent that was opened with `open --detach`, to look on and to type.
+
+Ctrl-\\ detaches, and leaves the client running; in a window of tmux, the keys of tmux do. Several may look on.
 
 Raises:
-    NotFound: It has no window.
-    NotInstalled: There is no tmux.
+    NotFound: It has no such terminal on this machine.
 """
 
 
@@ -70,11 +72,11 @@ def _open(
     tmux: bool,
     options: list[str],
 ) -> Any:
-    in_window = detach or tmux
-    if in_window:
-        if resume:
-            raise WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+    if resume and (detach or tmux):
+        raise WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+    if tmux:
         windows.program(call.environ)
+    in_window = tmux or (detach and windows.found(call.environ) is not None)
     if resume:
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
         return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
@@ -82,6 +84,8 @@ def _open(
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
     if in_window:
         windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+    elif detach:
+        detached.start(call.store, call.team, opened)
     if detach:
         return {"agent": opened.agent, "client": client, "team": call.team}
     if tmux:
@@ -90,7 +94,16 @@ def _open(
 
 
 def _attach(call: Call, of: str) -> Any:
-    words = windows.attach_words(call.team, of, call.environ)
+    words = detached.attach_words(sys.executable, call.store, call.team, of)
+    words = words or windows.attach_words(call.team, of, call.environ)
+    if not words:
+        name = teams.find_recipient(teams.get(call.store, call.team), of)
+        raise NotFound(
+            f"{name} has no detached terminal on this machine",
+            "Open its client in one: teams open CLIENT --detach --agent-id NAME",
+        )
+    by = call.caller.name if call.caller else HUMAN
+    history.note(call.store, call.team, by, "terminal attached", agent=of)
     return Service("cli.opening", "", {"attach": words})
 
 
@@ -154,7 +167,7 @@ COMMANDS = table(
         argument("CLIENT", "Which client.", name="client", choices=known.installable()),
         option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
         switch("--wrap", "Run it in the wrapper, though it can be woken without."),
-        switch("--detach", "Open it in a window of tmux, and leave it there: `teams attach` shows it."),
+        switch("--detach", "Leave it running where nobody sits, in tmux if that is there: `teams attach` shows it."),
         switch("--tmux", "Open it in a window of tmux, in the session of the team, and show that."),
         option("--resume", "Take over this agent, which `teams` keeps, until you leave.", metavar="AGENT"),
         argument("OPTIONS", "Options of the client itself, after `--`.", name="options", required=False, many=True),

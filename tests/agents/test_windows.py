@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,103 +16,26 @@ from teams_cli.agents import ending
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.messages import inboxes
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, COMMAND, Cli
+from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
 
 pytestmark = pytest.mark.slow
-
-CLIENT = """#!{python}
-import json, os, subprocess, sys, time
-def joins():
-    event = json.dumps(dict(hook_event_name="SessionStart", session_id="theirs"))
-    subprocess.run([*{command!r}, "hook", "claude"], input=event, text=True)
-if "-p" in sys.argv:
-    given = sys.stdin.read()
-    while given == "work":
-        time.sleep(0.05)
-    print(json.dumps(dict(result="done after " + given, is_error=False)))
-    sys.exit()
-print("client", *sys.argv[1:], "of", os.environ.get("TEAMS_AGENT_ID"), os.environ.get("MY_OWN"), flush=True)
-sys.stdout.write("\\x1b]7501;?\\x1b\\\\\\x1b]7501;state=idle:app=x\\x1b\\\\")
-sys.stdout.flush()
-for line in sys.stdin:
-    line = line.replace("\\x1b]7501;?\\x1b\\\\", "")
-    print("said:", line.strip().replace("\\x1b", "^"), flush=True)
-    if line.strip() == "work":
-        sys.stdout.write("\\x1b]7501;state=working\\x1b\\\\")
-        sys.stdout.flush()
-    if line.strip() == "ask":
-        sys.stdout.write("\\x1b]7501;state=blocked:kind=permission\\x1b\\\\")
-        sys.stdout.flush()
-    if line.strip() == "rest":
-        sys.stdout.write("\\x1b]7501;state=idle\\x1b\\\\")
-        sys.stdout.flush()
-    if line.strip() == "join":
-        joins()
-        print("joined", flush=True)
-    if line.strip() == "bye":
-        sys.exit(7)
-"""
 
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
     """A team, and a client that says what it is told."""
-    (tmp_path / "bin").mkdir()
-    path = tmp_path / "bin/claude"
-    path.write_text(CLIENT.format(python=sys.executable, command=COMMAND))
-    path.chmod(0o755)
-    made = make_team(tmp_path / "root", "bob")
+    made = team_with_client(tmp_path)
     made.more = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMUX_TMPDIR": str(tmp_path), "MY_OWN": "kept"}
     yield made
-    while OPEN:
-        os.kill(OPEN[-1], signal.SIGKILL)
-        os.waitpid(OPEN.pop(), 0)
+    end_all()
     if TMUX:
         subprocess.run([TMUX, "kill-server"], env=made.environ("lea"), capture_output=True)
     made("close-team", "--force", agent="lea")
 
 
-OPEN: list[int] = []
 TMUX = shutil.which("tmux") or ""
 with_tmux = pytest.mark.skipif(not TMUX, reason="there is no tmux on PATH")
-
-
-class Terminal:
-    """A command in a terminal of its own, its screen as one text."""
-
-    def __init__(self, cli: Cli, *words: str) -> None:
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ("human"), "TERM": "xterm"})
-        self.text = ""
-        OPEN.append(self.pid)
-
-    def until(self, text: str, patience: float = TIMEOUT) -> None:
-        """Read until that was shown."""
-        give_up = time.monotonic() + patience
-        while text not in self.text:
-            assert time.monotonic() < give_up, f"no {text!r} in {self.text!r}"
-            self.read(0.1)
-
-    def read(self, seconds: float) -> None:
-        """Read what comes within that time."""
-        try:
-            if select.select([self.master], [], [], seconds)[0]:
-                self.text += os.read(self.master, 65536).decode(errors="replace")
-        except OSError:
-            return
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def end(self) -> int:
-        """Wait for its end; its exit status."""
-        OPEN.remove(self.pid)
-        give_up = time.monotonic() + TIMEOUT
-        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
-            assert time.monotonic() < give_up, self.text
-            self.read(0.1)
-        return os.waitstatus_to_exitcode(ended[1])
 
 
 def wrapped(cli: Cli) -> Terminal:
@@ -125,13 +45,6 @@ def wrapped(cli: Cli) -> Terminal:
     bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
     wait(lambda: doorbells.is_heard(bell))
     return terminal
-
-
-def wait(ready: Callable[[], bool], patience: float = TIMEOUT) -> None:
-    give_up = time.monotonic() + patience
-    while not ready():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
 
 
 def ring(cli: Cli) -> None:

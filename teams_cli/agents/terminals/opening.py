@@ -13,7 +13,7 @@ from teams_cli.agents.terminals import bindings, sitting
 from teams_cli.clients import environments, hook_settings, known, places, profiles
 from teams_cli.errors import NotFound
 from teams_cli.membership import joining
-from teams_cli.records.annotations import Mapping, Sequence
+from teams_cli.records.annotations import Any, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams.caller import Caller
@@ -56,13 +56,22 @@ class Wish:
 
 
 class Opened:
-    """A client that is ready to be started: its words, its environment, where it works, who it is."""
+    """A client that is ready to be started: its words, its environment, where it works, who it is. *order* is what our
+    wrapper, or a detached terminal, is told of it.
+    """
 
-    def __init__(self, words: list[str], environ: dict[str, str], directory: str, agent: str) -> None:
-        self.words = words
+    def __init__(self, order: dict[str, Any], environ: dict[str, str], directory: str) -> None:
+        self.order = order
         self.environ = environ
         self.directory = directory
-        self.agent = agent
+        self.agent: str = order["agent"]
+
+    @property
+    def words(self) -> list[str]:
+        """What starts it in a terminal that is there: in our wrapper, where that is to wake it."""
+        if not self.order["types"]:
+            return list(self.order["words"])
+        return [*hook_settings.of_module(sys.executable, "teams_cli.cli.wrapper"), json.dumps(self.order)]
 
 
 def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ: Mapping[str, str]) -> Opened:
@@ -83,10 +92,17 @@ def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ:
     clean = environments.clean(environ, profile.strip, profile.keep)
     brought, variables = _brought(store, client, wish.directory, environ)
     words = [program, *brought, *_resumed(client.seat, profile, wish.session), *wish.options]
-    if wish.wrap or not client.seat.ways:
-        words = _wrapped(store, team, agent, client, words)
+    order = {
+        "words": words,
+        "root": os.path.abspath(store.root),
+        "team": team,
+        "agent": agent,
+        "hook": hook_settings.program(sys.executable, "hook", client.name),
+        "titles": client.seat.titles,
+        "types": wish.wrap or not client.seat.ways,
+    }
     whole = {**clean, **client.seat.set, **variables, **wish.variables, **store.variables, **own, "TEAMS_TEAM": team}
-    return Opened(words, whole, wish.directory, agent)
+    return Opened(order, whole, wish.directory)
 
 
 def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]:
@@ -129,16 +145,3 @@ def _has_ours(place: places.SettingsFile) -> bool:
     except FileNotFoundError:
         return False
     return place.form.without_ours(place.path, data) != data
-
-
-def _wrapped(store: Store, team: str, agent: str, client: Client, words: list[str]) -> list[str]:
-    """The words that run the client in our wrapper."""
-    order = {
-        "words": words,
-        "root": os.path.abspath(store.root),
-        "team": team,
-        "agent": agent,
-        "hook": hook_settings.program(sys.executable, "hook", client.name),
-        "titles": client.seat.titles if client.seat else {},
-    }
-    return [*hook_settings.of_module(sys.executable, "teams_cli.cli.wrapper"), json.dumps(order)]

@@ -10,7 +10,7 @@ from shutil import which
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import hook_settings
 from teams_cli.clients.settings_files import written_once
-from teams_cli.errors import Conflict, NotFound, NotInstalled
+from teams_cli.errors import Conflict, NotInstalled
 from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
@@ -45,19 +45,21 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
-    """The words that show the window of the agent in this terminal.
-
-    Raises:
-        NotInstalled: There is no tmux.
-        NotFound: The agent has no window.
-    """
-    tmux = program(environ)
+    """The words that show the window of the agent in this terminal; none if it has no window."""
+    tmux = found(environ)
+    if tmux is None:
+        return []
     listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", "#{window_name}"]
     done = subprocess.run(listed, capture_output=True, text=True, check=False)
     if agent not in done.stdout.splitlines():
-        raise NotFound(f"{agent} has no window in tmux", "Open it in one: teams open CLIENT --detach --agent-id NAME")
+        return []
     show = "switch-client" if environ.get("TMUX") else "attach-session"
     return [tmux, show, "-t", f"={_session(team)}:={agent}"]
+
+
+def found(environ: Mapping[str, str]) -> str | None:
+    """Where tmux is; None if it is not there."""
+    return which("tmux", path=environ.get("PATH"))
 
 
 def program(environ: Mapping[str, str]) -> str:
@@ -66,10 +68,10 @@ def program(environ: Mapping[str, str]) -> str:
     Raises:
         NotInstalled: It is not there.
     """
-    found = which("tmux", path=environ.get("PATH"))
-    if found is None:
-        raise NotInstalled("there is no tmux on PATH", "Install it, or open the client in this terminal.")
-    return found
+    tmux = found(environ)
+    if tmux is None:
+        raise NotInstalled("there is no tmux on PATH", "Install it, or use --detach, which does without.")
+    return tmux
 
 
 def _has_session(tmux: str, team: str) -> bool:

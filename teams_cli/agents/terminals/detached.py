@@ -1,0 +1,62 @@
+"""Detached terminals: a process for each client that runs where nobody sits, which shows it to whoever attaches."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from teams_cli import processes
+from teams_cli.agents import logs
+from teams_cli.agents.terminals import bindings
+from teams_cli.clients import hook_settings
+from teams_cli.errors import Conflict
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.agents.terminals.opening import Opened
+
+_DETACHED, _ATTACHING = "teams_cli.cli.detached", "teams_cli.cli.attaching"
+_TO_OPEN = 20.0
+_TERMINAL = "xterm-256color"
+
+
+def start(store: Store, team: str, opened: Opened) -> None:
+    """Start the client in a terminal of its own, and return once one can attach to it.
+
+    Raises:
+        Conflict: The agent has such a terminal; or it could not be started.
+    """
+    door, log = _door(store, team, opened.agent), logs.begin(store, team, opened.agent)
+    if is_there(store, team, opened.agent):
+        raise Conflict(f"{opened.agent} has a detached terminal already", f"Show it: teams attach {opened.agent}")
+    disk.discard(door)  # of one that was killed
+    os.makedirs(os.path.dirname(door), 0o700, exist_ok=True)
+    order = {**opened.order, "door": door, "directory": opened.directory}
+    environ = {"TERM": _TERMINAL, **opened.environ}
+    pid = processes.start_own(_DETACHED, [json.dumps(order)], environ, log)
+    give_up = time.monotonic() + _TO_OPEN
+    while not is_there(store, team, opened.agent):
+        if not bindings.stat_of(pid)[0] or time.monotonic() > give_up:
+            raise Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
+        time.sleep(0.02)
+
+
+def is_there(store: Store, team: str, agent: str) -> bool:
+    """Whether the agent has one on this machine."""
+    door = _door(store, team, agent)
+    return os.path.exists(door) and bindings.is_locked(f"{door}.lock")
+
+
+def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
+    """The words that show it in this terminal; none if there is none."""
+    if not is_there(store, team, agent):
+        return []
+    order = {"door": _door(store, team, agent), "agent": agent}
+    return [*hook_settings.of_module(python, _ATTACHING), json.dumps(order)]
+
+
+def _door(store: Store, team: str, agent: str) -> str:
+    return bindings.kept(os.path.abspath(store.root), team, agent, "tty")

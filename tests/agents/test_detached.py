@@ -1,0 +1,162 @@
+"""Clients in detached terminals, where there is no tmux: looked at, typed to, left, and woken."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents.terminals import bindings, doorbells, lines
+from tests.support.cli import ALPHA, Cli
+from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    """A team, and a client; no program beside that is on PATH."""
+    made = team_with_client(tmp_path)
+    made.more = {"PATH": str(tmp_path / "bin"), "MY_OWN": "kept"}
+    yield made
+    end_all()
+    for pid in of_office(made):
+        os.kill(pid, signal.SIGKILL)
+    made("close-team", "--force", agent="lea")
+
+
+def of_office(cli: Cli) -> list[int]:
+    """The detached terminals of the team, and their clients."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words, said = (path / "cmdline").read_bytes(), (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"TEAMS_HOME={cli.root}".encode() in said and (b"cli.detached" in words or b"bin/claude" in words):
+            found.append(int(path.name))
+    return found
+
+
+def opened(cli: Cli, *words: str) -> str:
+    """Open a client detached; where one calls to see it."""
+    cli.ok("open", "claude", "--detach", "--agent-id", "ann", *words, agent="human")
+    return bindings.kept(str(cli.root), ALPHA, "ann", "tty")
+
+
+def attached(cli: Cli) -> Terminal:
+    """Somebody who looks at it, and was shown what was there before."""
+    terminal = Terminal(cli, "attach", "ann")
+    terminal.until("of ann kept")
+    return terminal
+
+
+def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
+    door = opened(cli)
+    assert cli.refused("open", "claude", "--detach", "--agent-id", "ann", agent="human") == (11, "conflict")
+    one = attached(cli)
+    assert "[teams] ann: Ctrl-\\ detaches" in one.text.splitlines()[0]
+    one.type("hello\r")
+    one.until("said: hello")
+    two = attached(cli)
+    assert "said: hello" in two.text
+    two.type("from two\r")
+    one.until("said: from two")
+    os.kill(two.pid, signal.SIGKILL)
+    two.end()
+    one.type("still\r")
+    one.until("said: still")
+    one.type("\x1c")
+    assert one.end() == 0 and "Detached: ann goes on" in one.text
+    assert os.stat(door).st_mode & 0o777 == 0o600
+    last = attached(cli)
+    last.type("bye\r")
+    assert last.end() == 7
+    wait(lambda: not of_office(cli))
+    assert not os.path.exists(door)
+    told = [entry for entry in cli.ok("history", agent="lea") if entry["what"] == "terminal attached"]
+    assert [(entry["actor"], entry["agent"]) for entry in told] == [("human", "ann")] * 3
+    assert cli("attach", "ann", agent="human").status == 10
+
+
+@pytest.mark.parametrize("key", ["\x1c", "\x1b[92;5u", "\x1b[92;133:1u", "\x1b[27;5;92~"])
+def test_the_key_detaches_however_the_terminal_says_it(cli: Cli, key: str) -> None:
+    opened(cli)
+    terminal = attached(cli)
+    terminal.type(f"left behind{key}not typed")
+    assert terminal.end() == 0
+    again = attached(cli)
+    again.type("!\r")
+    again.until("said: left behind!")
+
+
+def test_its_size_is_that_of_who_typed_last(cli: Cli) -> None:
+    opened(cli)
+    one, two = attached(cli), attached(cli)
+    for terminal, rows in ((one, 30), (two, 50), (one, 30)):
+        terminal.resize(rows, 100)
+        wait(lambda: has_size(terminal, rows))  # noqa: B023
+    os.kill(one.pid, signal.SIGHUP)
+    assert one.end() == 128 + signal.SIGHUP
+    wait(lambda: has_size(two, 50))
+
+
+def has_size(terminal: Terminal, rows: int) -> bool:
+    """Whether the client says that its terminal is that high now. Who comes and goes changes it for a moment."""
+    terminal.text = ""
+    terminal.type("size\r")
+    terminal.until("\nsize: ")
+    terminal.read(0.2)
+    return f"\nsize: {rows} 100" in terminal.text
+
+
+def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
+    opened(cli, "--wrap")
+    bell = bindings.kept(str(cli.root), ALPHA, "ann", "bell")
+    wait(lambda: doorbells.ring(bell))
+    wait(lambda: "said: [teams] You have mail" in look(cli))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_its_client_ends_with_it(cli: Cli, number: int) -> None:
+    door = opened(cli)
+    terminal = attached(cli)
+    (pid,) = (pid for pid in of_office(cli) if b'"door"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid))
+    os.kill(pid, number)
+    assert terminal.end() in (0, 128 + number) and "of ann is gone" in terminal.text
+    wait(lambda: not of_office(cli))
+    assert opened(cli) == door
+    attached(cli)
+
+
+def is_first(pid: int) -> bool:
+    """Whether no process of ours started it."""
+    parent = bindings.stat_of(pid)[1]
+    return b'"door"' not in Path(f"/proc/{parent}/cmdline").read_bytes()
+
+
+def look(cli: Cli) -> str:
+    """What one sees who attaches now."""
+    terminal = attached(cli)
+    terminal.read(0.5)
+    OPEN.remove(terminal.pid)
+    os.kill(terminal.pid, signal.SIGKILL)
+    os.waitpid(terminal.pid, 0)
+    return terminal.text
+
+
+def test_who_takes_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = opened(cli)
+    monkeypatch.chdir(cli.root)  # calling goes to the directory of the door
+    deaf = lines.call(door)
+    assert deaf
+    deaf.send(lines.SIZE, lines.pack_size(24, 80))
+    terminal = attached(cli)
+    terminal.type("much\r")
+    terminal.until("that was much")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+    deaf.close()

@@ -1,0 +1,39 @@
+"""What is kept of a detached terminal's output for who attaches later."""
+
+from __future__ import annotations
+
+from teams_cli.agents.terminals.modes import Modes, Shown, answers
+
+
+def test_modes_are_set_again_and_undone() -> None:
+    modes = Modes()
+    for part in (b"\x1b[?2004h\x1b[?1000;1006h\x1b[?25l\x1b[>1u\x1b[>4;2m", b"\x1b[?10", b"06l\x1b[?25h\x1b[?25l"):
+        modes.feed(part)
+    assert modes.again() == b"\x1b[?2004h\x1b[?1000h\x1b[?25l\x1b[>1u\x1b[>4;2m"
+    assert modes.undone() == b"\x1b[0m\x1b[<1u\x1b[?2004l\x1b[?1000l\x1b[?25h\x1b[>4m"
+    modes.feed(b"\x1b[?1049h\x1b[<u\x1b[?25h")
+    assert modes.other_screen and modes.undone().endswith(b"\x1b[?1049l") and b"\x1b[<" not in modes.undone()
+    assert Modes().again() == b""
+
+
+def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> None:
+    shown = Shown()
+    shown.feed(b"old\x1b[2J\x1b[Hone\x1b[6n\x1b[c\x1b[?u\x1b]52;c;eA==\x07\x1b]8;;x\x1b\\link\x1b[31m\x1b[2 q")
+    shown.feed(b"\x1b[?2004h two\x1b[3")
+    assert shown.repeated() == b"\x1b[Hone\x1b]8;;x\x1b\\link\x1b[31m\x1b[2 q two\x1b[?2004h"
+    shown.feed(b"3m\x1b[?1049hother")
+    assert shown.repeated() == b"\x1b[?1049hother\x1b[?2004h"
+
+
+def test_so_much_is_kept_as_can_be_shown_again() -> None:
+    shown = Shown()
+    for number in range(100_000):
+        shown.feed(b"\x1b[0mline %d\n" % number)
+    assert len(shown.last) < 1 << 20
+    assert shown.last.startswith(b"\x1b[0mline") and shown.last.endswith(b"line 99999\n")
+    shown.feed(b"x" * 1_000_000)
+    assert 1 << 17 < len(shown.last) < 1 << 20
+
+
+def test_questions_are_answered_where_nobody_looks() -> None:
+    assert answers(b"\x1b[6n text \x1b[c\x1b[0c\x1b[5n\x1b[31m") == b"\x1b[1;1R\x1b[?62c\x1b[?62c\x1b[0n"

@@ -1,0 +1,122 @@
+"""A terminal for a command, and a client without a model for people who sit at one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+
+CLIENT = """#!{python}
+import json, os, subprocess, sys, time
+def joins():
+    event = json.dumps(dict(hook_event_name="SessionStart", session_id="theirs"))
+    subprocess.run([*{command!r}, "hook", "claude"], input=event, text=True)
+if "-p" in sys.argv:
+    given = sys.stdin.read()
+    while given == "work":
+        time.sleep(0.05)
+    print(json.dumps(dict(result="done after " + given, is_error=False)))
+    sys.exit()
+print("client", *sys.argv[1:], "of", os.environ.get("TEAMS_AGENT_ID"), os.environ.get("MY_OWN"), flush=True)
+sys.stdout.write("\\x1b]7501;?\\x1b\\\\\\x1b]7501;state=idle:app=x\\x1b\\\\")
+sys.stdout.flush()
+for line in sys.stdin:
+    line = line.replace("\\x1b]7501;?\\x1b\\\\", "")
+    print("said:", line.strip().replace("\\x1b", "^"), flush=True)
+    if line.strip() == "work":
+        sys.stdout.write("\\x1b]7501;state=working\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "ask":
+        sys.stdout.write("\\x1b]7501;state=blocked:kind=permission\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "rest":
+        sys.stdout.write("\\x1b]7501;state=idle\\x1b\\\\")
+        sys.stdout.flush()
+    if line.strip() == "join":
+        joins()
+        print("joined", flush=True)
+    if line.strip() == "size":
+        print("size:", os.get_terminal_size().lines, os.get_terminal_size().columns, flush=True)
+    if line.strip() == "much":
+        print("x" * 3_000_000 + "that was much", flush=True)
+    if line.strip() == "bye":
+        sys.exit(7)
+"""
+OPEN: list[int] = []
+
+
+def team_with_client(top: Path) -> Cli:
+    """A team, and a client that says what it is told, which passes for Claude Code."""
+    (top / "bin").mkdir()
+    path = top / "bin/claude"
+    path.write_text(CLIENT.format(python=sys.executable, command=COMMAND))
+    path.chmod(0o755)
+    return make_team(top / "root", "bob")
+
+
+def end_all() -> None:
+    """Kill what runs in terminals still."""
+    while OPEN:
+        os.kill(OPEN[-1], signal.SIGKILL)
+        os.waitpid(OPEN.pop(), 0)
+
+
+class Terminal:
+    """A command in a terminal of its own, its screen as one text."""
+
+    def __init__(self, cli: Cli, *words: str) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ("human"), "TERM": "xterm"})
+        self.text = ""
+        OPEN.append(self.pid)
+
+    def until(self, text: str, patience: float = TIMEOUT) -> None:
+        """Read until that was shown."""
+        give_up = time.monotonic() + patience
+        while text not in self.text:
+            assert time.monotonic() < give_up, f"no {text!r} in {self.text!r}"
+            self.read(0.1)
+
+    def read(self, seconds: float) -> None:
+        """Read what comes within that time."""
+        try:
+            if select.select([self.master], [], [], seconds)[0]:
+                self.text += os.read(self.master, 65536).decode(errors="replace")
+        except OSError:
+            return
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Make it as large, as its person does by the window."""
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text: str) -> None:
+        """Type it."""
+        os.write(self.master, text.encode())
+
+    def end(self) -> int:
+        """Wait for its end; its exit status."""
+        OPEN.remove(self.pid)
+        give_up = time.monotonic() + TIMEOUT
+        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
+            assert time.monotonic() < give_up, self.text
+            self.read(0.1)
+        return os.waitstatus_to_exitcode(ended[1])
+
+
+def wait(ready: Callable[[], bool], patience: float = TIMEOUT) -> None:
+    """Block until it is so."""
+    give_up = time.monotonic() + patience
+    while not ready():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
