@@ -43,7 +43,7 @@ def of_command(command: Command) -> str:
     for extra in more:
         _fit(kept, extra, len(kept) - rows + 2)
     for extra in refusals(raises):
-        _fit(kept, f"Refused: {extra}", len(kept))
+        _fit(kept, extra, len(kept))
     return "\n".join([*kept, ""])
 
 
@@ -60,13 +60,13 @@ def _row(parameter: Parameter) -> str:
 
 
 def refusals(raises: str) -> list[str]:
-    """What a docstring says is refused, each with its exit status."""
+    """What a docstring says is refused, each behind its exit status."""
     found: list[str] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
         status = getattr(getattr(errors, name.split(",")[0], None), "status", None)
         if colon and status is not None:
-            found.append(f"{why} (exit status {status})")
+            found.append(f"Ends with exit status {status}: {why}")
         elif found:
             found[-1] += " " + line.strip()
     return found

@@ -125,7 +125,10 @@ def execute(command: Command, values: dict[str, Any]) -> int:
             values[parameter.name] = _standard_input()
     call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
     status = _answer(command, call, values, as_json)
-    if not (as_json or command.quiet) and (line := call.reminder()):
+    line = "" if as_json or command.quiet else call.reminder()
+    if call.follows and not as_json:
+        streams.written(lambda: print(f"next: {call.follows}"))
+    if line:
         _talk(safe(line))
     return status
 
@@ -156,8 +159,6 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         _talk(f"teams: {call.more}")
     elif call.more:
         streams.written(lambda: print(call.more))
-    if call.follows and not as_json:
-        streams.written(lambda: print(f"next: {call.follows}"))
     return status
 
 

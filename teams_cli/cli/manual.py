@@ -64,7 +64,7 @@ def _command(command: Command) -> list[str]:
     lines = [f'.SS "{_escaped(f"teams {command.name} {places}".rstrip())}"', *_paragraphs(text)]
     for parameter in command.own:
         lines += _row(parameter)
-    lines += [line for refused in refusals(raises) for line in (".PP", _escaped(f"Refused: {refused}"))]
+    lines += [line for refused in refusals(raises) for line in (".PP", _escaped(refused))]
     return [*lines, ".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
 
 

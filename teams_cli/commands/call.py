@@ -283,7 +283,9 @@ class Call:
         return self.note_seen() if team == self.said_team else _NEVER
 
     def reminder(self) -> str:
-        """What waits for the caller that it was not told of yet, in a line; empty if there is nothing."""
+        """What waits for the caller that it was not told of yet, in a line; empty if there is nothing. Mail is what
+        follows then, whatever did before.
+        """
         if self.caller is None or self.caller.is_human or not self.said_team:
             return ""
         from teams_cli.views import reminders
@@ -291,9 +293,16 @@ class Call:
         try:
             team = self._seen_in or self.load_team()
             verify(team, self.caller)
-            return reminders.reminder(self.store, team.name, self.caller.name) if team.member(self.agent) else ""
+            if not team.member(self.agent):
+                return ""
+            told = reminders.reminder(self.store, team.name, self.caller.name)
         except TeamsError:  # the answer itself was given
             return ""
+        if self.follows and told.has_mail:
+            from teams_cli.views import steps
+
+            self.follows = steps.READ
+        return told.line
 
 
 class Gone(Exception):

@@ -72,6 +72,10 @@ def _read(
     found = _found(call, selection, peek, wait)
     if found.more:
         call.more = f"{found.more} more: teams read-messages{_rest(found, all)}"
+    elif found and not (all or peek):
+        from teams_cli.views import steps
+
+        call.follows = steps.after_reading(found)
     return found
 
 
@@ -92,6 +96,7 @@ def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> 
 
 def _ack(call: Call, message: list[str]) -> Any:
     handled = handling.handle(call.store, call.team, call.caller, list(message))
+    call.try_to(call.say_what_follows)
     return {"handled": [found.id for found in handled]}
 
 

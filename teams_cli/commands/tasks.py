@@ -71,7 +71,9 @@ def _create_many(call: Call, title: str | None, from_: str | None) -> Any:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
     if title is not None:
         raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
-    return [to_document(call, task) for task in named("commands.runners.tasks:created_from")(call, from_)]
+    created = named("commands.runners.tasks:created_from")(call, from_)
+    call.try_to(call.say_what_follows)
+    return [to_document(call, task) for task in created]
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
@@ -136,7 +138,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], reviewBy, for, …}.",
+            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], …: the options}.",
             metavar="FILE",
             name="from_",
             text=True,

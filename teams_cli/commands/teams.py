@@ -14,6 +14,7 @@ from teams_cli.store import opening
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Member, Team
+from teams_cli.views import steps
 
 _DISCOVER = """List the teams: name, leader, members, when created, and how many tasks have which status.
 
@@ -29,6 +30,7 @@ Raises:
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = founding.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
+    call.follows = steps.CREATE
     return {**team_document(team), **tokens}
 
 

@@ -10,7 +10,8 @@ from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Iterator
-from teams_cli.views import concerns, conditions
+from teams_cli.teams.permission import standing_of
+from teams_cli.views import concerns, conditions, steps
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -48,6 +49,8 @@ def _wait(
         assert call.caller is not None
         return concerns.wait(call.store, call.team, call.caller, timeout, call.say)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
+    if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
+        call.follows = steps.after_all(found["stuck"])
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         conditions.count_as_read(call.store, call.team, call.agent, found)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None

@@ -149,7 +149,7 @@ class Facts:
             return {}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
         text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
-        what = "teams get-tasks --blocked" if found["stuck"] else "teams close-team"
+        what = steps.after_all(found["stuck"])
         about = "-".join(str(count) for count in found["taskCounts"].values())
         return {f"settled:{about}": fact("settled", self.team.name, text, what)}
 

@@ -15,32 +15,41 @@ _NEAR = 32
 _LONGEST = 100
 
 
-def reminder(store: Store, team: str, agent: str) -> str:
+class Reminder:
+    """What waits, in a line that is empty if nothing does, and whether there is mail to read."""
+
+    def __init__(self, line: str, has_mail: bool = False) -> None:
+        self.line = line
+        self.has_mail = has_mail
+
+
+def reminder(store: Store, team: str, agent: str) -> Reminder:
     """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
-    of its own are overdue. Noted as told, where that can be written; empty if there is nothing.
+    of its own are overdue. Noted as told, where that can be written.
     """
     known = presence.load(store, team, agent)
-    parts = [_mail(store, team, agent, known.told_to or 0)]
+    mail = _mail(store, team, agent, known.told_to or 0)
+    parts = [mail.line]
     if known.awaits:
         from teams_cli.messages import receipts
 
         parts += receipts.tell(store, team, agent)
-    return "; ".join(filter(None, parts))
+    return Reminder("; ".join(filter(None, parts)), mail.has_mail)
 
 
-def _mail(store: Store, team: str, agent: str, told_to: int) -> str:
+def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
     """Its unread mail, and what the system has to say, in a line, unless it was told of all that."""
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
     if last <= told_to or (near and not _any_to(store, team, agent, told_to)):
-        return ""
+        return Reminder("")
     from teams_cli.messages import inboxes
 
     unread = inboxes.unread(store, team, agent, quiet=True)
     if not unread or unread[-1] <= told_to:
         if not near:
             _note(store, team, agent, last, set())
-        return ""
+        return Reminder("")
     found = store.fetch(team, MESSAGE, unread, [])
     mail = [message for message in found if message.from_ != SYSTEM]
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
@@ -49,7 +58,7 @@ def _mail(store: Store, team: str, agent: str, told_to: int) -> str:
     parts = [*([_named(mail)] if mail else []), *(_short(message) for message in news[-_NAMED:])]
     if len(news) > _NAMED:
         parts.append(f"{len(news) - _NAMED} more: teams read-messages")
-    return "; ".join(parts)
+    return Reminder("; ".join(parts), bool(mail))
 
 
 def _any_to(store: Store, team: str, agent: str, told_to: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.records.annotations import Any, Callable
-from teams_cli.tasks.tasks import IN_REVIEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
 READ = "teams read-messages"
+CREATE = "teams create-task TITLE, or many: teams create-task --from FILE"
+CLOSE = "teams close-team"
+LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
 def after_message(message: Found, matter: Found | None = None) -> str | None:
@@ -28,10 +30,21 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
     if about.startswith("shutdown-"):
         return end(about)
     if about.startswith("task-"):
-        return review(about) if matter is not None and matter["status"] == IN_REVIEW else None
+        return review(about) if matter is not None and matter["status"] == "in_review" else None
     if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
         return None
     return reply(message["id"])
+
+
+def after_reading(found: list[Found]) -> str:
+    """What new messages ask for, by the first that asks for anything; older ones that are open are shown with how. An
+    answer rarely wants another.
+    """
+    if any("readBefore" in message for message in found):
+        return ""
+    wanted = [step for message in found if "replyTo" not in message and (step := after_message(message))]
+    more = f" ({len(wanted) - 1} more; all without an answer: teams ack)" if len(wanted) > 1 else ""
+    return f"{wanted[0]}{more}" if wanted else ""
 
 
 def reply(message: str) -> str:
@@ -84,6 +97,11 @@ def review(task: str) -> str:
 def complete(task: str) -> str:
     """How to end a task."""
     return f"teams update-task {task} --status completed --result RESULT"
+
+
+def after_all(stuck: list[str]) -> str:
+    """What a leader does when nothing is left to do, or nothing that can be done."""
+    return LOOK_AT_BLOCKED if stuck else CLOSE
 
 
 def join(team: str, name: str) -> str:
@@ -174,9 +192,7 @@ def _lead(brief: Found) -> str | None:
         return None
     if not brief["tasks"]:
         return "teams create-task TITLE"
-    if brief["stuck"] and not brief["going"]:
-        return "teams get-tasks --blocked"
-    return WAIT if brief["going"] else "teams close-team"
+    return WAIT if brief["going"] else after_all(brief["stuck"])
 
 
 _STEPS: tuple[Callable[[Found], str | None], ...] = (

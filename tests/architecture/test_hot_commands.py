@@ -71,7 +71,14 @@ COMPLETING = every(
 HOT = {
     "--version": START,
     "send-message lea hi": [*MAIL, *REMINDED, *NOTED, "commands.messages"],
-    "read-messages": [*MAIL, "commands.messages_inbox", "messages.handling", "messages.inboxes"],
+    "read-messages": [
+        *MAIL,
+        "commands.messages_inbox",
+        "messages.handling",
+        "messages.inboxes",
+        "views",
+        "views.steps",
+    ],
     "claim-task 1": [*TASKS, *NOTED, "commands.tasks_claims"],
     "claim-task --next": [*TASKS, *NOTED, "commands.tasks_claims"],
     "heartbeat": [*TASKS, *NOTED, "commands.tasks_claims"],

@@ -20,22 +20,22 @@ def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> No
     """Of a few the envelopes are looked at; of more the inbox is asked, and how far that was is noted."""
     joining.join(team, ALPHA, Caller("mia"))
     to_mia(team, 5)
-    assert reminder(team, ALPHA, "bob") == ""
+    assert reminder(team, ALPHA, "bob").line == ""
     assert presence.load(team, ALPHA, "bob").told_to is None
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert reminder(team, ALPHA, "bob") == "1 unread (msg-6 from lea)"
+    assert reminder(team, ALPHA, "bob").line == "1 unread (msg-6 from lea)"
     to_mia(team, 40)
-    assert reminder(team, ALPHA, "bob") == ""
+    assert reminder(team, ALPHA, "bob").line == ""
     assert presence.load(team, ALPHA, "bob").told_to == 46
     messages.broadcast(team, ALPHA, Caller("lea"), "all of you")
-    assert reminder(team, ALPHA, "bob") == "2 unread (msg-6 from lea, msg-47 from lea)"
-    assert reminder(team, ALPHA, "bob") == ""
+    assert reminder(team, ALPHA, "bob").line == "2 unread (msg-6 from lea, msg-47 from lea)"
+    assert reminder(team, ALPHA, "bob").line == ""
 
 
 def test_who_has_read_all_is_asked_once_for_many_messages(team: Store) -> None:
     joining.join(team, ALPHA, Caller("mia"))
     to_mia(team, 40)
-    assert reminder(team, ALPHA, "bob") == ""
+    assert reminder(team, ALPHA, "bob").line == ""
     assert presence.load(team, ALPHA, "bob").told_to == 40
     messages.send(team, ALPHA, Caller("lea"), "bob", "hello")
-    assert reminder(team, ALPHA, "bob") == "1 unread (msg-41 from lea)"
+    assert reminder(team, ALPHA, "bob").line == "1 unread (msg-41 from lea)"

@@ -150,7 +150,8 @@ def standing(task: dict[str, Any]) -> Parts:
 def _proof(task: dict[str, Any]) -> Parts:
     """What its owner's word that it is done rests on."""
     check, review = task.get("checked"), task.get("reviewed")
-    run = f"check: {task['check']}" if "check" in task else None
+    place = f" (in {task['checkIn']})" if "checkIn" in task else ""
+    run = f"check: {task['check']}{place}" if "check" in task else None
     if check:
         on = f" on {check['commit'][:10]}" if "commit" in check else ""
         how = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
