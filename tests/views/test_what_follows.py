@@ -1,0 +1,71 @@
+"""The line `next:` behind answers in words: a whole team's work by following it alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli
+
+TASKS = "- {id: a, title: one, check: 'true', checkIn: sub}\n- {id: b, title: two, blockedBy: [a]}\n"
+UNCHECKED = TASKS.replace(", check: 'true', checkIn: sub", "")
+MORE = "next: teams reply msg-4 TEXT, or ack msg-4 (1 more; all without an answer: teams ack)"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return Cli(tmp_path / "root")
+
+
+def last(cli: Cli, agent: str, *words: str) -> str:
+    """The last line of the answer to the agent's command."""
+    done = cli(*words, agent=agent)
+    assert done.status == 0, done
+    return done.stdout.splitlines()[-1]
+
+
+def test_from_a_team_to_its_end(cli: Cli) -> None:
+    create = "next: teams create-task TITLE, or many: teams create-task --from FILE"
+    assert last(cli, "lea", "spawn-team", ALPHA) == create
+    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait"
+    assert last(cli, "bob", "join-team") == "next: teams claim-task --next"
+    cli.ok("claim-task", "--next", agent="bob")
+    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams claim-task --next"
+    cli.ok("claim-task", "--next", agent="bob")
+    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait"
+    assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
+    assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
+
+
+def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "--from", UNCHECKED, agent="lea")
+    cli.ok("claim-task", "--next", agent="bob")
+    cli.ok("send-message", "bob", "begin", "--fyi", agent="lea")
+    done = cli("update-task", "1", "--status", "completed", agent="bob")
+    assert done.stdout.endswith("\nnext: teams read-messages\n") and "1 unread (msg-1 from lea)" in done.stderr
+    assert "next:" not in cli("read-messages", agent="bob").stdout
+    cli.ok("send-message", "lea", "how?", agent="bob")
+    assert last(cli, "lea", "read-messages") == "next: teams reply msg-3 TEXT, or ack msg-3"
+    for text in ("this", "that"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    assert "next:" not in cli("read-messages", "--peek", agent="bob").stdout
+    assert last(cli, "bob", "read-messages") == MORE
+    assert last(cli, "bob", "ack") == "next: teams claim-task --next"
+
+
+def test_an_answer_asks_for_no_other(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("send-message", "lea", "how?", agent="bob")
+    cli.ok("reply", "1", "so", agent="lea")
+    assert last(cli, "bob", "read-messages") == "| so"
+
+
+def test_where_a_check_is_run_is_shown(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("create-task", "--from", TASKS, agent="lea")
+    where = cli.ok("show-task", "1")["checkIn"]
+    assert f"check: true (in {where})\n" in cli("show-task", "1").stdout and where.endswith("/sub")
