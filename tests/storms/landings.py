@@ -1,9 +1,10 @@
 """Many branches land at once, with kills: `python -m tests.storms.landings --landings 200` prints what came out.
 
-Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning). The
-lander, and the commands that ask it, are killed at random moments. Whatever happens, every tip that the branch ever had
-passes the check, every task lands once, and nothing is left lying about. Beside it the same by hand: everybody merges,
-checks and moves the branch alone, and again when somebody else was faster.
+Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning); some
+parts are more urgent than others. The lander, and the commands that ask it, are killed at random moments. Whatever
+happens, every tip that the branch ever had passes the check, every task lands once, none is tried while a more urgent
+or older one waits, and nothing is left lying about. Beside it the same by hand: everybody merges, checks and moves the
+branch alone, and again when somebody else was faster.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli.agents.landings import landings
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.tasks.tasks import PRIORITIES
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
@@ -72,7 +75,9 @@ class Storm:
         self.main = repository(place)
         self.cli = make_team(place / "root", *AGENTS)
         self.cli.ok("set", "landingTogether", str(together), agent="lea")
-        add_tasks(self.cli, *(f"part {number}" for number in range(tasks)), check=CHECK)
+        chance = random.Random(seed)
+        for number in range(tasks):
+            add_tasks(self.cli, f"part {number}", check=CHECK, priority=chance.choice(PRIORITIES))
         self.over = threading.Event()
         self.kills = 0
         self.failures: list[BaseException] = []
@@ -114,9 +119,9 @@ class Storm:
             again = True
             if self.teams(agent, "update-task", key, "--status", "completed").returncode:
                 continue
-            self.teams(agent, "land", key)
+            asked = self.teams(agent, "land", key)
             landing = landings.last_of(store, ALPHA, key)
-            assert landing is not None
+            assert landing is not None, asked
             self.teams(agent, "wait", "--landing", landing.id, "--timeout", "100")
             if landings.get(store, ALPHA, landing.id).state == "landed":
                 return mend(self.place / agent)
@@ -169,7 +174,30 @@ class Storm:
         assert git(self.main, "status", "--porcelain") == ""
         assert git(self.main, "worktree", "list").count("\n") == len(AGENTS)
         assert not list(self.main.glob(".git/**/*.lock"))
-        return {**counts, "red tips": red_tips(self.main)}
+        overtaken = out_of_turn(every, self.cli.ok("history", agent="lea"))
+        assert not overtaken, overtaken
+        return {**counts, "red tips": red_tips(self.main), "out of turn": len(overtaken)}
+
+
+def out_of_turn(every: list[Landing], history: list[dict[str, Any]]) -> list[str]:
+    """What began to be checked while another waited that had its turn first: more urgent, or as urgent and older.
+
+    Only what had been asked for before the last one ended was sure to be seen by what chose.
+    """
+    by_id = {one.id: one for one in every}
+    turn = {one.id: (PRIORITIES.index(one.priority), LANDING.number_in(one.id)) for one in every}
+    seen, asked, begun, found = list[str](), list[str](), set[str](), list[str]()
+    for note in history:
+        key = note.get("landing")
+        if note["what"] == "landing asked for":
+            asked.append(key)
+        elif note["what"] == "landing checking":
+            begun.add(key)
+            waits = [one for one in seen if one not in begun and (by_id[one].ended_at or "~") > note["at"]]
+            found += [f"{key} before {one}" for one in waits if turn[one] < turn[key]]
+        elif key and by_id[key].over:
+            seen, begun = list(asked), set()
+    return found
 
 
 def red_tips(main: Path) -> int:
