@@ -353,15 +353,19 @@ class Kind(Generic[R]):
         Raises:
             StorageFailed: The number is too high to be read again.
         """
+        self.refuse_too_high(number)
+        numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}
+        if "number" in self.record.fields:
+            numbers["number"] = number
+        return record.numbered(**numbers)
+
+    def refuse_too_high(self, number: int) -> None:
+        """Raises StorageFailed: The number can't be read again."""
         if not is_number(str(number)):
             raise StorageFailed(
                 f"there can't be a {self.prefix}-{number}",
                 "Look at the highest number that is there: `teams` did not give it.",
             )
-        numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}
-        if "number" in self.record.fields:
-            numbers["number"] = number
-        return record.numbered(**numbers)
 
     def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         """So many records, numbered from *first* on, as *make* returns them for their keys."""

@@ -22,6 +22,7 @@ MAX_RECORD = 16 * 1024 * 1024
 """The bytes of the largest record that is read, and so of the largest that is written."""
 _MARK = b',\n  "checksum": "'
 _END = b'"\n}\n'
+_SPACE = 0x20
 
 
 def encode(record: Record) -> bytes:
@@ -30,19 +31,47 @@ def encode(record: Record) -> bytes:
     Raises:
         InvalidValue: A text in it is not Unicode, or it is nested too deeply, or it would be too large to be read.
     """
+    return _sealed(record.to_json())
+
+
+def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
+    """As `encode`, for a record that has no number yet: blank where `heading` will say one of so many digits. The
+    checksum is of the blank, so that the heading can be filled in, or be lost, and nothing else changes.
+
+    Raises:
+        InvalidValue: As for `encode`.
+    """
+    document = record.to_json()
+    document.pop("id", None)
+    document.pop("number", None)
+    return _sealed(document, len(heading(kind, 10**digits - 1)))
+
+
+def heading(kind: Kind[Any], number: int) -> bytes:
+    """How the file of a record begins that has this number: the first two lines repeat the name of the file."""
+    return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
+
+
+def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
+    """The JSON text with its checksum, behind a brace and as many *blank* characters as it makes together."""
     try:
-        body = indented(record.to_json()).encode()[:-2]
+        body = b"{".ljust(blank) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
         raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
     except (ValueError, RecursionError):
         raise InvalidValue("the record is nested too deeply, or has a number that JSON does not allow", "") from None
-    data = b"%s%s%08x%s" % (body, _MARK, crc32(body), _END)
+    data = b"%s%s%s" % (body, _MARK, _seal(body))
     if len(data) > MAX_RECORD:
         raise InvalidValue(
             f"the record would have {len(data)} bytes, more than the {MAX_RECORD} that are read again",
             "Hand in less, or put it in a file and give its path.",
         )
     return data
+
+
+def _seal(body: bytes) -> bytes:
+    """The checksum of a text, and the end of the file."""
+    return b"%08x%s" % (crc32(body), _END)
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
@@ -59,7 +88,7 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    record = _own(data, kind.record)
+    record = _own(data, kind, key)
     if record is None:
         document = strict_json(data, path)
         if isinstance(document, dict):
@@ -73,17 +102,40 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     return record
 
 
-def _own(data: bytes, kind: type[R]) -> R | None:
-    """The record, if the file is byte for byte what `encode` makes; None otherwise."""
+def _own(data: bytes, kind: Kind[R], key: str) -> R | None:
+    """The record, if the file is byte for byte what `encode` or `encode_unnumbered` makes; None otherwise."""
     cut = data.rfind(_MARK)
-    if cut < 0 or data[cut + len(_MARK) :] != b"%08x%s" % (crc32(data[:cut]), _END):
+    seal = data[cut + len(_MARK) :]
+    if cut < 0:
         return None
+    number = kind.number_in(key)
+    if seal != _seal(data[:cut]):
+        data = _blanked(data, heading(kind, number)) if number else data
+        if seal != _seal(data[:cut]):
+            return None
+    known = {"id": key, "number": number} if data.startswith(b"{ ") else {}
     try:
-        document = loads(data.decode())
+        document = {**known, **loads(data.decode())}
         del document["checksum"]
-        return kind.from_json(document) if fits(kind, document) else None
+        return kind.record.from_json(document) if fits(kind.record, document) else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None  # written by a version with other fields, or made up: to be checked like any other
+
+
+def _blanked(data: bytes, head: bytes) -> bytes:
+    """The file as it was before this heading was filled in, of which a power failure may have kept any part; as it is
+    where it says something else.
+    """
+    said = data[: len(head)]
+    if said != head and any(byte not in (ours, _SPACE) for byte, ours in zip(said, head, strict=False)):
+        return data
+    return b"{".ljust(len(head)) + data[len(head) :]
+
+
+def headed(data: bytes, kind: Kind[R], number: int) -> bytes:
+    """The file of a record of that number with its heading, if a power failure took that away."""
+    head = heading(kind, number)
+    return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
 def decode_checked(data: bytes, kind: Kind[R]) -> R:

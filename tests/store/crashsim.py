@@ -28,6 +28,9 @@ class File:
         """What is left, if of what was not synced the *part* "none", "half" or "all" is."""
         if self.written == self.synced or part == "all":
             return self.written
+        if len(self.written) == len(self.synced) and part == "half":  # written over: any bytes of it may be there
+            mixed = zip(self.written, self.synced, strict=True)
+            return bytes(new if place % 2 else old for place, (new, old) in enumerate(mixed))
         return self.written[: len(self.written) // 2] if part == "half" else self.synced
 
 
@@ -136,6 +139,7 @@ class Recorder:
         self.calls = 0
         self.dead = False
         self._open: dict[int, File | Directory | None] = {}
+        self._place: dict[int, int] = {}
         self._real = {
             name: getattr(os, name) for name in ("mkdir", "open", "write", "fsync", "rename", "unlink", "close")
         }
@@ -182,6 +186,7 @@ class Recorder:
         if missing:
             self.disk.change((path, File()))
         node = self._open[descriptor] = self.disk.find(path)
+        self._place[descriptor] = len(node.written) if flags & os.O_APPEND and isinstance(node, File) else 0
         if flags & os.O_TRUNC and isinstance(node, File):
             node.written = b""
         if missing or flags & os.O_TRUNC:
@@ -194,7 +199,9 @@ class Recorder:
             self._step()
         count: int = self._real["write"](descriptor, data)
         if isinstance(node, File):
-            node.written += bytes(data[:count])
+            at = self._place.get(descriptor, 0)
+            node.written = node.written[:at] + bytes(data[:count]) + node.written[at + count :]
+            self._place[descriptor] = at + count
             self.told("write")
         return count
 

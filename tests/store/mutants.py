@@ -69,10 +69,10 @@ MUTANTS = [
     Mutant(
         "compare before the lock only",
         "files/engine",
-        """                together.settle(self.layout, team, kind)
-                self._refuse_stale(path, kind, key, revision)
+        """            together.settle(self.layout, team, kind)
+            self._refuse_stale(path, kind, key, revision)
 """,
-        "                together.settle(self.layout, team, kind)\n",
+        "            together.settle(self.layout, team, kind)\n",
         RACES,
     ),
     Mutant(
@@ -120,10 +120,33 @@ MUTANTS = [
     Mutant(
         "a repeated uid not synced",
         "files/message_log",
-        "                disk.confirm(os.path.dirname(earlier), earlier)\n",
+        "            disk.confirm(os.path.dirname(earlier), earlier)\n",
         "",
         CRASH,
     ),
+    Mutant(
+        "no directory sync behind a message",
+        "files/message_log",
+        "        disk.confirm(os.path.dirname(path), path)\n        return kind",
+        "        return kind",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync behind a change",
+        "files/engine",
+        "        disk.confirm(directory, path)\n        self.changed += 1\n        former",
+        "        self.changed += 1\n        former",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync behind a new record",
+        "files/engine",
+        '        disk.confirm(directory, f"{directory}/{key}.json")\n',
+        "",
+        CRASH,
+    ),
+    Mutant("a heading that is torn", "documents", "_blanked(data, heading(kind, number)) if number", 'b"" if 0', CRASH),
+    Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
     Mutant(
         "an unknown outcome told as a failure",
         "files/disk",
@@ -243,7 +266,7 @@ MUTANTS = [
     Mutant(
         "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
     ),
-    Mutant("a checksum taken for the truth", "documents", "if fits(kind, document) else None", "", SHAPES),
+    Mutant("a checksum taken for the truth", "documents", "if fits(kind.record, document) else None", "", SHAPES),
     Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
     Mutant("a blocker that can't be read raised", "../tasks/dependencies", 'return "unreadable"', "raise", BLOCKERS),
     Mutant(

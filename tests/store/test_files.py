@@ -15,6 +15,8 @@ from contextlib import contextmanager
 import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.files.locks import LOCK
 from teams_cli.store.files.watches import InotifyWatch, polling_watch
 from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import update
@@ -59,6 +61,23 @@ def store(file_store):
     send(file_store, "bob", "first", uid="one")
     broadcast(file_store, ["bob", "cid"], "second", uid="two")
     return file_store
+
+
+def test_a_mark_stays_when_the_record_was_changed_back_before_it_is_removed(store, root):
+    """Marks are removed when the change is durable, under the lock, which others had meanwhile."""
+    taken = []
+
+    class Late(LOCK):
+        def __enter__(self):
+            taken.append(self.path)
+            if len(taken) == 2:
+                update(store, "alpha", TASK, "task-1", lambda task: task.having(status="pending"))
+            super().__enter__()
+
+    late = FileStore(str(root), lock=Late)
+    update(late, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
+    assert len(taken) == 2
+    assert (store.labelled("alpha", TASK, "pending"), store.labelled("alpha", TASK, "in_progress")) == (["task-1"], [])
 
 
 def test_the_layout_is_the_documented_one(store, root):

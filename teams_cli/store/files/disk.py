@@ -10,6 +10,7 @@ from teams_cli.errors import AlreadyExists, DamagedRecord, OutcomeUnknown, Stora
 from teams_cli.store.documents import MAX_RECORD
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_BEGIN = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _TEMP = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _made = 0
 
@@ -90,6 +91,40 @@ def write_temp(directory: str, data: bytes) -> str:
         discard(path)
         raise
     return path
+
+
+class Written:
+    """A new file in *directory*, on the disk with all its *data*; its path, for a `with` block that finds it a place.
+
+    Raises:
+        StorageFailed: The system refused; nothing is left behind, nor when the block fails.
+    """
+
+    def __init__(self, directory: str, data: bytes) -> None:
+        self.path = write_temp(directory, data)
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is not None:
+            discard(self.path)
+
+
+def begin(temp: str, data: bytes) -> None:
+    """Have the file *temp* begin with *data*, in the place of as many bytes, which is not brought to the disk.
+
+    Raises:
+        StorageFailed: The system refused.
+    """
+    try:
+        descriptor = os.open(temp, _BEGIN)
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise failed("write", temp, error) from None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -9,9 +9,11 @@
     │   └── index/<label>/task-1                empty files: which tasks are in progress, which wait with what priority
     └── tmp/                                    files being written
 
-Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; then the
-directory is brought to the disk. A revision is the bytes that were read. An empty file `.last.<n>` beside numbered
-records or the log says that n was given. Who closes a team holds all its locks, so that no change is under way then.
+Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; behind it the
+directory is brought to the disk, so that many wait for the disk together, and only then marks are removed by which the
+record was found before. Whoever changes something else there meanwhile brings both to the disk. A revision is the bytes
+that were read. An empty file `.last.<n>` beside numbered records or the log says that n was given. Who closes a team
+holds all its locks, so that no change is under way then.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 FILES = "files"
 """The address of the store that is in files under the root."""
+_A_MOMENT = 1.0
 
 
 class FileStore(Store):
@@ -77,16 +80,12 @@ class FileStore(Store):
         disk.make_directories(directory, self.address)
         if key is None:
             return self._create_numbered(team, kind, record)
-        temp = disk.write_temp(self.layout.temp, data := encode(record))
-        try:
-            with self._lock(directory):
-                disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
-                self._refuse_closed(team, kind)
-                marks.make(self.layout.marks(team, kind, key, record))
-                disk.commit(temp, path)
-        except BaseException:
-            disk.discard(temp)
-            raise
+        with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(directory):
+            disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
+            self._refuse_closed(team, kind)
+            marks.make(self.layout.marks(team, kind, key, record))
+            disk.put(temp, path)
+        disk.confirm(directory, path)
         self.changed += 1
         return record, data
 
@@ -94,19 +93,14 @@ class FileStore(Store):
         """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
         parent, directory = self.layout.teams, self.layout.directory(team, kind)
         disk.make_directories(parent, self.address)
-        temp = disk.write_temp(self.layout.temp, data := encode(record))
-        try:
-            with self._lock(parent):
-                for name in disk.names_in(parent):
-                    if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
-                        disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
-                        raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
-                disk.make_directories(directory, self.address)
-                disk.make_directories(self.layout.tasks(team), self.address)
-                disk.commit(temp, f"{directory}/team.json")
-        except BaseException:
-            disk.discard(temp)
-            raise
+        with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(parent):
+            for name in disk.names_in(parent):
+                if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
+                    disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
+                    raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
+            disk.make_directories(directory, self.address)
+            disk.make_directories(self.layout.tasks(team), self.address)
+            disk.commit(temp, f"{directory}/team.json")
         self.changed += 1
         return record, data
 
@@ -116,15 +110,11 @@ class FileStore(Store):
             before, number = self._next(team, kind, directory)
             record = kind.numbering(record, number)
             key = getattr(record, kind.key)
-            temp = disk.write_temp(self.layout.temp, data := encode(record))
-            try:
+            with disk.Written(self.layout.temp, data := encode(record)) as temp:
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.put(temp, f"{directory}/{key}.json")
-            except BaseException:
-                disk.discard(temp)
-                raise
             numbers.note(directory, before, number)
-            disk.confirm(directory, f"{directory}/{key}.json")
+        disk.confirm(directory, f"{directory}/{key}.json")
         self.changed += 1
         return record, data
 
@@ -194,20 +184,20 @@ class FileStore(Store):
         self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
-        temp = disk.write_temp(self.layout.temp, data := encode(record))
-        try:
-            with self._lock_for(team, kind, record, directory):
-                together.settle(self.layout, team, kind)
-                self._refuse_stale(path, kind, key, revision)
-                self._refuse_closed(team, kind)
-                marks.make(self.layout.marks(team, kind, key, record))
-                disk.commit(temp, path)
-                before = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
-                marks.clear(before, kept=self.layout.marks(team, kind, key, record))
-        except BaseException:
-            disk.discard(temp)
-            raise
+        with (
+            disk.Written(self.layout.temp, data := encode(record)) as temp,
+            self._lock_for(team, kind, record, directory),
+        ):
+            together.settle(self.layout, team, kind)
+            self._refuse_stale(path, kind, key, revision)
+            self._refuse_closed(team, kind)
+            marks.make(self.layout.marks(team, kind, key, record))
+            disk.put(temp, path)
+        disk.confirm(directory, path)
         self.changed += 1
+        former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
+        if over := set(former).difference(self.layout.marks(team, kind, key, record)):
+            self._clear_marks(team, kind, key, over, _A_MOMENT)
         return data
 
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
@@ -358,13 +348,17 @@ class FileStore(Store):
         return examine(self, kinds, fix, only)
 
     def unmark(self, team: str, kind: Kind[R], key: str) -> None:
+        self._clear_marks(team, kind, key, self.layout.all_marks(team, kind, key), 0.0)
+
+    def _clear_marks(self, team: str, kind: Kind[R], key: str, paths: Collection[str], patience: float) -> None:
+        """Remove those of the marks that the record does not have as it is now. One too many does no harm."""
         try:
-            with self.lock(self.layout.directory(team, kind), 0.0):
+            with self.lock(self.layout.directory(team, kind), patience):
                 try:
                     kept = self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
                 except NotFound:
                     kept = []
-                marks.clear(self.layout.all_marks(team, kind, key), kept)
+                marks.clear(paths, kept)
         except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
 

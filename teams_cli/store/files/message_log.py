@@ -7,7 +7,7 @@ import os
 from teams_cli.errors import DamagedRecord, InvalidValue, NotFound, TeamsError
 from teams_cli.names import is_name, is_number
 from teams_cli.records.annotations import Callable, Iterator, Sequence
-from teams_cli.store.documents import decode, encode
+from teams_cli.store.documents import decode, encode_unnumbered, headed, heading
 from teams_cli.store.files import disk, numbers
 
 TYPE_CHECKING = False
@@ -35,26 +35,44 @@ class MessageLog:
     def append(
         self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
     ) -> tuple[R, bool]:
-        """See the contract. Numbers are given under the lock, so the file is written under it too; *check* refuses
-        what is not to be appended, under it as well.
+        """See the contract; *check* refuses, under the lock, what is not to be appended.
+
+        Numbers are given under the lock, and much is sent at the same time: so what takes long is done outside of it.
+        The file is on the disk before, all but its number, which stands in its name and is filled in for people; the
+        entry of the directory is brought to the disk behind. Whoever gives the next number does so too.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
+        ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
-        with self.lock(self.directory):
-            if uid is not None and (earlier := self._find(f".{uid}.json")):
-                disk.confirm(os.path.dirname(earlier), earlier)
-                return self._decode(kind, earlier), False
-            check()
-            before, newest = self._given()
-            number = max(before, newest) + 1
-            segment = self._segment_for(number, newest)
-            record = kind.numbering(record, number)
-            path = f"{segment}/{number}.{addressee}.{uid or os.urandom(8).hex()}.json"
-            disk.put(disk.write_temp(f"{self.root}/tmp", encode(record)), path)
-            numbers.note(self.directory, before, number)
-            disk.confirm(segment, path)
-        return record, True
+        number, path, earlier = numbers.highest(disk.names_in(self.directory)) + 1, "", None
+        while not path and not earlier:  # mostly once: as long as the number has the digits that there is room for
+            digits = len(str(number))
+            with disk.Written(f"{self.root}/tmp", encode_unnumbered(record, kind, digits)) as temp:
+                with self.lock(self.directory):
+                    if uid is None or not (earlier := self._find(f".{uid}.json")):
+                        check()
+                        number, path = self._put_next(kind, temp, digits, ending)
+                if not path:
+                    disk.discard(temp)
+        if earlier:
+            disk.confirm(os.path.dirname(earlier), earlier)
+            return self._decode(kind, earlier), False
+        disk.confirm(os.path.dirname(path), path)
+        return kind.numbering(record, number), True
+
+    def _put_next(self, kind: Kind[R], temp: str, digits: int, ending: str) -> tuple[int, str]:
+        """Make the file the next message, if its number has so many *digits*: the number, and the path if it is."""
+        before, newest = self._given()
+        number = max(before, newest) + 1
+        kind.refuse_too_high(number)
+        if len(str(number)) != digits:
+            return number, ""
+        path = f"{self._segment_for(number, newest)}/{number}.{ending}"
+        disk.begin(temp, heading(kind, number))
+        disk.put(temp, path)
+        numbers.note(self.directory, before, number)
+        return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
         """The directory for the message behind the *newest*; all messages in the directories before it are durable."""
@@ -112,7 +130,7 @@ class MessageLog:
             for _, name in self._names(segment, None):
                 path = f"{self.directory}/{segment}/{name}"
                 self._decode(kind, path)
-                yield name.removesuffix(".json"), disk.read_file(path)
+                yield name.removesuffix(".json"), headed(disk.read_file(path), kind, _number(name))
 
     def put(self, kind: Kind[R], key: str, data: bytes) -> None:
         """See the contract."""
@@ -156,11 +174,18 @@ class MessageLog:
     def _given(self) -> tuple[int, int]:
         """The highest number that was given: by what is noted of it, and by the messages that there are."""
         names = disk.names_in(self.directory)
-        return numbers.highest(names), self._newest(_segments(names))
+        noted = numbers.highest(names)
+        return noted, self._newest(_segments(names), noted)
 
-    def _newest(self, segments: list[int]) -> int:
+    def _newest(self, segments: list[int], noted: int = 0) -> int:
+        """The highest number of a message; of those in one directory with the one that was *noted*, only those behind
+        it are looked at.
+        """
         for segment in reversed(segments):
             names = disk.names_in(f"{self.directory}/{segment}")
+            if noted // _SEGMENT == segment:
+                behind = f"{noted}."
+                names = [name for name in names if name >= behind]
             if number := _number(max(names, key=_place, default="")):
                 return number
             if number := max(map(_number, names), default=0):  # the last by name was no message

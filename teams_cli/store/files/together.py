@@ -38,14 +38,10 @@ def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> No
     """
     files = {getattr(record, kind.key): encode(record) for record in records}
     content = indented({key: data.decode() for key, data in files.items()}).encode()
-    temp = disk.write_temp(layout.temp, content)
-    try:
+    with disk.Written(layout.temp, content) as temp:
         for record in records:
             marks.make(layout.marks(team, kind, getattr(record, kind.key), record))
         disk.commit(temp, f"{layout.directory(team, kind)}/{NAME}")
-    except BaseException:
-        disk.discard(temp)
-        raise
     try:
         settle(layout, team, kind)
     except TeamsError:  # they are there: whoever comes next tries again
