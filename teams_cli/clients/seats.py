@@ -10,8 +10,10 @@ PERMISSION: TerminalState = "permission"
 UNKNOWN: TerminalState = "unknown"
 GONE: TerminalState = "gone"
 
-BELL, QUEUE, SOCKET, KEYS = "bell", "queue", "socket", "keys"
-"""The ways to wake: a hook or plugin that waits for our bell, the client's own queue, its own socket, our wrapper."""
+BELL, QUEUE, CONTROL, SOCKET, HTTP = "bell", "queue", "control", "socket", "http"
+"""The ways to wake: a hook or plugin that waits for our bell, as our wrapper does; the client's own queue, the socket
+of its daemon, its own socket, its server if it was told to have one.
+"""
 
 TERMINAL_STATE = "TerminalState"
 """The event by which our plugin and our wrapper tell what the client said of itself."""
@@ -48,9 +50,11 @@ class Seat:
 
     *socket* names the variables in which its hooks find the address and the token of its own socket; on one that is
     *framed* every line says by which version of the protocol it is. Where a *daemon*, known by that word, runs the
-    tools and hooks of all terminals, the process and the environment of a hook are another's. *titles* says by which
-    mark in the title of its window it means which state; *set* is what it is started with. One that *stops* can be
-    interrupted through its bell.
+    tools and hooks of all terminals, the process and the environment of a hook are another's; the socket of that is at
+    *control*: a variable that names a directory, that below HOME where it is not set, and the path in it. *titles* says
+    by which mark in the title of its window it means which state; *set* is what it is started with. One that *stops*
+    can be interrupted through its bell. One that *serves* listens where its options `--port` and `--hostname` say, and
+    asks for the password in the variable of that name.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class Seat:
         socket: tuple[str, str] | None = None,
         framed: bool = False,
         stops: bool = False,
+        serves: str = "",
         daemon: str = "",
+        control: tuple[str, str, str] | None = None,
         titles: Mapping[str, TerminalState] | None = None,
         set: Mapping[str, str] | None = None,
     ) -> None:
@@ -74,7 +80,9 @@ class Seat:
         self.socket = socket
         self.framed = framed
         self.stops = stops
+        self.serves = serves
         self.daemon = daemon
+        self.control = control
         self.titles = titles or {}
         self.set = set or {}
 

@@ -75,4 +75,13 @@ def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any
     found["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
     if known.socket and environ.get(known.socket[0]):
         found["socket"], found["socketToken"] = (environ.get(name, "") for name in known.socket)
+    if known.serves and (server := _server(clients_here.words_of(pid))):
+        found["server"] = [*server, environ.get(known.serves, "")]
     return found
+
+
+def _server(words: list[str]) -> tuple[str, int] | None:
+    """Where the client listens for others, if its command line says so."""
+    said = dict(zip(words, [*words[1:], ""], strict=True)) | dict(word.split("=", 1) for word in words if "=" in word)
+    port = said.get("--port", "")
+    return (said.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None

@@ -23,7 +23,8 @@ def bench_wrapping(directory: Path, show: Callable[..., None], against: Callable
     """A client that echoes each key, in a terminal of its own and in the wrapper."""
     print(f"\nThe wrapper: {_KEYS} keys there and back, median, ms; memory")
     show("", "direct", "wrapped", "limit")
-    order = {"words": _CLIENT, "root": str(directory), "team": "alpha", "agent": "ann", "hook": ["true"], "titles": {}}
+    whose = {"root": str(directory), "team": "alpha", "agent": "ann"}
+    order = {"words": _CLIENT, **whose, "hook": ["true"], "titles": {}, "types": True}
     direct, _ = _typed(_CLIENT)
     wrapped, size = _typed([sys.executable, "-m", "teams_cli.cli.wrapper", json.dumps(order)])
     more = (wrapped - direct) * 1000

@@ -70,12 +70,14 @@ def sit_down(office: Office, desk: Desk, client: str) -> None:
 
 def soak(office: Office, clients: list[str], seconds: float, count: int) -> list[str]:
     """Write to one after the other, evenly over the time; what was wrong."""
-    before = memory(office)
+    before: dict[str, int] = {}
     began = time.monotonic()
     to = [clients[number % len(clients)] for number in range(count)]
     random.Random(7).shuffle(to)
     for number, name in enumerate(to):
         time.sleep(max(0.0, began + seconds * number / count - time.monotonic()))
+        if number == count // 10:  # each has been woken then, and has all in memory that it needs
+            before = memory(office)
         office.say("send-message", name, f"note {number}.", agent="human")
         if number % 20 == 0:
             print(f"{time.monotonic() - began:6.0f} s, {number} sent, KiB: {memory(office)}", flush=True)

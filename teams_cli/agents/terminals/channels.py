@@ -8,7 +8,7 @@ import os
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.agents.terminals.doorbells import LINE
 from teams_cli.clients import known
-from teams_cli.clients.seats import BELL, QUEUE, SOCKET
+from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
 from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
@@ -76,4 +76,38 @@ def _send(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) 
     return True
 
 
-_TAKES = {BELL: _ring, QUEUE: _queue, SOCKET: _send}
+def _start_turn(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Have the daemon that runs the client's sessions begin a turn with the line."""
+    from teams_cli.agents.terminals import control
+
+    seat, own = known.get(terminal.client).seat, secrets.get("environ") or {}
+    if seat is None or not seat.control or not terminal.session_id:
+        return False
+    home, directory, path = seat.control
+    top = own.get(home) or f"{own.get('HOME', '')}/{directory}"
+    return control.start_turn(f"{top}/{path}", terminal.session_id, LINE)
+
+
+def _post(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Have the client's own server prompt its session with the line."""
+    import base64
+    import http.client
+
+    host, port, password = secrets.get("server") or ("", 0, "")
+    if not port or not terminal.session_id:
+        return False
+    head = {"Content-Type": "application/json"}
+    if password:
+        head["Authorization"] = "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode()
+    line = http.client.HTTPConnection(str(host), int(port), timeout=5)
+    try:
+        body = json.dumps({"parts": [{"type": "text", "text": LINE}]})
+        line.request("POST", f"/session/{terminal.session_id}/prompt_async", body, head)
+        return line.getresponse().status in (200, 204)
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        line.close()
+
+
+_TAKES = {BELL: _ring, QUEUE: _queue, CONTROL: _start_turn, SOCKET: _send, HTTP: _post}

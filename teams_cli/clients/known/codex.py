@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.clients import hook_settings, mcp_settings
 from teams_cli.clients.contract import Client, File, Home
 from teams_cli.clients.dialects import Dialect, Guard
-from teams_cli.clients.seats import QUEUE, Seat
+from teams_cli.clients.seats import CONTROL, QUEUE, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX
@@ -73,7 +73,13 @@ class Codex(Client):
     )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Interrupt", "SessionEnd")
-    seat = Seat("exec e review mcp-server", (QUEUE,), resume=("resume", "{session_id}"), daemon="app-server")
+    seat = Seat(
+        "exec e review mcp-server",
+        (QUEUE, CONTROL),
+        resume=("resume", "{session_id}"),
+        daemon="app-server",
+        control=("CODEX_HOME", ".codex", "app-server-control/app-server-control.sock"),
+    )
     hook_timeout = 30
     home = Home(
         "CODEX_HOME",

@@ -69,25 +69,32 @@ function attentive({ info, parts }, { tool, state }) {
   return { info, parts: [...parts, info.role === "assistant" ? call : text] }
 }
 
-// Waits until the waiting process says to wake the session that was prompted last.
-function sit(client, sessionNow) {
-  const waiting = spawn("sh", ["-c", `exec ${command} --wait`], { stdio: ["pipe", "ignore", "pipe"] })
-  let line = ""
-  waiting.stdin.on("error", () => {})
-  waiting.stdin.end()
-  waiting.stderr.on("data", (data) => (line += data))
-  waiting.on("error", () => {})
-  waiting.on("close", async (status) => {
-    if (status !== WAKES && status !== INTERRUPTS) return
-    const path = { id: sessionNow() }
-    try {
-      if (status === INTERRUPTS) await client.session.abort({ path })
-      await client.session.promptAsync({ path, body: { parts: [{ type: "text", text: line.trim() }] } })
-    } finally {
-      sit(client, sessionNow)
-    }
-  })
-  return waiting
+// Has a process wait beside the client, one at a time, which says when to wake the session that was prompted last.
+function waiter(client, sessionNow) {
+  let waiting = null
+  const sit = () => {
+    const one = spawn("sh", ["-c", `exec ${command} --wait`], { stdio: ["pipe", "ignore", "pipe"] })
+    waiting = one
+    let line = ""
+    one.stdin.on("error", () => {})
+    one.stdin.end()
+    one.stderr.on("data", (data) => (line += data))
+    one.on("error", () => (waiting = null))
+    one.on("close", async (status) => {
+      waiting = null
+      if (status !== WAKES && status !== INTERRUPTS) return
+      const path = { id: sessionNow() }
+      try {
+        if (status === INTERRUPTS) await client.session.abort({ path })
+        await client.session.promptAsync({ path, body: { parts: [{ type: "text", text: line.trim() }] } })
+      } finally {
+        if (!waiting) sit()
+      }
+    })
+  }
+  return () => {
+    if (sessionNow() && !waiting) sit()
+  }
 }
 
 // The words that the client was started with. Beside a terminal we run in a worker, whose own words lack them.
@@ -104,6 +111,15 @@ function namedSession() {
   const words = commandLine()
   const place = words.findIndex((word) => /^(-s|--session)(=|$)/.test(word))
   return place < 0 ? "" : (words[place].split("=")[1] ?? words[place + 1] ?? "")
+}
+
+// Whether it goes on with the session that was changed last, which nobody names.
+const goesOn = () => commandLine().some((word) => word === "-c" || word === "--continue")
+
+async function lastSession(client) {
+  const { data } = await client.session.list()
+  const own = (data ?? []).filter((info) => !info.parentID)
+  return own.sort((one, other) => other.time.updated - one.time.updated)[0]?.id ?? ""
 }
 
 export const teams = async ({ client }) => {
@@ -131,12 +147,19 @@ export const teams = async ({ client }) => {
   }
   let latest = namedSession()
   let compacting = false
-  let waiting = null
-  const wait = () => {
-    if (latest && (!waiting || waiting.exitCode === 0)) waiting = sit(client, () => latest)
+  const wait = waiter(client, () => latest)
+  const begin = () => {
+    ask("SessionStart", latest)
+    wait()
   }
-  ask("SessionStart", latest)
-  wait()
+  // While a plugin is loaded, nobody answers what it asks for.
+  const goOn = () =>
+    lastSession(client)
+      .then((id) => (latest ||= id))
+      .catch(() => {})
+      .then(begin)
+  if (latest || !goesOn()) begin()
+  else setTimeout(goOn, 0)
   return {
     event: async ({ event }) => {
       const about = event.properties ?? {}

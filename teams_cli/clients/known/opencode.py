@@ -8,7 +8,7 @@ from teams_cli.clients import mcp_settings
 from teams_cli.clients.contract import Client, File, Home
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.known import DIRECTORY
-from teams_cli.clients.seats import BELL, Seat
+from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
 from teams_cli.records.annotations import Any, Mapping
 
@@ -61,10 +61,11 @@ class OpenCode(Client):
     dialect = COMMON
     seat = Seat(
         "run serve web acp github",
-        (BELL,),
+        (BELL, HTTP),
         resume=("--session", "{session_id}"),
         first=("--prompt", "{prompt}"),
         stops=True,
+        serves="OPENCODE_SERVER_PASSWORD",
     )
     home = Home(
         "OPENCODE_CONFIG_DIR",

@@ -1,0 +1,88 @@
+"""The control socket of a daemon: a turn is started there, or it is said that none was."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from teams_cli.agents.terminals.control import start_turn
+
+LONG = "x" * 300
+
+
+class Daemon:
+    """One that answers as Codex's does, among notices and pings; some methods it *refuses*."""
+
+    def __init__(self, path: Path, *refuses: str) -> None:
+        self.refuses = refuses
+        self.asked: list[dict[str, Any]] = []
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(str(path))
+        self.door.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        with self.door:
+            line, _ = self.door.accept()
+        with line:
+            line.recv(4096)
+            line.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
+            while said := self.hear(line):
+                self.asked.append(said)
+                self.tell(line, {"method": "thread/status/changed", "params": {"id": said.get("id")}})
+                line.sendall(b"\x89\x00")
+                what = {"error": {"code": -1}} if said["method"] in self.refuses else {"result": {"long": LONG}}
+                if "id" in said:
+                    self.tell(line, {"id": said["id"], **what})
+
+    def hear(self, line: socket.socket) -> dict[str, Any] | None:
+        """The next message; None at the end. Answers to pings are passed over."""
+        while head := line.recv(2):
+            size = head[1] & 0x7F
+            if size == 126:
+                (size,) = struct.unpack(">H", line.recv(2))
+            mask, data = line.recv(4), line.recv(size) if size else b""
+            if head[0] == 0x81:
+                said: dict[str, Any] = json.loads(bytes(b ^ mask[n % 4] for n, b in enumerate(data)))
+                return said
+        return None
+
+    def tell(self, line: socket.socket, said: dict[str, Any]) -> None:
+        """Say it in two frames."""
+        data = json.dumps(said).encode()
+        line.sendall(struct.pack(">BB", 1, 5) + data[:5] + struct.pack(">BBH", 0x80, 126, len(data) - 5) + data[5:])
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where a socket can lie: its path is to be short."""
+    with TemporaryDirectory() as made:
+        yield Path(made) / "sock"
+
+
+def test_a_turn_is_started_in_the_thread(place: Path) -> None:
+    daemon = Daemon(place)
+    assert start_turn(str(place), "t-1", LONG)
+    assert [said["method"] for said in daemon.asked] == ["initialize", "initialized", "thread/resume", "turn/start"]
+    assert daemon.asked[-1]["params"] == {"threadId": "t-1", "input": [{"type": "text", "text": LONG}]}
+
+
+def test_what_is_refused_or_not_there_was_not_started(place: Path) -> None:
+    assert not start_turn(str(place), "t-1", "mail")
+    Daemon(place, "turn/start")
+    assert not start_turn(str(place), "t-1", "mail")
+    os.remove(place)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(place))
+        door.listen()
+        threading.Thread(target=lambda: door.accept()[0].close(), daemon=True).start()
+        assert not start_turn(str(place), "t-1", "mail")
