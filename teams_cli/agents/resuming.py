@@ -42,16 +42,15 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         if budgets.used_up(store, team, agent, session.run):  # its mail waits; raising the budget resumes it
             return session
         if not session.interrupted and (reason := too_often(store, team, session, by)):
-            return owing(session.having(state="paused", failure=reason), _paused(store, team, agent, by, reason))
+            return session
         return _started_anew(session, teams.now(store), store.host)
 
     try:
         before, after = update(store, team, SESSION.also_closed, agent, change)
     except NotFound:
         return None
-    if reason and before is not after:
-        _pause_other(store, team, by, reason)
-        _note_pause(store, team, after)
+    if reason:
+        pause_pair(store, team, agent, by, reason)
     return after if after.state == "starting" and before is not after else None
 
 
@@ -100,36 +99,38 @@ def noted(session: Session, senders: Iterable[str], at: str) -> Session:
 
 
 def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
-    """Have both rest once they are done, keeping their mail, until somebody interjects; tell the leader."""
-    paused = _pause_other(store, team, agent, reason, _paused(store, team, agent, by, reason))
-    _pause_other(store, team, by, reason)
-    if paused:
-        _note_pause(store, team, paused)
+    """Have both rest once they are done, keeping their mail, until somebody interjects; tell the leader.
 
-
-def _pause_other(store: Store, team: str, agent: str, reason: str, *owed: Owed) -> Session | None:
-    """Pause the session: at once if it is done, else when it will be. None if it has none."""
+    Each may pause the other at the same moment. So whoever does begins with the same one, and the notice is named after
+    where that one stands: however many owe it, it is told once.
+    """
+    pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
+    body = f"{agent} and {by} are paused: of {agent}, {reason}. `teams interject {agent} TEXT` lets it go on."
+    leader, uid = teams.get(store, team).leader, ""
 
     def change(session: Session) -> Session:
-        if session.state == "done":
-            return owing(session.having(state="paused", failure=reason), *owed)
-        return session if session.ended or session.pause_asked else owing(session.having(pause_asked=reason), *owed)
+        nonlocal uid
+        if session.agent == pair[0]:
+            uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
+        return _resting(session, reason, Owed(to=leader, message=body, uid=uid))
 
-    return update(store, team, SESSION.also_closed, agent, change)[1] if sessions.find(store, team, agent) else None
+    changes = [update(store, team, SESSION.also_closed, name, change) for name in pair]
+    rest = [after for before, after in changes if before is not after]
+    if rest:
+        history.note(store, team, agent, "session paused", reason=reason)
+    for session in rest:
+        deliver(store, team, SESSION.also_closed, session)
+
+
+def _resting(session: Session, reason: str, notice: Owed) -> Session:
+    """The session as it rests now, if it is done, else as one that will; as it is, if it does so already."""
+    if session.state == "done":
+        return owing(session.having(state="paused", failure=reason), notice)
+    if session.state == "paused" or session.pause_asked:
+        return session
+    return owing(session.having(pause_asked=reason), notice)
 
 
 def unpaused(session: Session) -> Session:
     """The session as one that is done and may be resumed."""
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
-
-
-def _paused(store: Store, team: str, agent: str, by: str, reason: str) -> Owed:
-    body = f"{agent} and {by} are paused: of {agent}, {reason}. `teams interject {agent} TEXT` lets it go on."
-    minute = f"{parse_rfc3339(teams.now(store)):%Y%m%d%H%M}"
-    return Owed(to=teams.get(store, team).leader, message=body, uid=f"{agent}~paused-{minute}")
-
-
-def _note_pause(store: Store, team: str, session: Session) -> None:
-    reason = session.failure if session.state == "paused" else session.pause_asked
-    history.note(store, team, session.agent, "session paused", reason=reason)
-    deliver(store, team, SESSION.also_closed, session)

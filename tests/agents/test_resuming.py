@@ -7,7 +7,11 @@ import os
 
 import pytest
 
+from teams_cli.agents import resuming, sessions
+from teams_cli.store.retrying import update
+from teams_cli.teams import teams
 from tests.support.agents import (
+    ALPHA,
     BUSY,
     agent_row,
     detach,
@@ -174,3 +178,20 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     cli.ok("interject", "a", "go on, quietly", agent="lea")
     assert (ended(cli, "a", session(cli, "a").generation).turns, session(cli, "a").state) == (turns + 1, "done")
     assert unread(cli, "a") == []
+
+
+def test_two_that_pause_each_other_at_one_moment_are_told_of_once(cli: Cli) -> None:
+    """Whoever of their keepers was first, and how far the other was: the leader is told again only of another pause."""
+    store = cli.store()
+    for name in "ab":
+        running = sessions.of_client(name, "shell", name, "/", teams.now(store)).having(state="running")
+        store.create(ALPHA, sessions.SESSION, name, running)
+    at_once = store.get(ALPHA, sessions.SESSION, "b")[0]
+    resuming.pause_pair(store, ALPHA, "b", "a", "why")
+    update(store, ALPHA, sessions.SESSION, "b", lambda _: at_once)  # its own keeper has paused a alone, so far
+    resuming.pause_pair(store, ALPHA, "a", "b", "why")
+    assert session(cli, "a").pause_asked == session(cli, "b").pause_asked == "why"
+    update(store, ALPHA, sessions.SESSION, "a", lambda found: found.having(pause_asked=None, turns=9))
+    resuming.pause_pair(store, ALPHA, "a", "b", "again")
+    told = [m["message"] for m in cli.ok("read-messages", agent="lea")]
+    assert [message.partition(", ")[2].partition(".")[0] for message in told] == ["why", "again"]
