@@ -50,7 +50,7 @@ class Page(Record):
 
     @property
     def headline(self) -> str:
-        """What is told of it to who has not looked: its key, whose it is, how it begins, and how to read it."""
+        """What is told of it to who has not looked: its key, its version, whose that is, and how it begins."""
         return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.cli.show.ages import ago
 from teams_cli.records.annotations import Any
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _mine(found: dict[str, Any]) -> Lines:
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
     if found["myTaskCount"] > len(found["myTasks"]):
         lines.append((f"yours in all: {found['myTaskCount']}: teams get-tasks --owner {found['agent']}", _NEEDED))
-    lines += [(f"{page['text']} (teams shared {page['key']})", _NEEDED) for page in found.get("pages", ())]
+    lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in found.get("pages", ())]
     if found.get("morePages"):
         lines.append((f"{found['morePages']} more pages changed: teams shared", _NEEDED))
     return lines + [(line, _SEEN) for line in found["news"]]
