@@ -44,19 +44,26 @@ def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[st
 
 
 def worktree_around(directory: str) -> str:
-    """The git worktree that the directory is in, where that is not its repository's main checkout; empty if none is.
-    No process is needed to tell.
-    """
+    """The git worktree that the directory is in, where that is not its repository's main checkout; empty if none is."""
+    top = checkout_around(directory)
+    return top if top and "/worktrees/" in git_line(f"{top}/.git") else ""
+
+
+def checkout_around(directory: str) -> str:
+    """The top of the git checkout that the directory is in; empty if it is in none. No process is needed to tell."""
     top = directory
-    if not top:
-        return ""
-    while not os.path.lexists(f"{top}/.git"):
-        if top == (top := os.path.dirname(top)):
-            return ""
+    while top and not os.path.lexists(f"{top}/.git"):
+        above = os.path.dirname(top)
+        top = above if above != top else ""
+    return top
+
+
+def git_line(path: str) -> str:
+    """What one of git's files of one line says, such as the `.git` of a worktree; empty where it is no file."""
     try:
-        with open(f"{top}/.git", encoding="utf-8", errors="surrogateescape") as link:
-            return top if "/worktrees/" in link.readline() else ""
-    except OSError:  # a directory, in a main checkout
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except OSError:
         return ""
 
 

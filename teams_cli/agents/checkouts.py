@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import environment
 from teams_cli.agents import git, sessions
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
@@ -60,23 +61,18 @@ def repository_of(path: str) -> tuple[str, str]:
     """The top of the checkout that holds *path*, and the directory that all worktrees of its repository have in common;
     both empty where there is none. No process is needed to tell.
     """
-    top = os.path.realpath(path)
-    while not os.path.lexists(f"{top}/.git"):
-        if top == (top := os.path.dirname(top)):
-            return "", ""
-    place = f"{top}/.git"
-    if os.path.isdir(place):
-        return top, place
-    own = os.path.join(top, _line(place).removeprefix("gitdir: "))
-    return top, os.path.realpath(os.path.join(own, _line(f"{own}/commondir")))
+    top = environment.checkout_around(os.path.realpath(path))
+    if not top:
+        return "", ""
+    own = _own_directory(top)
+    common = environment.git_line(f"{own}/commondir")
+    return top, os.path.realpath(os.path.join(own, common)) if common else own
 
 
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n")
-    except OSError:
-        return ""
+def _own_directory(top: str) -> str:
+    """Where git keeps what is that checkout's alone: in its `.git`, or where the `.git` of a worktree leads."""
+    link = environment.git_line(f"{top}/.git")
+    return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: "))) if link else f"{top}/.git"
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
@@ -128,6 +124,5 @@ def _is_here(host: str, worktree: str, store: Store) -> bool:
 
 def _branch_in(worktree: str) -> str:
     """The branch that is checked out in the worktree; no process is needed to tell."""
-    own = os.path.join(worktree, _line(f"{worktree}/.git").removeprefix("gitdir: "))
-    head, _, branch = _line(f"{own}/HEAD").partition("ref: refs/heads/")
+    head, _, branch = environment.git_line(f"{_own_directory(worktree)}/HEAD").partition("ref: refs/heads/")
     return "" if head else branch

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
+from teams_cli import environment
 from teams_cli.errors import InvalidValue, WorkflowNotFound
 from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
@@ -85,9 +86,10 @@ def place(directory: str) -> str:
         WorkflowNotFound: There is none.
     """
     found = os.path.abspath(directory)
+    last = environment.checkout_around(found)
     while not os.path.isfile(f"{found}/{FILE}"):
         above = os.path.dirname(found)
-        if above == found or os.path.lexists(f"{found}/.git"):
+        if found in (last, above):
             raise WorkflowNotFound(f"there is no {FILE} in {directory}", f"Write one, or say where: --file. {_HINT}")
         found = above
     return f"{found}/{FILE}"
