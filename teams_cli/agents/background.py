@@ -14,7 +14,7 @@ from teams_cli.environment import SANDBOX
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, locks
+from teams_cli.store.files import locks
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -45,9 +45,7 @@ def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> 
 
 def hold(store: Store, team: str) -> int | None:
     """The lock that the waker has as long as it lives; None if another process has it."""
-    directory = f"{store.root}/wakers"
-    disk.make_directories(directory, store.root)
-    return locks.hold(f"{directory}/{team}.lock")
+    return locks.hold(f"{store.root}/wakers/{team}.lock", store.root)
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:

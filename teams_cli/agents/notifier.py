@@ -17,7 +17,7 @@ from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, locks
+from teams_cli.store.files import locks
 from teams_cli.store.pace import paced
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -39,9 +39,7 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 
 def _hold(store: Store, team: str) -> int | None:
     """The lock that the notifier has as long as it lives; None if another process has it."""
-    directory = f"{store.root}/wakers"
-    disk.make_directories(directory, store.root)
-    return locks.hold(f"{directory}/{team}.notify")
+    return locks.hold(f"{store.root}/wakers/{team}.notify", store.root)
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ def tree(
     """
     _clear(repository, path)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
     try:
+        git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
         furnishing.furnish(team, repository, path, environ, otherwise)
         yield
     finally:
@@ -41,23 +41,22 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     away.
     """
     directory = f"{root}/worktrees/{team}"
-    os.makedirs(directory, 0o700, exist_ok=True)
     for name in disk.names_in(directory):
         lock = f"{directory}/{name}"
-        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock)) is not None:
-            _give_back(repository, lock, held)
+        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock, root)) is not None:
+            _clear(repository, lock.removesuffix(_LOCK))
+            _give_back(lock, held)
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
-    held = locks.hold(lock)
+    held = locks.hold(lock, root)
     if held is None:  # somebody clears it already
         raise StorageFailed(f"{lock} is locked by another", "Try again.")
     try:
         yield lock.removesuffix(_LOCK)
     finally:
-        _give_back(repository, lock, held)
+        _give_back(lock, held)
 
 
-def _give_back(repository: str, lock: str, held: int) -> None:
-    _clear(repository, lock.removesuffix(_LOCK))
+def _give_back(lock: str, held: int) -> None:
     disk.discard(lock)
     os.close(held)
 

@@ -20,7 +20,7 @@ from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, locks
+from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -49,9 +49,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 def hold(store: Store, team: str) -> int | None:
     """The lock that the lander has as long as it lives; None if another process has it."""
-    directory = f"{store.root}/landers"
-    disk.make_directories(directory, store.root)
-    return locks.hold(f"{directory}/{team}.lock")
+    return locks.hold(f"{store.root}/landers/{team}.lock", store.root)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import stat
 import time
 
 from teams_cli.errors import Busy, StorageFailed
-from teams_cli.store.files.disk import failed, release
+from teams_cli.store.files.disk import failed, make_directories, release
 from teams_cli.store.retrying import jitter
 
 try:
@@ -22,13 +22,15 @@ _SOON = 0.25
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def hold(path: str) -> int | None:
-    """The lock on a file, for as long as the descriptor is open; None if another process has it.
+def hold(path: str, root: str) -> int | None:
+    """The lock on a file below *root*, for as long as the descriptor is open; None if another process has it.
 
     Raises:
         OSError: The file can't be opened.
+        StorageFailed: The directories above it can't be made.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    make_directories(os.path.dirname(path), root)
+    descriptor = os.open(path, _FLAGS, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -108,8 +108,7 @@ class Place:
     def _is_ours_to_start(self) -> bool:
         """Whether nobody else who misses the watcher starts it; if so it is noted that we do."""
         try:
-            disk.make_directories(self.directory, self._root)
-            held = locks.hold(f"{self.directory}/{self.name}.start")
+            held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
         except (OSError, StorageFailed):  # nothing can be written here: there is none then
             return False
         if held is None:

@@ -292,7 +292,7 @@ def main() -> None:
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)
     place = Place(store.root, sys.argv[1], {}, {})
-    held = locks.hold(f"{place.directory}/{place.name}.lock")
+    held = locks.hold(f"{place.directory}/{place.name}.lock", store.root)
     if held is None:
         return
     _allow_many()
