@@ -83,78 +83,82 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Place) -
     """
     task_changes.refuse_finishing(store, at, task, edit)
     directory = checkouts.worktree_of(store, at.team.name, at.name)
-    found = check_here(store, at.team, task, directory or "", place, at.name)
+    found = _Examination(store, at.team, task, at.name, place.environ).made(directory or "", place)
     if not found.passed:
         note_failed(store, at.team, task, found)
         checks.refuse_failed(task, found)
     return found
 
 
-def check_here(store: Store, team: Team, task: Task, worktree: str, place: Place, by: str) -> Check:
-    """Run the task's check in that worktree on its commit; without one in the directory that the task names, as it is,
-    else in the checkout that the place is in, on its commit, or in the place, if it is in none.
-    """
-    directory = worktree or task.check_in or place.directory
-    if not os.path.isdir(directory):
-        raise InvalidValue(f"{directory} is not there, where {task.id} is to be checked", "Is it the right machine?")
-    checkout = checkouts.at(directory)
-    beating = _beating(store, team, by)
-    if checkout and (worktree or not (task.check_in or place.as_it_is)):
-        return _check_committed(store, team, task, checkout, place.environ, by, beating)
-    dirty = checkout and checkout.uncommitted()
-    found = run(store, team, task.check or "", Place(directory, place.environ), by, beating)
-    return found.having(commit=checkout.head) if checkout and not dirty else found
+class _Examination:
+    """The check of a task, run for *by*, whose leases are kept meanwhile."""
 
+    def __init__(self, store: Store, team: Team, task: Task, by: str, environ: Mapping[str, str]) -> None:
+        self.store = store
+        self.team = team
+        self.task = task
+        self.by = by
+        self.environ = environ
 
-def _check_committed(
-    store: Store,
-    team: Team,
-    task: Task,
-    checkout: Checkout,
-    environ: Mapping[str, str],
-    by: str,
-    beating: Callable[[], float],
-) -> Check:
-    """Run the task's check in the checkout, which has to be as it was committed: where others may be at work too, on
-    the commit alone, if it is not.
-    """
-    last = checks.of(task)
-    names = checkout.uncommitted(last.left if last else None)
-    if names and checkout.is_main:
-        return _check_apart(store, team, task, checkout, names, environ, by, beating)
-    refuse_dirty(task, names, checkout.top)
-    found = run(store, team, task.check or "", Place(checkout.top, environ), by, beating)
-    after = Checkout(checkout.top)
-    if after.head == checkout.head:
-        return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
-    if checkout.is_main:
-        return _check_apart(store, team, task, after, [], environ, by, beating)
-    raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
+    def made(self, worktree: str, place: Place) -> Check:
+        """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
+        else in the checkout that the place is in, on its commit, or in the place, if it is in none.
+        """
+        directory = worktree or self.task.check_in or place.directory
+        if not os.path.isdir(directory):
+            missing = f"{directory} is not there, where {self.task.id} is to be checked"
+            raise InvalidValue(missing, "Is it the right machine?")
+        checkout = checkouts.at(directory)
+        if checkout and (worktree or not (self.task.check_in or place.as_it_is)):
+            return self._on_commit(checkout)
+        dirty = checkout and checkout.uncommitted()
+        found = self._run(directory)
+        return found.having(commit=checkout.head) if checkout and not dirty else found
 
+    def _on_commit(self, checkout: Checkout) -> Check:
+        """In the checkout, which has to be as it was committed: where others may be at work too, on the commit alone,
+        if it is not.
+        """
+        last = checks.of(self.task)
+        names = checkout.uncommitted(last.left if last else None)
+        if names and checkout.is_main:
+            return self._apart(checkout, names)
+        refuse_dirty(self.task, names, checkout.top)
+        found = self._run(checkout.top)
+        after = Checkout(checkout.top)
+        if after.head == checkout.head:
+            return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
+        if checkout.is_main:
+            return self._apart(after, [])
+        raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
 
-def _check_apart(
-    store: Store,
-    team: Team,
-    task: Task,
-    checkout: Checkout,
-    names: list[str],
-    environ: Mapping[str, str],
-    by: str,
-    beating: Callable[[], float],
-) -> Check:
-    """Run the task's check on the commit alone; a failure says which files were no part of that."""
-    from teams_cli.agents import trial_trees  # seldom wanted
+    def _apart(self, checkout: Checkout, names: list[str]) -> Check:
+        """On the commit alone; a failure says which files were no part of that."""
+        from teams_cli.agents import trial_trees  # seldom wanted
 
-    otherwise = f"{task.id} was not checked"
-    with (
-        trial_trees.own_place(store.root, team.name, checkout.top) as path,
-        trial_trees.tree(team, checkout.top, checkout.head, path, environ, otherwise),
-    ):
-        found = run(store, team, task.check or "", Place(path, environ), by, beating)
-    left_out = f"; not committed here, so no part of it: {text.listed(names)}" if names else ""
-    said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
-    output = found.output if found.passed else f"{found.output}\n{said}"
-    return found.having(commit=checkout.head, directory=None, output=output)
+        top, otherwise = checkout.top, f"{self.task.id} was not checked"
+        with (
+            trial_trees.own_place(self.store.root, self.team.name, top) as path,
+            trial_trees.tree(self.team, top, checkout.head, path, self.environ, otherwise),
+        ):
+            found = self._run(path)
+        left_out = f"; not committed here, so no part of it: {text.listed(names)}" if names else ""
+        said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
+        output = found.output if found.passed else f"{found.output}\n{said}"
+        return found.having(commit=checkout.head, directory=None, output=output)
+
+    def _run(self, directory: str) -> Check:
+        place = Place(directory, self.environ)
+        return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
+
+    def _beat(self) -> float:
+        """Keep the leases; says after how many seconds to do so next."""
+        pause = min(presence.every(self.team), 15.0)
+        try:
+            life.renew(self.store, self.team, self.by)
+        except TeamsError:  # the next one may do it
+            return pause
+        return pause
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
@@ -212,20 +216,6 @@ def _end(output: str) -> str:
         return output
     kept = output[-checks.MAX_OUTPUT :]
     return "…" + (kept.partition("\n")[2] or kept)
-
-
-def _beating(store: Store, team: Team, name: str) -> Callable[[], float]:
-    """What keeps the leases of that agent while its work is checked."""
-
-    def beat() -> float:
-        pause = min(presence.every(team), 15.0)
-        try:
-            life.renew(store, team, name)
-        except TeamsError:  # the next one may do it
-            return pause
-        return pause
-
-    return beat
 
 
 def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
