@@ -33,13 +33,10 @@ def require_person(call: Call, team: str) -> str:
     return require(call.store, team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
 
 
-def never() -> bool:
-    """What ends nothing."""
-    return False
-
-
-def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = never) -> Iterator[dict[str, Any]]:
-    """Put the questions to the person, first come first served, until it is *over*; each is told when it is settled."""
+def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None = None) -> Iterator[dict[str, Any]]:
+    """Put the questions to the person, first come first served, *until* it is over; each is told when it is settled."""
+    over = until or (lambda: False)
+    alarm = None if until else pace.Alarm()  # what ends it may be no change
     while True:
         waiting: list[Question] = []
 
@@ -48,7 +45,6 @@ def put_all(call: Call, team: str, once: bool, over: Callable[[], bool] = never)
             waiting[:] = [found] if found else []
             return bool(found) or over()
 
-        alarm = pace.Alarm() if over is never else None  # else something besides a change may end it
         pace.sleep_until(call.store, team, arrived, None, {"team", "question"}, alarm)
         if over():
             return

@@ -198,11 +198,11 @@ class Lookout:
     def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
         now = teams.now(self.store)
-        more = (
-            {"offered": offer, "offered_at": now, "ready_at": now} if offer else {"offered": None, "offered_at": None}
-        )
+        offered: Found = {"offered": offer, "offered_at": now if offer else None}
+        if offer:
+            offered["ready_at"] = now
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
-        upsert(self.store, self.team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told, **more))
+        upsert(self.store, self.team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told, **offered))
 
     def _pages(self) -> list[Found]:
         """The pages that others changed since the caller looked, a line each; told with this."""
