@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import md5
 
-from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, StorageFailed, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
 from teams_cli.store.postgres import copies, schema, together
+from teams_cli.store.postgres.clock import ServerClock
 from teams_cli.store.postgres.connections import Connection, Server, Taken
 from teams_cli.store.postgres.line import Place, name_of
 from teams_cli.store.postgres.watches import HostWatch
@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
     T = TypeVar("T")
 
-_ASK_AGAIN = 30.0
 _PAYLOAD = 7900
 """Bytes; a notification takes 8,000."""
-_TIME = "extract(epoch FROM clock_timestamp())::float8"
 _MADE = """WITH {before}made AS ({sql})
     INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
 _TOLD = "pg_notify(%s, %s)"
@@ -344,38 +342,6 @@ class PostgresStore(Store):
 
     def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
         return documents.decode(body.encode(), kind, key, f"{self.address}: {team}/{kind.name}/{key}")
-
-
-class ServerClock:
-    """The server's clock: asked now and then, and counted on from there by this machine's steady one."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._local = SystemClock()
-        self._asked = -_ASK_AGAIN
-        self._ahead = 0.0
-        self._epoch = ""
-
-    def now(self) -> datetime:
-        """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
-        return datetime.fromtimestamp(self.steady()[1], UTC)
-
-    def steady(self) -> tuple[str, float]:
-        """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""
-        seconds = self._local.steady()[1]
-        if seconds - self._asked >= _ASK_AGAIN:
-            self._ask()
-            seconds = self._local.steady()[1]
-        return self._epoch, seconds + self._ahead
-
-    def _ask(self) -> None:
-        before = self._local.steady()[1]
-        found = self._server.look(f"SELECT {_TIME}, store FROM format") or self._server.look(f"SELECT {_TIME}, ''")
-        after = self._local.steady()[1]
-        seconds, self._epoch = found[0]
-        self._ahead = seconds - (before + after) / 2
-        if self._epoch:  # there are tables by now
-            self._asked = after
 
 
 def _host(name: str) -> str:

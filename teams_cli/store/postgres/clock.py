@@ -1,0 +1,44 @@
+"""The time by the server, which all machines that share its database go by."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from teams_cli.clock import SystemClock
+from teams_cli.store.postgres.connections import Server
+
+_ASK_AGAIN = 30.0
+"""Seconds."""
+_TIME = "extract(epoch FROM clock_timestamp())::float8"
+
+
+class ServerClock:
+    """The server's clock: asked now and then, and counted on from there by this machine's steady one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._local = SystemClock()
+        self._asked = -_ASK_AGAIN
+        self._ahead = 0.0
+        self._epoch = ""
+
+    def now(self) -> datetime:
+        """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
+        return datetime.fromtimestamp(self.steady()[1], UTC)
+
+    def steady(self) -> tuple[str, float]:
+        """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""
+        seconds = self._local.steady()[1]
+        if seconds - self._asked >= _ASK_AGAIN:
+            self._ask()
+            seconds = self._local.steady()[1]
+        return self._epoch, seconds + self._ahead
+
+    def _ask(self) -> None:
+        before = self._local.steady()[1]
+        found = self._server.look(f"SELECT {_TIME}, store FROM format") or self._server.look(f"SELECT {_TIME}, ''")
+        after = self._local.steady()[1]
+        seconds, self._epoch = found[0]
+        self._ahead = seconds - (before + after) / 2
+        if self._epoch:  # there are tables by now
+            self._asked = after
