@@ -45,7 +45,7 @@ def interject(
     """
     at = require(store, team_name, caller, "interject", to)
     team, caller = at.team, at.caller
-    agent = teams.find_recipient(team, to)
+    agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
     terminal = terminals.find(store, team_name, agent)
     if terminal and (session is None or session.ended) and terminals.state_of(store, team, terminal) != GONE:

@@ -53,7 +53,7 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) ->
 def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
     if uid is not None and not isinstance(uid, str):
         raise InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
-    target = teams.find_recipient(call.load_team(), name)
+    target = teams.get_recipient(call.load_team(), name)
     if target == call.agent:
         return _undelivered(400, "Cannot send message to self")
     sent, ended = interrupting.deliver(call.store, call.team, call.known, target, body, call.environ, now, uid)

@@ -76,7 +76,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     def change(team: Team) -> Team:
         heir = team.member(to)
         if heir is None:
-            teams.find_recipient(team, to)
+            teams.get_recipient(team, to)
             raise InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
         if to == team.leader:
             return team

@@ -63,7 +63,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
     at = require(store, team_name, caller, "request-shutdown", agent)
     team, caller = at.team, at.caller
     text.within(reason or "", "reason", text.MAX_MESSAGE)
-    target = teams.find_recipient(team, agent)
+    target = teams.get_recipient(team, agent)
     if team.member(target) is None or target == caller.name:
         raise InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
     if target == team.leader:

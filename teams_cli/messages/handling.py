@@ -69,7 +69,7 @@ def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: 
         raise AlreadyHandled(f"{original.id} is handled already", f"Write anew: teams send-message {original.from_} …")
     draft = messages.Message(
         from_=caller.name,
-        to=teams.find_recipient(team, original.from_),
+        to=teams.get_recipient(team, original.from_),
         message=body,
         timestamp=teams.now(store),
         type="reply",

@@ -76,7 +76,7 @@ def send(
     at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}")
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
-    found = list(dict.fromkeys(teams.find_recipient(team, name) for name in named))
+    found = list(dict.fromkeys(teams.get_recipient(team, name) for name in named))
     if caller.name in found:
         raise InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
     draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)

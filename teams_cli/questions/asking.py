@@ -144,7 +144,7 @@ def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
         to = [HUMAN]
     if not to:
         return [name for name in team.active_names() if name != asker]
-    found = list(dict.fromkeys(teams.find_recipient(team, name) for name in to))
+    found = list(dict.fromkeys(teams.get_recipient(team, name) for name in to))
     if asker in found:
         raise InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
     if HUMAN in found:

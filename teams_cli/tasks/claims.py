@@ -230,7 +230,7 @@ def refuse_unable(team: Team, name: str, caller: Caller) -> None:
     """
     member = team.member(name)
     if member is None:
-        teams.find_recipient(team, name)
+        teams.get_recipient(team, name)
         raise InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
     if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
         raise NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")

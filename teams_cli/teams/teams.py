@@ -147,7 +147,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return next(iter(same or get_close_matches(word, known, 1, 0.75)), "")
 
 
-def find_recipient(team: Team, name: str) -> str:
+def get_recipient(team: Team, name: str) -> str:
     """The name of the active member that *name* means; `leader` means the leader.
 
     Raises:

@@ -194,7 +194,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 def agent_done(store: Store, team: str, name: str) -> Condition:
     """The agent has no task in progress, or is no longer a member; if `teams` started it, its session has ended."""
     if sessions.find(store, team, name) is None:
-        teams.find_recipient(teams.get(store, team), name)
+        teams.get_recipient(teams.get(store, team), name)
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         session = ending.current(store, team, name)

@@ -26,7 +26,7 @@ def check(store: Store, team: str, session: Session | None, agent: str, client: 
         WrongState: It is another client's or another machine's, has said no id yet, was stopped, or is taken over.
     """
     if session is None:
-        teams.find_recipient(teams.get(store, team), agent)
+        teams.get_recipient(teams.get(store, team), agent)
         raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
     if session.harness != client:
         there = f"teams open {session.harness} --resume {agent}"

@@ -256,7 +256,7 @@ class FileStore(Store):
         from teams_cli.store.files.search import MessageSearch, in_records
 
         if kind.name == "message":
-            return MessageSearch(self._log(team), f"{self.address}/index/{team}").find(kind, words, problems)
+            return MessageSearch(self._log(team), f"{self.address}/index/{team}").search(kind, words, problems)
         directory = self.layout.directory(team, kind)
         return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
 

@@ -157,14 +157,14 @@ class MessageLog:
             found.append(record)
 
     def get(self, kind: Kind[R], key: str) -> tuple[R, bytes]:
-        path = self._find_number(kind, key)
+        path = self._path_of(kind, key)
         try:
             return self._decode(kind, path), b""
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
 
     def confirm(self, kind: Kind[R], key: str) -> None:
-        path = self._find_number(kind, key)
+        path = self._path_of(kind, key)
         disk.confirm(os.path.dirname(path), path)
 
     def last(self) -> int:
@@ -192,7 +192,7 @@ class MessageLog:
                 return number
         return 0
 
-    def _find_number(self, kind: Kind[R], key: str) -> str:
+    def _path_of(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)
         segment = number // _SEGMENT
         for name in disk.names_in(f"{self.directory}/{segment}") if number else ():

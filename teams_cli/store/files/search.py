@@ -54,7 +54,7 @@ class MessageSearch:
         self.log = log
         self.directory = directory
 
-    def find(self, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
         """The messages that may have the words, the newest first."""
         segments = self.log.segments()
         for segment in reversed(segments):

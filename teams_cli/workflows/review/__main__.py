@@ -27,7 +27,7 @@ _YES = ("yes", "true", "1")
 
 
 def _change(environ: Mapping[str, str], work: str) -> None:
-    found = changes.find_out(os.getcwd(), work, environ.get("base", ""), environ)
+    found = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
     added, deleted = sum(len(f.added) for f in found.files), sum(f.deleted for f in found.files)
     count = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
     print(f"{count}, +{added} -{deleted} lines since {found.called}")

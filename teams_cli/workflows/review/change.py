@@ -62,8 +62,8 @@ def content(tree: str, path: str) -> str:
         return ""
 
 
-def find_out(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
-    """What changed in the checkout since *asked*.
+def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
+    """Collect what changed in the checkout since *asked*.
 
     If that is empty: since the branch left the default branch, else in the last commit. Files that are not committed or
     not even added count, too. Nothing is written to the repository: what git has to note, it notes in our own index.
@@ -211,7 +211,7 @@ def save(change: Change) -> None:
 
 
 def load(work: str) -> Change:
-    """The change that `find_out` kept below *work*."""
+    """The change that `collect` kept below *work*."""
     with open(os.path.join(work, "change.json"), encoding="utf-8") as file:
         repo, base, called, rows = json.load(file)
     return Change(repo, work, base, called, [File(*row) for row in rows])

@@ -146,14 +146,14 @@ def dangers(review: Review) -> str:
     return f"what runs foreign code, trusts strangers or foreign data, in {_linted(review)}"
 
 
-def find_secrets(review: Review) -> str:
+def secrets_in(review: Review) -> str:
     """Passwords, tokens and keys."""
     review.compare(secrets.check, lambda _: True)
     count = _files(review.count(lambda _: True), "text")
     return f"{count} searched for {len(secrets.KNOWN)} kinds of secrets and for passwords"
 
 
-def find_leftovers(review: Review) -> str:
+def leftovers_in(review: Review) -> str:
     """What was left behind."""
     review.compare(leftovers.check, lambda _: True)
     review.compare(python_lint.check(ruff_rules.LEFTOVERS), kinds.is_python)
@@ -208,8 +208,8 @@ CHECKS: dict[str, Callable[[Review], str]] = {
     "names": names,
     "mistakes": mistakes,
     "dangers": dangers,
-    "secrets": find_secrets,
-    "leftovers": find_leftovers,
+    "secrets": secrets_in,
+    "leftovers": leftovers_in,
     "linters": linters,
     "tests": tests,
     "size": size,

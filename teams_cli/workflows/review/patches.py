@@ -42,7 +42,7 @@ def try_out(
     git("add", "-A", "-f", "--", ".", ":!node_modules")
     git(*_PLAIN, "commit", "-q", "--no-verify", "--allow-empty", "-m", "before")
     git("apply", patch)
-    change = changes.find_out(copy, os.path.join(work, "tried-work"), "HEAD", git.environ)
+    change = changes.collect(copy, os.path.join(work, "tried-work"), "HEAD", git.environ)
     return list(trials.findings(change, git, git.environ, seconds, told))
 
 
