@@ -10,7 +10,6 @@ from teams_cli.store.files.engine import FILES, FileStore
 
 PATIENT = 24 * 3600.0
 """Seconds for which those that work on their own wait for a server to come back."""
-_SCHEMES = ("postgresql://", "postgres://")
 
 
 def open_store(
@@ -31,12 +30,20 @@ def open_store(
     """
     if address == FILES:
         return FileStore(root)
-    check_address(address)
+    engine = _ENGINES[check_address(address).partition("://")[0]]
+    return engine(address, root, host, patience, environ)
+
+
+def _postgres(address: str, root: str, host: str, patience: float, environ: Mapping[str, str] | None) -> Store:
     try:
         from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
         raise StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
     return PostgresStore(address, root, host=host, patience=patience, environ=environ)
+
+
+_ENGINES = {"postgresql": _postgres, "postgres": _postgres}
+"""What opens the stores whose addresses begin so."""
 
 
 def open_target(root: str, word: str, host: str = "") -> Store:
@@ -59,7 +66,8 @@ def check_address(address: str) -> str:
     Raises:
         InvalidValue: It does not.
     """
-    if address != FILES and not address.startswith(_SCHEMES):
+    scheme, mark, _ = address.partition("://")
+    if address != FILES and not (mark and scheme in _ENGINES):
         raise InvalidValue(
             f"{without_secrets(address)!r} is not a valid store address",
             f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",
