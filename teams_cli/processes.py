@@ -88,7 +88,7 @@ def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
-    """As `end_tagged`, of those that descend from this process; all that do, if it adopted orphans for one session."""
+    """End what descends from this process, as `end_tagged` does; all of it, if it adopted orphans for one session."""
     _end(lambda: _descendants(tag), ladder)
 
 
@@ -212,7 +212,7 @@ def identity(pid: int, host: str = "") -> str:
 
 
 def identified_has_ended(said: str) -> bool | None:
-    """As `has_ended`, of the process that `identity` told; True of what is no such text."""
+    """Whether the process that `identity` told has ended, as `has_ended` says; True of what is no such text."""
     pid, _, rest = said.partition(" ")
     started, _, place = rest.partition(" ")
     return has_ended(int(pid), started, place) if pid.isascii() and pid.isdigit() else True

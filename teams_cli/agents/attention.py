@@ -35,8 +35,10 @@ def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """As `payload`, for a client that puts it at the end of every call of its model: it marks nothing as read, and is
-    bounded. What the agent has in its context already is only recalled. None if nobody is there and nothing waits.
+    """What `payload` says, for a client that puts it at the end of every call of its model.
+
+    It marks nothing as read, and is bounded. What the agent has in its context already is only recalled. None if nobody
+    is there and nothing waits.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
     found = inboxes.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)

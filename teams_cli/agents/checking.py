@@ -53,8 +53,10 @@ def change_task(
     place: Place,
     files: Sequence[evidence.File] = (),
 ) -> Task:
-    """As `changes.change_task`; what is to be completed is checked first, which may take its time. The check is run
-    in the owner's worktree, else in the directory that the task names, else in the checkout that the caller is in.
+    """Change a task as `changes.change_task` does; what is to be completed is checked first, which may take its time.
+
+    The check is run in the owner's worktree, else in the directory that the task names, else in the checkout that the
+    caller is in.
 
     Raises:
         CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.

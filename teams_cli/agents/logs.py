@@ -32,7 +32,7 @@ def path_of(store: Store, team: str, agent: str) -> str:
 
 
 def begin(store: Store, team: str, agent: str) -> str:
-    """As `path_of`, with its directory made, and what was written there before put aside once there is much of it."""
+    """Make the directory of `path_of`, and put aside what was written there once there is much of it; the path."""
     path = path_of(store, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     if _size(path) > TAIL:

@@ -279,7 +279,7 @@ class Call:
             self.try_to(lambda: notifier.start(self.store, team, self.environ))
 
     def keep_alive(self, team: str) -> float:
-        """As `note_seen`, while the caller waits inside the tool: it is there, with a task or without."""
+        """Note that the caller is seen while it waits inside the tool: it is there, with a task or without."""
         return self.note_seen() if team == self.said_team else _NEVER
 
     def reminder(self) -> str:

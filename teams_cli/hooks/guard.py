@@ -114,7 +114,7 @@ class _Told:
         self.path = path
 
     def add(self, lines: list[str]) -> list[str]:
-        """Those of the lines that are new; they are noted. Where that can't be written they are told again."""
+        """Note the lines, and return those that are new. Where that can't be written they are told again."""
         try:
             with open(self.path, encoding="utf-8") as file:
                 before = set(file.read().splitlines())

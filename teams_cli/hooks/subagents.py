@@ -131,5 +131,5 @@ class _Place:
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self.path)
 
     def forget(self) -> None:
-        """It is nobody any more."""
+        """Forget who it is."""
         disk.discard(self.path)

@@ -53,13 +53,13 @@ class Feed:
         await to_thread.run_sync(self._look)
 
     def join(self) -> None:
-        """One more reads."""
+        """Count one more who reads, and listen with the first."""
         self._readers += 1
         if self._readers == 1:
             self._watchers.listen(self._team, self._look_quietly)
 
     def leave(self) -> None:
-        """One less reads."""
+        """Count one less who reads, and forget all with the last."""
         self._readers -= 1
         if not self._readers:
             self._watchers.forget(self._team, self._look_quietly)

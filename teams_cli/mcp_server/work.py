@@ -91,11 +91,11 @@ class _Watch:
 
     @property
     def heard(self) -> frozenset[str]:
-        """As of every watch."""
+        """The topics of the changes that ended the last wait."""
         return self._watch.heard
 
     def wait(self, timeout: float) -> bool:
-        """As of every watch.
+        """Block until anything may have changed since the last call; False when time ran out.
 
         Raises:
             Stopped: Nobody wants to know any more.

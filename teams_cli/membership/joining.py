@@ -162,7 +162,7 @@ def _next_alias(team: Team) -> int:
 
 
 def renew_token(store: Store, team_name: str, agent: str) -> str:
-    """In a secure team, a new token for a member whose own is not known: of that only the hash was kept. Else empty."""
+    """Make a new token for a member of a secure team, whose own is known by its hash alone; empty in any other team."""
     if not teams.get(store, team_name).secure:
         return ""
     token = new_token()

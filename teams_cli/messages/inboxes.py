@@ -230,7 +230,7 @@ def wait_and_read(
     sleep_until: Callable[[Callable[[], bool], float], bool],
     peek: bool = False,
 ) -> Reading:
-    """As `read`, but block until there is one that was not read yet, or that another process of the caller read since.
+    """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
 
     Raises:
         WaitRanOut: None came within *timeout* seconds.

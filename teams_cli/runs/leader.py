@@ -37,10 +37,10 @@ if TYPE_CHECKING:
             """The run begins, in that team."""
 
         def say(self, line: str) -> None:
-            """Something worth a line happened."""
+            """Tell of something worth a line that happened."""
 
         def update(self, found: list[Task], living: list[str]) -> None:
-            """This is how the tasks are now, and which workers run."""
+            """Tell how the tasks are now, and which workers run."""
 
 
 _LEAVE_TAKING = 5.0

@@ -225,7 +225,7 @@ class Store:
         raise NotImplementedError
 
     def put_history(self, team: str, entry: dict[str, Any]) -> None:
-        """As `journal`, in a team that is copied here and of which nothing may be there yet."""
+        """Note a change as `journal` does, in a team that is copied here and of which nothing may be there yet."""
         self.journal(team, entry)
 
     def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:

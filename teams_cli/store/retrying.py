@@ -47,7 +47,7 @@ def update(
 def upsert(
     store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float = 10.0
 ) -> tuple[R, R]:
-    """As `update`, but where there is no record yet, one is made of *fresh*."""
+    """Replace a record as `update` does, or where there is none yet, make one of *fresh*."""
     try:
         return update(store, team, kind, key, change, patience)
     except NotFound:

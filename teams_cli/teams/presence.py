@@ -89,7 +89,7 @@ def load(store: Store, team: str, agent: str) -> Agent:
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
-    """As `load`, for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
+    """A `load` for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
     problems: list[TeamsError] = []
     found = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
 

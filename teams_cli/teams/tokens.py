@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def verify(team: Team, caller: Caller) -> None:
-    """In a team made with --secure, check the caller's token.
+    """Check the caller's token, in a team made with --secure.
 
     Raises:
         NotAllowed: It is missing or wrong.

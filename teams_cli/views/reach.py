@@ -64,7 +64,7 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """Of the sender's messages among the newest of the team, how far each got, without its text."""
+    """How far each of the sender's messages got, of the newest of the team, without its text."""
     found = (message for message in _newest_first(store, team.name, window) if message.from_ == sender)
     rows = (reached(store, team, message) for message in found)
     return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]

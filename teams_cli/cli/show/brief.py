@@ -23,7 +23,7 @@ def who(found: dict[str, Any]) -> Parts:
 
 
 def brief(found: dict[str, Any]) -> Parts:
-    """In at most 1,500 characters: what is least needed gives way."""
+    """Show where an agent is in at most 1,500 characters: what is least needed gives way."""
     if "members" not in found:
         return [*_outside(found), f"next: {found['next']}"]
     lines = [*_mine(found), *_waiting(found), *_others(found)]

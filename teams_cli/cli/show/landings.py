@@ -15,7 +15,7 @@ _COMMIT = 10
 
 
 def asked(landing: dict[str, Any]) -> Parts:
-    """With the command that follows."""
+    """Show a landing with the command that follows."""
     step = f"  next: teams wait --landing {landing['id']}"
     return [*over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
 
@@ -58,7 +58,7 @@ def _row(landing: dict[str, Any]) -> list[str]:
 
 
 def whole(landings: list[dict[str, Any]]) -> Parts:
-    """One in full."""
+    """Show a landing in full."""
     (landing,) = landings
     names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
     return [*over(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

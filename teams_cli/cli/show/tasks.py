@@ -67,7 +67,7 @@ def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def updated(task: dict[str, Any]) -> Parts:
-    """With what of it changed just now and is not in the line."""
+    """Show a task with what of it changed just now and is not in its line."""
     changed = [
         key
         for note in task["notes"]
@@ -90,12 +90,12 @@ def line(task: dict[str, Any], more: str = "") -> Parts:
 
 
 def claimed(task: dict[str, Any]) -> Parts:
-    """With all that its owner has to know."""
+    """Show a task with all that its owner has to know."""
     return [*claimed_knowing(task), *_text(task)]
 
 
 def claimed_knowing(task: dict[str, Any]) -> Parts:
-    """For who has read what it says."""
+    """Show a task to who has read what it says."""
     done = [blocker for blocker in task.get("blockers", ()) if blocker.get("result")]
     return [
         *line(task),

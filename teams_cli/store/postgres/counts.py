@@ -33,12 +33,12 @@ class Counts:
         """How many looks saw another count than the one before."""
 
     def look(self) -> int:
-        """As `looks`, after another look."""
+        """Look once more; how many looks saw another count than the one before."""
         self.looks += bool(self.changed(self._teams))
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
-        """In which of the teams something was changed since the last look at them; those new to us are none of them."""
+        """The teams in which something was changed since the last look at them, but for those new to us."""
         since, began = self._since, time.monotonic()
         move = began - self._moved > _MOVE_AFTER
         if since == "-infinity":

@@ -210,7 +210,7 @@ class PostgresStore(Store):
         return made
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Nothing is to be done: a server that was not told otherwise shows nothing before it is durable."""
+        """Do nothing: a server that was not told otherwise shows nothing before it is durable."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
