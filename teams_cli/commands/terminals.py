@@ -97,7 +97,7 @@ def _attach(call: Call, of: str) -> Any:
     words = detached.attach_words(sys.executable, call.store, call.team, of)
     words = words or windows.attach_words(call.team, of, call.environ)
     if not words:
-        name = teams.find_recipient(teams.get(call.store, call.team), of)
+        name = teams.get_recipient(teams.get(call.store, call.team), of)
         raise NotFound(
             f"{name} has no detached terminal on this machine",
             "Open its client in one: teams open CLIENT --detach --agent-id NAME",
