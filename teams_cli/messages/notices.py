@@ -40,11 +40,11 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
     try:
         record, _ = store.get(team, kind, key)
     except NotFound:
-        return store.unmark(team, kind, key)
+        return store.mark_anew(team, kind, [key])
     except TeamsError:
         return None
     if not getattr(record, "owed", None):  # the change that was to owe it was not made
-        return store.unmark(team, kind, key)
+        return store.mark_anew(team, kind, [key])
     deliver(store, team, kind, record)
     return None
 

@@ -128,16 +128,22 @@ class Store:
         """
         raise NotImplementedError
 
-    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, Revision]]:
-        """All records of a kind, by number or name; damaged ones are added to *problems* instead."""
+    def scan(
+        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+    ) -> Iterator[tuple[R, Revision]]:
+        """All records of a kind, or those under *keys*, by number or name; damaged ones are added to *problems*."""
         raise NotImplementedError
 
-    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-        """The keys of records with that label, lowest number first.
+    def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
+        """The keys of records with one of these labels, lowest number first.
 
         A hint: a key may belong to a record that lost the label meanwhile, and a record that was edited by hand
         may be missing. Whoever uses it looks at each record, and reads all before saying that there is none.
         """
+        raise NotImplementedError
+
+    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+        """The keys of all by their label, under "" where there is none or it is unknown: a hint, as for `labelled`."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
@@ -147,8 +153,8 @@ class Store:
         """
         raise NotImplementedError
 
-    def unmark(self, team: str, kind: Kind[R], key: str) -> None:
-        """Have `labelled` and `owing` name the record only where it belongs, as far as that can be done at once.
+    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+        """Have `labelled`, `by_label` and `owing` name these records where they belong, as far as can be done at once.
 
         For whoever found such a hint wrong, as a process that was killed leaves it. Nothing else is changed.
         """
@@ -335,17 +341,9 @@ class Kind(Generic[R]):
     @property
     def also_closed(self) -> Kind[R]:
         """The kind for a change that may be made in a closed team: it brings what was begun there to its end."""
-        return Kind(
-            self.name,
-            self.record,
-            key=self.key,
-            prefix=self.prefix,
-            numbered=self.numbered,
-            label=self.label,
-            closes=self.closes,
-            while_closed=True,
-            logins=self.logins,
-        )
+        made: Kind[R] = Kind.__new__(Kind)
+        made.__dict__.update(self.__dict__, while_closed=True)
+        return made
 
     def numbering(self, record: R, number: int) -> R:
         """The record with its number in it.

@@ -102,15 +102,24 @@ class MemoryStore(Store):
             data, revision = found[key]
         return _decode(kind, data), revision
 
-    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, int]]:
+    def scan(
+        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+    ) -> Iterator[tuple[R, int]]:
         with self._lock:
-            found = list(self._of(team, kind).items())
+            found = [item for item in self._of(team, kind).items() if keys is None or item[0] in keys]
         found.sort(key=(lambda item: int(item[0].rpartition("-")[2])) if kind.numbered else (lambda item: item[0]))
         return iter([(_decode(kind, data), revision) for _, (data, revision) in found])
 
-    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
+    def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         of = kind.label or (lambda record: None)
-        return [getattr(record, kind.key) for record, _ in self.scan(team, kind, []) if of(record) == label]
+        return iter([getattr(record, kind.key) for record, _ in self.scan(team, kind, []) if of(record) in labels])
+
+    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+        of = kind.label or (lambda record: None)
+        found: dict[str, set[str]] = {}
+        for record, _ in self.scan(team, kind, []):
+            found.setdefault(of(record) or "", set()).add(getattr(record, kind.key))
+        return found
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         with self._lock:

@@ -20,7 +20,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
-from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, PRIORITIES, TASK, Note, Task, waiting
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, PRIORITIES, TASK, Note, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import EVERYBODY, WORKERS, operation
 from teams_cli.teams.permission import require
@@ -94,8 +94,7 @@ def claim_next(
 def _unmark(store: Store, team: Team, wrong: list[str]) -> None:
     """Have keys forgotten under which there was no task to have: a few are of those just claimed, many take time."""
     if len(wrong) > _MANY:
-        for key in wrong[:_AT_ONCE]:
-            store.unmark(team.name, TASK, key)
+        store.mark_anew(team.name, TASK, wrong[:_AT_ONCE])
 
 
 def _any(_: Task) -> bool:
@@ -152,7 +151,7 @@ def _candidates(
     yield from kept
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
-        waits = tasks.labelled(store, team, waiting(priority), wrong)
+        waits = tasks.labelled(store, team, *tasks.pending(priority), wrong=wrong)
         for task in touching.apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task

@@ -9,15 +9,17 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
 
 
-def stuck_tasks(found: list[Task]) -> set[str]:
-    """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled."""
+def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:
+    """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled, as those
+    did that *ended* so and are not among them.
+    """
     waiting: dict[str, list[str]] = {}
     for task in found:
         if task.status == "pending":
             for blocker in task.blocked_by:
                 waiting.setdefault(blocker, []).append(task.id)
     stuck: set[str] = set()
-    ahead = [task.id for task in found if task.status in ("failed", "cancelled")]
+    ahead = [*ended, *(task.id for task in found if task.status in ("failed", "cancelled"))]
     while ahead:
         more = [key for key in waiting.get(ahead.pop(), ()) if key not in stuck]
         stuck.update(more)

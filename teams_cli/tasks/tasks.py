@@ -164,22 +164,38 @@ KEPT = "kept"
 """The label of pending tasks that are kept for somebody."""
 
 
-def waiting(priority: str) -> str:
-    """The label of pending tasks of that priority."""
-    return f"pending-{priority}"
+def free(priority: str) -> str:
+    """The label of pending tasks of that priority which anybody who may claim can: they wait for no other, and ask for
+    no skill.
+    """
+    return f"free-{priority}"
 
 
-FREED = frozenset({"task:", f"task:{KEPT}", *(f"task:{waiting(priority)}" for priority in PRIORITIES)})
+def pending(priority: str) -> tuple[str, str]:
+    """The labels of pending tasks of that priority; versions before had the second for all of them."""
+    return free(priority), f"pending-{priority}"
+
+
+FREED = frozenset(
+    {
+        *("task:", f"task:{KEPT}", *(f"task:{status}" for status in FINISHED)),
+        *(f"task:{label}" for priority in PRIORITIES for label in pending(priority)),
+    }
+)
 """The topics of every change by which a task may become ready, or all of them settled: all but claiming."""
 
 
-def _label(task: Task) -> str | None:
-    if task.status == "pending":
-        return KEPT if task.assignee else waiting(task.priority)
-    return task.status if task.status in (IN_PROGRESS, IN_REVIEW) else None
+def label_of(task: Task) -> str:
+    """What a task is found by, and counted by where there are many."""
+    if task.status != "pending":
+        return task.status
+    if task.assignee:
+        return KEPT
+    found_free, bound = pending(task.priority)
+    return bound if task.blocked_by or task.require else found_free
 
 
-TASK: Kind[Task] = Kind("task", Task, numbered=True, label=_label, logins="task")
+TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="task")
 
 
 def may_add(team: Team, role: str, config: Config | None) -> bool:
@@ -266,11 +282,11 @@ def count(found: Iterable[Task]) -> dict[str, int]:
     return counts
 
 
-def labelled(store: Store, team: str, label: str, wrong: list[str] | None = None) -> Iterator[Task]:
-    """The tasks that seem to have the label, by number; damaged ones are passed over. Keys that have it no more are
-    added to *wrong*.
+def labelled(store: Store, team: str, *labels: str, wrong: list[str] | None = None) -> Iterator[Task]:
+    """The tasks that seem to have one of the labels, by number; damaged ones are passed over. Keys that have none of
+    them any more are added to *wrong*.
     """
-    for key in store.labelled(team, TASK, label):
+    for key in store.labelled(team, TASK, *labels):
         try:
             task, _ = store.get(team, TASK, key)
         except NotFound:
@@ -278,7 +294,7 @@ def labelled(store: Store, team: str, label: str, wrong: list[str] | None = None
         except TeamsError:
             continue
         else:
-            fits = _label(task) == label
+            fits = label_of(task) in labels
         if fits:
             yield task
         elif wrong is not None:

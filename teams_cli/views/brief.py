@@ -12,7 +12,8 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import dependencies, leases, plans, reviews, tasks
+from teams_cli.tasks import leases, overviews, plans, reviews, tasks
+from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
 from teams_cli.teams import history, pages, presence, roles, settings, teams
@@ -42,7 +43,7 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
         team = teams.get(store, team_name)
     except TeamNotFound:
         return outside(store, team_name, caller)
-    found = [leases.current(store, team, task) for task in tasks.all_of(store, team_name, [])]
+    found = overviews.overview(store, team_name).changed(lambda task: leases.current(store, team, task))
     proposed = plans.all_of(store, team_name, [])
     document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
     told = _told_once(store, team, caller)
@@ -95,9 +96,9 @@ def role_of(team: Team, caller: Caller) -> str | None:
     return at.role if at else None
 
 
-def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
-    at, left, stuck = standing_of(team, caller), team.find(caller.name), dependencies.stuck_tasks(found)
-    counts = {status: n for status, n in tasks.count(found).items() if n}
+def _about_team(team: Team, caller: Caller, found: Overview) -> Found:
+    at, left, stuck, counts = standing_of(team, caller), team.find(caller.name), found.stuck, found.counts
+    counts = {status: count for status, count in counts.items() if count}
     document: Found = {
         "agent": caller.name,
         "role": at.role if at else None,
@@ -107,7 +108,7 @@ def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
         "tasks": counts,
         "leads": bool(at and at.leads),
         "going": bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW)) or counts.get("pending", 0) > len(stuck),
-        "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2])),
+        "stuck": stuck,
     }
     if left and left.stopped_by:
         document["stopped"] = left.stopped_by
@@ -116,27 +117,24 @@ def _about_team(team: Team, caller: Caller, found: list[Task]) -> Found:
     return document
 
 
-def _mine(store: Store, team: Team, caller: Caller, found: list[Task], proposed: list[Plan]) -> Found:
+def _mine(store: Store, team: Team, caller: Caller, found: Overview, proposed: list[Plan]) -> Found:
     """The caller's tasks, and how many it could take."""
-    mine = [task for task in found if task.status == IN_PROGRESS and task.owner == caller.name]
-    status_of = dependencies.among(found)
-    ready = [task for task in found if task.status == "pending" and not dependencies.open_blockers(task, status_of)]
-    by_id = {task.id: task for task in found}
+    mine = [task for task in found.found if task.status == IN_PROGRESS and task.owner == caller.name]
     return {
-        "myTasks": [work.row(store, team, task, by_id, proposed) for task in mine[: work.SHOWN]],
+        "myTasks": work.rows(store, team, mine, proposed),
         "myTaskCount": len(mine),
-        "ready": len(ready),
-        "readyForMe": _count_fitting(ready, team, caller),
+        "ready": found.free + len(ready := found.ready),
+        "readyForMe": _count_fitting(ready, found.free, team, caller),
     }
 
 
-def _count_fitting(ready: list[Task], team: Team, caller: Caller) -> int:
-    """How many of the tasks that are ready the caller may take, and has the skills for."""
+def _count_fitting(ready: list[Task], free: int, team: Team, caller: Caller) -> int:
+    """How many of the tasks that are ready the caller may take, and has the skills for; *free* are for anybody."""
     member = team.member(caller.name)
     if member is None or roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
         return 0
     skills = roles.skills_of(member, team, caller.config)
-    return sum(task.assignee in (None, caller.name) and skills.issuperset(task.require) for task in ready)
+    return free + sum(task.assignee in (None, caller.name) and skills.issuperset(task.require) for task in ready)
 
 
 def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool) -> Found:

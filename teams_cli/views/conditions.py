@@ -9,8 +9,7 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.pace import Alarm, sleep_until
-from teams_cli.tasks import claims, leases, plans, tasks
-from teams_cli.tasks.dependencies import stuck_tasks
+from teams_cli.tasks import claims, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
 from teams_cli.teams import teams
@@ -150,12 +149,11 @@ def all_settled(store: Store, team: str) -> Condition:
 
 def settled(store: Store, team: str) -> dict[str, Any] | None:
     """How many tasks have which status, and which can never become ready; None while there is something to do."""
-    found = list(tasks.all_of(store, team, []))
-    counts = tasks.count(found)
-    stuck = stuck_tasks(found)
+    found = overviews.overview(store, team)
+    counts, stuck = found.counts, found.stuck
     if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck):
         return None
-    return {"taskCounts": counts, "stuck": sorted(stuck, key=lambda key: int(key.rpartition("-")[2]))}
+    return {"taskCounts": counts, "stuck": stuck}
 
 
 def plan_decided(store: Store, team: str, word: str) -> Condition:

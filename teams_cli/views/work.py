@@ -31,14 +31,18 @@ _SOON = 0.25
 def of(store: Store, team: Team, name: str) -> Found:
     """The agent's tasks as in a brief."""
     held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
+    return {"myTasks": rows(store, team, held, plans.all_of(store, team.name, []) if held else [])}
+
+
+def rows(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
+    """What its owner is told of the tasks that it has, of the first few of them."""
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
         try:
             by_id[key] = tasks.get(store, team.name, key)
         except TeamsError:
             continue
-    proposed = plans.all_of(store, team.name, []) if held else []
-    return {"myTasks": [row(store, team, task, by_id, proposed) for task in held[:SHOWN]]}
+    return [row(store, team, task, by_id, proposed) for task in held[:SHOWN]]
 
 
 def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Found:

@@ -134,7 +134,7 @@ def test_what_is_left_of_a_team_that_was_being_removed_is_cleared_away(cli: Cli)
 
 
 def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
-    mark = cli.root / "tasks/alpha/index/pending-normal/task-1"
+    mark = cli.root / "tasks/alpha/index/free-normal/task-1"
     mark.unlink()
     assert "task-1 is not in the index" in the_one(cli, healthy=True)["what"]
     assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
@@ -144,10 +144,10 @@ def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
 
 def test_marks_of_tasks_that_are_not_so_any_more_are_removed(cli: Cli) -> None:
     """A crash leaves one now and then, and `claim-task --next` would look at each."""
-    marks = cli.root / "tasks/alpha/index/pending-normal"
+    marks = cli.root / "tasks/alpha/index/free-normal"
     for number in range(900, 1000):
         (marks / f"task-{number}").touch()
-    assert "100 marks of pending-normal" in the_one(cli, healthy=True)["what"]
+    assert "100 marks of free-normal" in the_one(cli, healthy=True)["what"]
     assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
     assert sorted(path.name for path in marks.iterdir()) == ["task-1", "task-2"]
     assert findings(cli, healthy=True) == []

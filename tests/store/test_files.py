@@ -121,9 +121,41 @@ def test_reading_makes_nothing(file_store, tmp_path):
     with pytest.raises(NotFound):
         file_store.get("alpha", TASK, "task-1")
     assert file_store.last("alpha", MESSAGE) == 0
-    assert file_store.labelled("alpha", TASK, "pending") == []
+    assert list(file_store.labelled("alpha", TASK, "pending")) == []
     file_store.watch("alpha").close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions_made_them(file_store, root):
+    make_team(file_store)
+    file_store.reserve("alpha", TASK, 998)
+    for _ in range(3):
+        file_store.create("alpha", TASK, None, Task(title="t"))
+    index, keys = root / "tasks/alpha/index", ["task-999", "task-1000", "task-1001"]
+    assert {str(path.relative_to(index)) for path in index.rglob("task-*")} == {
+        "pending/task-999",
+        "pending.1/task-1000",
+        "pending.1/task-1001",
+    }
+    (index / "pending.1/task-1001").rename(index / "pending/task-1001")
+    assert list(file_store.labelled("alpha", TASK, "pending")) == keys
+    assert file_store.by_label("alpha", TASK)["pending"] == {*keys}
+    task, revision = file_store.get("alpha", TASK, "task-1001")
+    file_store.replace("alpha", TASK, "task-1001", task.having(status="in_progress"), revision)
+    assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:2]
+
+
+def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
+    make_team(file_store)
+    for _ in range(3):
+        file_store.create("alpha", TASK, None, Task(title="t"))
+    index = root / "tasks/alpha/index"
+    (index / "pending/task-1").unlink()
+    (index / "in_progress").mkdir()
+    (index / "in_progress/task-2").touch()
+    assert file_store.by_label("alpha", TASK)[""] == {"task-1", "task-2"}
+    file_store.mark_anew("alpha", TASK, ["task-1", "task-2"])
+    assert file_store.by_label("alpha", TASK)["pending"] == {"task-1", "task-2", "task-3"}
 
 
 def test_reading_changes_nothing(store, root):
@@ -132,7 +164,7 @@ def test_reading_changes_nothing(store, root):
 
     before = times()
     seen(store)
-    store.labelled("alpha", TASK, "pending")
+    list(store.labelled("alpha", TASK, "pending"))
     assert times() == before
 
 

@@ -145,9 +145,11 @@ class FileStore(Store):
             raise NotFound(f"there is no {kind.name} {key}") from None
         return self._decoded.get(data, kind, key, path), data
 
-    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, bytes]]:
+    def scan(
+        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+    ) -> Iterator[tuple[R, bytes]]:
         directory = self.layout.directory(team, kind)
-        for key in self._keys(directory, kind, problems):
+        for key in self._keys(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
             path = f"{directory}/{key}.json"
             try:
                 data = together.read(path, kind, key)
@@ -167,13 +169,14 @@ class FileStore(Store):
                     keys.append(key)
                 else:
                     problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", "Remove it."))
-        return sorted(keys, key=lambda key: int(key.rpartition("-")[2])) if kind.numbered else sorted(keys)
+        return numbers.in_order(keys, kind)
 
-    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-        names = disk.names_in(f"{self.layout.directory(team, kind)}/index/{label}")
-        names.sort()
-        names.sort(key=len)  # without leading zeros this is the order of the numbers, and no name has to be looked into
-        return names
+    def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
+        return marks.labelled(self.layout.index(team, kind), labels)
+
+    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+        names = together.names_in(self.layout.directory(team, kind), kind, [])
+        return marks.by_label(self.layout.index(team, kind), {name[:-5] for name in names if name.endswith(".json")})
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
@@ -347,8 +350,10 @@ class FileStore(Store):
 
         return examine(self, kinds, fix, only)
 
-    def unmark(self, team: str, kind: Kind[R], key: str) -> None:
-        self._clear_marks(team, kind, key, self.layout.all_marks(team, kind, key), 0.0)
+    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+        from teams_cli.store.files.marking import mark_anew
+
+        mark_anew(self, team, kind, keys)
 
     def _clear_marks(self, team: str, kind: Kind[R], key: str, paths: Collection[str], patience: float) -> None:
         """Remove those of the marks that the record does not have as it is now. One too many does no harm."""

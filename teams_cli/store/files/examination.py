@@ -10,7 +10,7 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.files import disk, dropping, marks, root_directory, watches
+from teams_cli.store.files import disk, dropping, root_directory, watches
 from teams_cli.store.files.locks import holder_of
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iter
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, path)
             key = os.path.basename(path).removesuffix(".json")
-            store.unmark(team, kind, key)
+            store.mark_anew(team, kind, [key])
         yield finding(f"team {team}", problem.message, problem.hint, fixed=movable)
 
 
@@ -137,24 +137,20 @@ def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterat
     and marks of records that have lost the label, which it would look at each time.
     """
     assert kind.label is not None
-    wanted = set()
+    wanted: dict[str, list[str]] = {}
     for record, _ in store.scan(team, kind, []):
-        label = kind.label(record)
-        key = getattr(record, kind.key)
-        wanted.add((label, key))
-        if label and not os.path.lexists(store.layout.label_mark(team, kind, label, key)):
-            if fix:
-                marks.make(store.layout.marks(team, kind, key, record))
-            yield finding(
-                f"team {team}", f"{key} is not in the index of {label}", "Use --fix.", fixed=fix, warning=True
-            )
-
-    for label in store.layout.labels(team, kind):
-        stale = [key for key in store.labelled(team, kind, label) if (label, key) not in wanted]
-        stale = [key for key in stale if _is_stale(store, team, kind, label, key)]
+        wanted.setdefault(kind.label(record) or "", []).append(getattr(record, kind.key))
+    for label in sorted({*store.layout.labels(team, kind), *wanted} - {""}):
+        marked, here = dict.fromkeys(store.labelled(team, kind, label)), wanted.get(label, [])
+        if missing := [key for key in here if key not in marked]:
+            store.mark_anew(team, kind, missing if fix else ())
+            others = f", nor are {len(missing) - 1} others" if missing[1:] else ""
+            what = f"{missing[0]} is not in the index of {label}{others}"
+            yield finding(f"team {team}", what, "Use --fix.", fixed=fix, warning=True)
+        belong = set(here)
+        stale = [key for key in marked if key not in belong and _is_stale(store, team, kind, label, key)]
         if stale:
-            for key in stale if fix else ():
-                store.unmark(team, kind, key)
+            store.mark_anew(team, kind, stale if fix else ())
             what = f"{len(stale)} marks of {label} are of records that are not, as {stale[0]}"
             yield finding(f"team {team}", what, "Use --fix.", fixed=fix, warning=True)
 

@@ -6,9 +6,10 @@ import os
 
 from teams_cli.errors import DamagedRecord, NotFound
 from teams_cli.names import is_name
+from teams_cli.records.annotations import Collection
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.files import disk
+from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,13 +67,17 @@ class Layout:
         """The directory of the marks of records that owe a notice."""
         return f"{self.team(team)}/owed"
 
+    def index(self, team: str, kind: Kind[R]) -> str:
+        """The directory of the marks by which records are found by their label."""
+        return f"{self.directory(team, kind)}/index"
+
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """The labels of which there were ever marks."""
-        return sorted(disk.names_in(f"{self.directory(team, kind)}/index"))
+        return sorted({name.partition(".")[0] for name in disk.names_in(self.index(team, kind))}) if kind.label else []
 
     def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
         """The mark by which a record of that label is found."""
-        return f"{self.directory(team, kind)}/index/{label}/{key}"
+        return f"{self.index(team, kind)}/{marks.place(label, key)}"
 
     def owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
         """The mark by which a record is found that owes a notice."""
@@ -87,9 +92,8 @@ class Layout:
             found.append(self.owed_mark(team, kind, key))
         return found
 
-    def all_marks(self, team: str, kind: Kind[R], key: str) -> list[str]:
-        """All marks that a record of that key may have."""
-        labels = self.labels(team, kind) if kind.label else []
+    def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
+        """All marks that a record of that key may have, where there are those labels."""
         return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]
 
 

@@ -1,14 +1,64 @@
-"""Marks: empty files by which records are found without reading all, by their label or as ones that owe a notice."""
+"""Marks: empty files by which records are found without reading all, by their label or as ones that owe a notice.
+
+Marks of a label are in a directory for the first thousand numbers, `<label>`, and in one for each further thousand,
+`<label>.<thousand>`, so that the first ones are found as quickly among many. Those of older versions are all in the
+first of these.
+"""
 
 from __future__ import annotations
 
 import os
 
+from teams_cli.records.annotations import Iterator
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+
+def place(label: str, key: str) -> str:
+    """Where below the index the mark of a record is."""
+    thousand = _thousand(key)
+    return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
+
+
+def _thousand(key: str) -> str:
+    """The thousands in the number of a key, as digits; empty below a thousand."""
+    return key.rpartition("-")[2][:-3]
+
+
+def labelled(index: str, labels: Collection[str]) -> Iterator[str]:
+    """The keys of which there are marks of these labels, lowest number first; no more is read than is asked for."""
+    parts: dict[str, set[str]] = {}
+    later: dict[str, list[str]] = {}
+    for name in disk.names_in(index):
+        label, _, thousand = name.partition(".")
+        if label not in labels:
+            continue
+        if thousand:
+            later.setdefault(thousand, []).append(name)
+            continue
+        for key in disk.names_in(f"{index}/{name}"):
+            parts.setdefault(_thousand(key), set()).add(key)
+    for thousand in sorted(sorted({*parts, *later}), key=len):
+        keys = parts.get(thousand, set())
+        keys.update(*(disk.names_in(f"{index}/{name}") for name in later.get(thousand, ())))
+        yield from sorted(sorted(keys), key=len)  # without leading zeros this is the order of the numbers
+
+
+def by_label(index: str, keys: set[str]) -> dict[str, set[str]]:
+    """The *keys* by the label of which each has a mark; under "" those that have none, or several."""
+    found: dict[str, set[str]] = {}
+    for name in disk.names_in(index):
+        found.setdefault(name.partition(".")[0], set()).update(disk.names_in(f"{index}/{name}"))
+    once: set[str] = set()
+    several: set[str] = set()
+    for marked in found.values():
+        several |= once & marked
+        once |= marked
+    once -= several
+    return {"": keys - once, **{label: marked & once & keys for label, marked in found.items()}}
 
 
 def make(paths: Collection[str]) -> None:
@@ -29,7 +79,11 @@ def make(paths: Collection[str]) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove marks by which a record is not to be found any more."""
+    """Remove marks by which a record is not to be found any more, also where older versions made them."""
     for path in paths:
         if path not in kept:
             disk.discard(path)
+            index, directory, key = path.rsplit("/", 2)
+            label, dot, _ = directory.partition(".")
+            if dot:
+                disk.discard(f"{index}/{label}/{key}")

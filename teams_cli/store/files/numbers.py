@@ -34,6 +34,11 @@ def in_name(file_name: str, kind: Kind[Any]) -> int:
     return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
+def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
+    """The keys by number or name."""
+    return sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)
+
+
 def note(directory: str, before: int, number: int) -> None:
     """Raise what `highest` says of the directory from *before* to *number*.
 

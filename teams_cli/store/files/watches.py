@@ -10,6 +10,7 @@ import time
 from teams_cli.records.annotations import Collection, Iterator
 from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.files import together
+from teams_cli.store.files.marks import place
 from teams_cli.store.polling import PollingWatch
 
 TYPE_CHECKING = False
@@ -182,7 +183,8 @@ def _of_record(directory: str, kind: str, key: str, settled: bool) -> set[str]:
     """
     marks = f"{directory}/index"
     try:
-        labels = [label for label in os.listdir(marks) if os.path.lexists(f"{marks}/{label}/{key}")]
+        known = {name.partition(".")[0] for name in os.listdir(marks)}
+        labels = [label for label in known if os.path.lexists(f"{marks}/{place(label, key)}")]
     except OSError:
         labels = []
     found = {kind, f"{kind}/{key}"}

@@ -22,11 +22,9 @@ from teams_cli.store.contract import EVERY_TOPIC, Kind, Store, topics_of
 from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
-from teams_cli.store.postgres import copies, schema, together
+from teams_cli.store.postgres import copies, marks, schema, together
 from teams_cli.store.postgres.clock import ServerClock
 from teams_cli.store.postgres.connections import Connection, Server, Taken
-from teams_cli.store.postgres.line import Place, name_of
-from teams_cli.store.postgres.watches import HostWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding, Watch
+    from teams_cli.store.postgres.line import Place
 
     R = TypeVar("R", bound=Record)
     T = TypeVar("T")
@@ -53,12 +52,6 @@ _COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, 1)
     ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + 1 RETURNING last"""
 _RESERVE = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)"""
-_OF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
-_DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid
-    AND record->>'state' = 'closed' RETURNING 1),
-    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_OF_GONE}),
-    no_messages AS (DELETE FROM messages WHERE {_OF_GONE}), no_history AS (DELETE FROM history WHERE {_OF_GONE}),
-    no_counters AS (DELETE FROM counters WHERE {_OF_GONE}), no_logins AS (DELETE FROM logins WHERE {_OF_GONE}), """
 _NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
     RETURNING {_TOLD}"""
 
@@ -88,8 +81,9 @@ class PostgresStore(Store):
         self.address = self.server.name
         self.clock = clock or ServerClock(self.server)
         self._made = False
-        self._environ = environ or {}
-        self._place: Place | None = None
+        self.environ = environ or {}
+        self.place: Place | None = None
+        """Where the watcher of this machine is, once it was looked for."""
 
     def teams(self) -> list[str]:
         return sorted(name for (name,) in self.look("SELECT team FROM records WHERE kind = 'team'"))
@@ -178,18 +172,27 @@ class PostgresStore(Store):
             raise NotFound(f"there is no {kind.name} {key}")
         return self.decode(team, kind, key, found[0][0]), found[0][1]
 
-    def scan(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[tuple[R, str]]:
-        sql = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s"
-        found = self.look(sql, [_checked(team), kind.name])
+    def scan(
+        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+    ) -> Iterator[tuple[R, str]]:
+        sql, these = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s", []
+        if keys is not None:
+            sql, these = f"{sql} AND key = ANY (%s)", [list(keys)]
+        found = self.look(sql, [_checked(team), kind.name, *these])
         for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
             try:
                 yield self.decode(team, kind, key, body), revision
             except TeamsError as problem:
                 problems.append(problem)
 
-    def labelled(self, team: str, kind: Kind[R], label: str) -> list[str]:
-        sql = "SELECT key FROM records WHERE team = %s AND kind = %s AND label = %s ORDER BY length(key), key"
-        return [key for (key,) in self.look(sql, [_checked(team), kind.name, label])]
+    def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
+        return marks.labelled(self, _checked(team), kind, labels)
+
+    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+        return marks.by_label(self, _checked(team), kind)
+
+    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+        marks.mark_anew(self, _checked(team), kind, keys)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         sql = "SELECT kind, key FROM records WHERE team = %s AND record ? 'owed' ORDER BY kind, length(key), key"
@@ -274,12 +277,9 @@ class PostgresStore(Store):
         copies.put(self, _checked(team), kind, key, data)
 
     def drop(self, team: str, kind: Kind[R], revision: str) -> None:
-        where = [_checked(team), kind.name, team]
-        values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
-        if self.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
-            if not self.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
-                raise NotFound(f"there is no {kind.name} {team}")
-            raise StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+        from teams_cli.store.postgres.dropping import drop
+
+        drop(self, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         """The change that it tells of is made already, so a server that refuses is no reason to fail."""
@@ -297,12 +297,9 @@ class PostgresStore(Store):
             yield position, json.loads(entry)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        channels = [self.channel(team)]
-        if topics is None or "history" in topics:
-            channels.append(self.channel(team, "h"))
-        if self._place is None:
-            self._place = Place(self.root, name_of(self.server.whereabouts()), self.variables, self._environ)
-        return HostWatch(self.server, self._place, _checked(team), channels, topics)
+        from teams_cli.store.postgres.watches import watch
+
+        return watch(self, _checked(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         from teams_cli.store.postgres.logins import admit

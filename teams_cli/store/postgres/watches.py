@@ -13,13 +13,14 @@ from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.postgres.counts import Counts
-from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place
+from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place, name_of
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.contract import Watch
     from teams_cli.store.postgres.connections import Connection, Server
+    from teams_cli.store.postgres.engine import PostgresStore
 
 _PAUSE = 0.1
 _SHORT = 2.0
@@ -31,6 +32,16 @@ _REST = 5.0
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
 _TRIES = 4
+
+
+def watch(store: PostgresStore, team: str, topics: Collection[str] | None) -> HostWatch:
+    """See the contract."""
+    channels = [store.channel(team)]
+    if topics is None or "history" in topics:
+        channels.append(store.channel(team, "h"))
+    if store.place is None:
+        store.place = Place(store.root, name_of(store.server.whereabouts()), store.variables, store.environ)
+    return HostWatch(store.server, store.place, team, channels, topics)
 
 
 class HostWatch:

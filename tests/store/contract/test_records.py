@@ -70,7 +70,7 @@ class TestCreate:
             ("task-4", ["task-3"]),
         ]
         assert [store.get("alpha", TASK, task.id)[0] for task in made] == made
-        assert store.labelled("alpha", TASK, "pending") == ["task-1", "task-2", "task-3", "task-4"]
+        assert list(store.labelled("alpha", TASK, "pending")) == ["task-1", "task-2", "task-3", "task-4"]
         assert store.create("alpha", TASK, None, Task(title="fifth"))[0].id == "task-5"
 
     def test_of_several_in_one_go_none_is_there_when_one_is_refused(self, store):
@@ -183,21 +183,36 @@ class TestLabels:
     def test_find_the_keys_lowest_number_first(self, store):
         for n in range(12):
             store.create("alpha", TASK, None, Task(title="t", status="pending" if n % 2 else "completed"))
-        assert store.labelled("alpha", TASK, "pending") == [f"task-{n}" for n in (2, 4, 6, 8, 10, 12)]
+        assert list(store.labelled("alpha", TASK, "pending")) == [f"task-{n}" for n in (2, 4, 6, 8, 10, 12)]
 
     def test_follow_the_record(self, store):
         task, revision = store.create("alpha", TASK, None, Task(title="t"))
         store.replace("alpha", TASK, task.id, task.having(status="in_progress"), revision)
-        assert store.labelled("alpha", TASK, "in_progress") == ["task-1"]
-        assert store.labelled("alpha", TASK, "pending") == []
+        assert list(store.labelled("alpha", TASK, "in_progress")) == ["task-1"]
+        assert list(store.labelled("alpha", TASK, "pending")) == []
 
     def test_records_without_a_label_are_not_listed(self, store):
         task, revision = store.create("alpha", TASK, None, Task(title="t"))
         store.replace("alpha", TASK, task.id, task.having(status="failed"), revision)
-        assert store.labelled("alpha", TASK, "pending") == store.labelled("alpha", TASK, "failed") == []
+        assert [*store.labelled("alpha", TASK, "pending", "failed")] == []
 
     def test_nothing_in_a_missing_team(self, store):
-        assert store.labelled("nobody", TASK, "pending") == []
+        assert list(store.labelled("nobody", TASK, "pending")) == []
+        assert not any(store.by_label("nobody", TASK).values())
+
+    def test_all_keys_by_their_label(self, store):
+        for status in ("pending", "in_progress", "failed", "pending"):
+            store.create("alpha", TASK, None, Task(title="t", status=status))
+        store.mark_anew("alpha", TASK, ["task-1", "task-2", "task-9"])
+        found = {label: keys for label, keys in store.by_label("alpha", TASK).items() if keys}
+        assert found == {"pending": {"task-1", "task-4"}, "in_progress": {"task-2"}, "": {"task-3"}}
+        assert list(store.labelled("alpha", TASK, "in_progress", "pending")) == ["task-1", "task-2", "task-4"]
+
+    def test_some_records_by_their_keys(self, store):
+        for title in ("one", "two", "three"):
+            store.create("alpha", TASK, None, Task(title=title))
+        found = store.scan("alpha", TASK, [], {"task-3", "task-1", "task-9"})
+        assert [task.title for task, _ in found] == ["one", "three"]
 
 
 COUNTED = [

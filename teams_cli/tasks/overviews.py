@@ -1,0 +1,79 @@
+"""How a team's tasks stand as a whole; where they are many, without reading those that need no look."""
+
+from __future__ import annotations
+
+from teams_cli.records.annotations import Callable, Mapping, Sequence
+from teams_cli.store.contract import Store
+from teams_cli.tasks import dependencies, tasks
+from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
+
+_FEW = 200
+"""So many are all read: one that was edited by hand is then what it says, and not what it is found by."""
+_FREE = [tasks.free(priority) for priority in PRIORITIES]
+_COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
+"""The labels that say all that is to be known of a task, with its status."""
+
+
+class Overview:
+    """The tasks that were *found*, and the keys of the others by their label."""
+
+    def __init__(self, found: Sequence[Task], others: Mapping[str, set[str]]) -> None:
+        self.found = list(found)
+        self._others = others
+        self.status_of: Callable[[str], str] = _statuses(found, others)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks have which status, as `tasks.count` tells it."""
+        counts = tasks.count(self.found)
+        for label, keys in self._others.items():
+            counts[_COUNTED[label]] += len(keys)
+        return counts
+
+    @property
+    def free(self) -> int:
+        """How many more than those in `ready` anybody who may claim can."""
+        return sum(len(keys) for label, keys in self._others.items() if _COUNTED[label] == "pending")
+
+    @property
+    def ready(self) -> list[Task]:
+        """Of the tasks that were found, those that are pending and wait for nothing."""
+        pending = (task for task in self.found if task.status == "pending")
+        return [task for task in pending if not dependencies.open_blockers(task, self.status_of)]
+
+    @property
+    def stuck(self) -> list[str]:
+        """The pending tasks that can never become ready, by number."""
+        ended = [key for label in ("failed", "cancelled") for key in self._others.get(label, ())]
+        return sorted(dependencies.stuck_tasks(self.found, ended), key=TASK.number_in)
+
+    def changed(self, change: Callable[[Task], Task]) -> Overview:
+        """The same with what that makes of each task that was found."""
+        return Overview([change(task) for task in self.found], self._others)
+
+
+def overview(store: Store, team: str) -> Overview:
+    """The tasks of the team. Those that are found under a wrong label, or none, are put under theirs."""
+    labels = store.by_label(team, TASK)
+    if sum(map(len, labels.values())) <= _FEW:
+        return Overview(list(tasks.all_of(store, team, [])), {})
+    is_one_free = next(tasks.labelled(store, team, *_FREE), None) is not None
+    counted = _COUNTED if is_one_free else FINISHED
+    others = {label: labels.pop(label) for label in counted if label in labels}
+    said = {key: label for label, keys in labels.items() for key in keys}
+    found = [task for task, _ in store.scan(team, TASK, [], said)]
+    if wrong := [task.id for task in found if tasks.label_of(task) != said[task.id]]:
+        store.mark_anew(team, TASK, wrong)
+    return Overview(found, others)
+
+
+def _statuses(found: Sequence[Task], others: Mapping[str, set[str]]) -> Callable[[str], str]:
+    """The status of each task by its id."""
+    known = {task.id: task.status for task in found}
+
+    def status_of(key: str) -> str:
+        if key in known:
+            return known[key]
+        return next((_COUNTED[label] for label, keys in others.items() if key in keys), "missing")
+
+    return status_of
