@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from threading import get_ident
-from urllib.parse import unquote
-
-import psycopg2
-from psycopg2 import errorcodes, extensions
+from _thread import get_ident  # as `threading` has it, without that
 
 from teams_cli.errors import Busy, InvalidValue, NotAllowed, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import team_closed
+from teams_cli.store.postgres.driver import errorcodes, extensions, psycopg2
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
@@ -374,6 +371,8 @@ def _elsewhere(place: str) -> dict[str, Any]:
     Raises:
         InvalidValue: The address says something else there.
     """
+    from urllib.parse import unquote
+
     host, _, rest = unquote(place).rpartition(":")
     port, _, database = rest.partition("/")
     if not host or not port.isdecimal():

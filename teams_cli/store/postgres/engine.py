@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
-from hashlib import md5
 
 from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, StorageFailed, TeamsError
 from teams_cli.names import is_name
@@ -28,6 +26,7 @@ from teams_cli.store.postgres.connections import Connection, Server, Taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import TypeVar
 
     from teams_cli.clock import Clock
@@ -79,7 +78,8 @@ class PostgresStore(Store):
         root_directory.check_owner(self.root)
         self.server = Server(address, patience, lock_timeout)
         self.address = self.server.name
-        self.clock = clock or ServerClock(self.server)
+        self._server_clock = ServerClock(self.server)
+        self.clock = clock or self._server_clock
         self._made = False
         self.environ = environ or {}
         self.place: Place | None = None
@@ -322,6 +322,10 @@ class PostgresStore(Store):
 
     def channel(self, team: str, suffix: str = "") -> str:
         """What is notified of every change in the team; with the suffix `h`, of notes in its history."""
+        try:
+            from _md5 import md5  # type: ignore[import-not-found]  # as `hashlib` has it, at a tenth of the cost
+        except ImportError:
+            from hashlib import md5
         return f"teams{suffix}_{md5(f'{self.server.schema} {team}'.encode(), usedforsecurity=False).hexdigest()}"
 
     def _prepared(self) -> Server:
@@ -334,7 +338,7 @@ class PostgresStore(Store):
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         if not self._made:
-            self._made = schema.check(self.server) == schema.VERSION
+            self._made = self._server_clock.begin() == schema.VERSION
         return self.server.look(sql, values)
 
     def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:

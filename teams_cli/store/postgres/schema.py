@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
@@ -22,8 +23,12 @@ def check(server: Server) -> int:
     Raises:
         StorageFailed: A newer version of the program made them.
     """
-    found = server.look("SELECT version FROM format")
-    version = int(found[0][0]) if found else 0
+    return known(server, server.look("SELECT version FROM format"))
+
+
+def known(server: Server, found: Sequence[Sequence[Any]]) -> int:
+    """The version that was *found* last in a row of what the format says; as `check`."""
+    version = int(found[0][-1]) if found else 0
     if version > VERSION:
         raise StorageFailed(
             f"the tables at {server.name} are of version {version}, and this program knows {VERSION}",
