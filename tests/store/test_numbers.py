@@ -67,6 +67,16 @@ def test_nor_are_those_of_an_older_version(cli: Cli, what: str) -> None:
     assert give(cli, what) == 4
 
 
+@pytest.mark.parametrize("what", GIVERS)
+def test_nor_are_those_of_who_was_killed_before_noting_them(cli: Cli, what: str) -> None:
+    """Also where the number has a digit more than the last that was noted, and so a name before it."""
+    assert [give(cli, what) for _ in range(10)][-1] == 10
+    place = cli.root / GIVERS[what][0]
+    (noted,) = [at / ".last.10" for at in (place, place.parent) if (at / ".last.10").exists()]
+    noted.rename(noted.with_name(".last.9"))
+    assert give(cli, what) == 11
+
+
 def test_a_copy_goes_on_behind_what_was_given(cli: Cli) -> None:
     for what in GIVERS:
         give(cli, what), give(cli, what)

@@ -179,11 +179,11 @@ class MessageLog:
 
     def _newest(self, segments: list[int], noted: int = 0) -> int:
         """The highest number of a message; of those in one directory with the one that was *noted*, only those behind
-        it are looked at.
+        it are looked at, by their names: all numbers of a directory but the first have the same number of digits.
         """
         for segment in reversed(segments):
             names = disk.names_in(f"{self.directory}/{segment}")
-            if noted // _SEGMENT == segment:
+            if segment and noted // _SEGMENT == segment:
                 behind = f"{noted}."
                 names = [name for name in names if name >= behind]
             if number := _number(max(names, key=_place, default="")):
