@@ -56,9 +56,16 @@ def of_team(store: Store, team: Team) -> list[Budget]:
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
-    """The first budget that keeps the agent from another turn; None if it may have one."""
+    """The first budget that keeps the agent from another turn; None if it may have one.
+
+    Raises:
+        DamagedRecord: There is one, and what the agent itself took can't be read.
+    """
     team = teams.get(store, team_name)
-    return next((budget for budget in _with_taken(store, team, _concerning(team, agent, run)) if budget.used_up), None)
+    limits = _concerning(team, agent, run)
+    if limits and agent:
+        usage.of(store, team_name, agent)
+    return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
 
 def refuse_used_up(store: Store, team: Team, agent: str, run: str) -> None:

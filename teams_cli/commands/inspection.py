@@ -85,7 +85,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
-    call.notify()
+    call.try_to(call.notify)
     return {"key": key, "value": changed, "source": "team"}
 
 
@@ -95,7 +95,7 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
         changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
     else:
         changed = budgets.change(call.store, call.team, call.caller, of, value)
-    waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ)
+    call.try_to(lambda: waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ))
     return {"key": budgets.SETTING, "value": changed, "source": "team", **({"for": of} if of else {})}
 
 

@@ -7,7 +7,7 @@ from teams_cli.commands.task_documents import to_document, with_blockers
 from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import claims, leases
-from teams_cli.tasks.tasks import FREED, Task
+from teams_cli.tasks.tasks import FREED, Note, Task
 from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
@@ -21,11 +21,16 @@ def _taken(call: Call, task: Task) -> dict[str, Any]:
     before = claims.before(task)
     if before is None:
         return document
-    agent = presence.load(call.store, call.team, before.owner or "")
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
-    given = before.at if before.what == "released" and before.by == before.owner else ""
-    told |= {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
+    call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
+
+
+def _last_known(call: Call, before: Note) -> dict[str, str | None]:
+    """What is known of the one who had the task before: when it was last heard of, and its status line."""
+    agent = presence.load(call.store, call.team, before.owner or "")
+    given = before.at if before.what == "released" and before.by == before.owner else ""
+    return {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:

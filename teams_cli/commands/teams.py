@@ -108,7 +108,8 @@ def _hand_over(call: Call, to: str) -> Any:
 
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close(call.store, call.team, call.caller, force)
-    left = [tree.to_json() for tree in worktrees.all_of(call.store, closed.name)]
+    left: list[Any] = []
+    call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.name)))
     return {**team_document(closed), **({"worktrees": left} if left else {})}
 
 

@@ -111,10 +111,10 @@ def _isolation(store: Store, team: Team) -> Iterator[Finding]:
 def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
     """Inboxes that have read on behind the end of the log, as when messages were deleted by hand."""
     for inbox, _ in store.scan(team, INBOX, []):
-        if inbox.up_to > (last := store.last(team, MESSAGE)):
+        if inbox.furthest() > (last := store.last(team, MESSAGE)):
             if fix:
                 hold_to_log(store, team, inbox, last)
-            what = f"{inbox.agent} has read up to msg-{inbox.up_to}, and the log ends with msg-{last}"
+            what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last}"
             remedy = "Bring the messages back from a backup; --fix gives their numbers to no other."
             yield _finding(team, "fixed" if fix else "problem", what, "" if fix else remedy)
 

@@ -102,8 +102,11 @@ def _asking(made: Shutdown) -> Owed:
 
 
 def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
-    """Of two requests at the same moment the first stands."""
-    first = next(open_requests(store, team, made.agent), made)
+    """Of two requests at the same moment the first stands; where that can't be seen, both do."""
+    try:
+        first = next(open_requests(store, team, made.agent), made)
+    except TeamsError:
+        return
     if first.id != made.id:
         withdrawn = f"{first.id} came first"
         update(store, team.name, SHUTDOWN, made.id, lambda s: s.having(status="rejected", answer=withdrawn, owed=None))
@@ -161,14 +164,14 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str | Non
         NotAllowed: It is to another member.
     """
     asked = _approved_before(store, team_name, caller, word)
-    if asked is None:
-        asked, name = _answerable(store, team_name, caller, word, "approve-shutdown")
-        _stop(store, team_name, asked, name)
-    return _carried_out(store, team_name, asked)
+    if asked is not None:
+        return _carried_out(store, teams.get(store, team_name), asked)
+    asked, name = _answerable(store, team_name, caller, word, "approve-shutdown")
+    return _carried_out(store, _stop(store, team_name, asked, name), asked)
 
 
-def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> None:
-    """Stop the member: the one commit of an approval, which owes the requester its notice."""
+def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> Team:
+    """The team with the member stopped: the one commit of an approval, which owes the requester its notice."""
     now = teams.now(store)
 
     def stop(team: Team) -> Team:
@@ -178,8 +181,9 @@ def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> None:
         stopped = team.with_member(member.having(left_at=now, stopped_by=asked.id))
         return owing(stopped, _answered(asked.having(status="approved")))
 
-    update(store, team_name, TEAM, team_name, stop)
+    _, team = update(store, team_name, TEAM, team_name, stop)
     history.note(store, team_name, name, "shutdown approved", shutdown=asked.id)
+    return team
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, word: str | None) -> Shutdown | None:
@@ -194,20 +198,19 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, word: 
     return get(store, team, member.stopped_by, caller.name)
 
 
-def _carried_out(store: Store, team_name: str, asked: Shutdown) -> tuple[Shutdown, list[str]]:
+def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, list[str]]:
     """What follows the stop of a member. It stands whether or not this can be written: see `_as_decided`, and a claim
     of one that is not a member is over.
     """
-    team = teams.get(store, team_name)
     decided = _as_decided(asked, team)
     try:
-        done = update(store, team_name, SHUTDOWN, asked.id, lambda found: _as_decided(found, team))[1]
+        done = update(store, team.name, SHUTDOWN, asked.id, lambda found: _as_decided(found, team))[1]
         freed = claims.release_tasks_of(store, team, asked.agent, asked.agent, f"its owner was shut down ({asked.id})")
         assigning.free_all(store, team, asked.agent, f"{asked.agent} was shut down ({asked.id})")
     except TeamsError:
         done, freed = decided, []
-    deliver(store, team_name, TEAM, team)
-    handling.settle_about(store, team_name, asked.agent, asked.id)
+    deliver(store, team.name, TEAM, team)
+    handling.settle_about(store, team.name, asked.agent, asked.id)
     return done, freed
 
 

@@ -50,8 +50,12 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
 
 
 @operation("reply", may=EVERYBODY)
-def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: str) -> tuple[Message, Message]:
+def reply(
+    store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[TeamsError]
+) -> tuple[Message, Message]:
     """Answer a message: send the text to its sender and mark it as handled. The answer, and what it answers.
+
+    Where it was sent and can't be marked, *problems* says so.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.
@@ -77,7 +81,10 @@ def reply(store: Store, team_name: str, caller: Caller | None, word: str, body: 
     )
     # A crash between the two changes leaves the message open; the same answer again then finds the one that was sent.
     answer = messages.post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
-    settle(store, team_name, caller.name, {original.number})
+    try:
+        settle(store, team_name, caller.name, {original.number})
+    except TeamsError as problem:
+        problems.append(TeamsError(f"{original.id} stays open for now (teams ack {original.id}): {problem.message}"))
     return answer, original
 
 

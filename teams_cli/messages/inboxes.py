@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Any, Callable, Count, Name, Number, Time
+from teams_cli.records.annotations import Any, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
@@ -67,6 +67,14 @@ class Inbox(Record):
         """Whether that message came and was not read."""
         entry = self.find_open(number)
         return entry is not None and entry.read_at is None
+
+    def named(self) -> list[int]:
+        """The numbers of the messages that it names."""
+        return [*(each.number for each in self.open), *(each.number for each in self.handled), *(self.damaged or ())]
+
+    def furthest(self) -> int:
+        """The highest number that it knows of."""
+        return max([self.up_to, *self.named()])
 
     def unread_numbers(self) -> set[int]:
         """The numbers of the messages that came and were not read."""
@@ -158,13 +166,13 @@ def read(
 def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
     """Report an inbox that has read on behind the end of the log, and mend it."""
     inbox, last = load(store, team, agent), store.last(team, MESSAGE)
-    if inbox.up_to <= last:
+    if inbox.furthest() <= last:
         return []
     try:
         hold_to_log(store, team, inbox, last)
     except NotAllowed as refusal:  # a login of its own takes numbers one by one
         return [refusal]
-    said = f"{agent} has read up to msg-{inbox.up_to}, and the log ended with msg-{last}: messages were removed"
+    said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
     return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
 
 
@@ -174,20 +182,23 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
     would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.
     """
-    believed = inbox.up_to - last <= _MOST_REMOVED
+    believed = inbox.furthest() - last <= _MOST_REMOVED
     try:
         if believed:
-            store.reserve(team, MESSAGE, inbox.up_to)
+            store.reserve(team, MESSAGE, inbox.furthest())
+    except TeamsError:
+        believed = False
+        raise
     finally:
         upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda found: _taken_back(found, last, believed))
 
 
 def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    if inbox.up_to <= last:  # somebody else did
+    if inbox.furthest() <= last:  # somebody else did
         return inbox
-    entries: list[Open | Handled] = [*inbox.open, *inbox.handled]
-    known = [*(entry.number for entry in entries), *(inbox.damaged or ())]
+    known = inbox.named()
     back = max((number for number in known if number <= last), default=last if known else 0)
+    back = inbox.up_to if inbox.up_to <= last else back
     if believed:
         return inbox.having(up_to=back)
     return inbox.having(
@@ -218,35 +229,6 @@ def _reading(selection: Selection, found: list[Message], before: Inbox, after: I
     reading.more = len(left_out)
     reading.unread = len(left_out & new)
     return reading
-
-
-def wait_and_read(
-    store: Store,
-    team: str,
-    caller: Caller | None,
-    selection: Selection,
-    problems: list[TeamsError],
-    timeout: float,
-    sleep_until: Callable[[Callable[[], bool], float], bool],
-    peek: bool = False,
-) -> Reading:
-    """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
-
-    Raises:
-        WaitRanOut: None came within *timeout* seconds.
-    """
-    caller = require(store, team, caller, "read-messages").caller
-    name = caller.name
-    began = store.last(team, MESSAGE)  # what comes from here on ends each wait of this agent, whichever marks it first
-
-    def arrived() -> bool:
-        inbox = advance(store, team, load(store, team, name), [])
-        new = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > began]
-        return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
-
-    if not sleep_until(arrived, timeout):
-        raise WaitRanOut(f"no new message came within {timeout:g} seconds", "Wait longer, or go on with other work.")
-    return read(store, team, caller, selection, problems, peek)
 
 
 def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> Inbox:

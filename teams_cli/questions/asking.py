@@ -6,7 +6,7 @@ import os
 
 from teams_cli import text
 from teams_cli.clock import later, rfc3339
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.questions import human as human_queue
 from teams_cli.questions import questions
@@ -200,11 +200,19 @@ def result_of(store: Store, question: Question) -> dict[str, Any]:
         document["note"] = "There is nobody else to ask."
     if any(a.skipped for a in question.counted):
         document["skipped"] = True
+    try:
+        return {**document, **_what_the_human_said(store, question)}
+    except TeamsError:  # it stands as it was asked, and answered
+        return document
+
+
+def _what_the_human_said(store: Store, question: Question) -> dict[str, Any]:
+    """What the human answered before, where that goes with the answer."""
     if question.status == "deferred" or (question.to == [HUMAN] and _reuses(teams.get(store, question.team_name))):
         said = human_queue.answers_so_far(store, question.team_name)
         if said and (question.status == "deferred" or question.answered_by_human):
-            document.update(human_qa_history=said, human_qa_note=HISTORY_NOTE)
-    return document
+            return {"human_qa_history": said, "human_qa_note": HISTORY_NOTE}
+    return {}
 
 
 def _flags(answer: Answer) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from teams_cli.errors import (
     StaleClaim,
     TaskBlocked,
     TaskClaimed,
+    TeamsError,
     WrongState,
 )
 from teams_cli.messages.notices import deliver
@@ -324,7 +325,11 @@ def heartbeat(
         keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
     presence.forget_ended_process(store, team_name, name)
     renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
-    presence.saw(store, team_name, name, note, every=0)
+    try:
+        presence.saw(store, team_name, name, note, every=0)
+    except TeamsError:
+        if note is not None or not renewed:  # else what was asked for is done
+            raise
     return renewed
 
 

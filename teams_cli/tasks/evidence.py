@@ -8,6 +8,7 @@ from teams_cli.errors import Conflict, DamagedRecord, EvidenceNotFound, InvalidV
 from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
+from teams_cli.store.files import disk
 from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import teams
 
@@ -51,8 +52,7 @@ def read(path: str) -> File:
         InvalidValue: It can't be read, is none, or is larger than 1 MiB.
     """
     try:
-        with open(path, "rb") as file:
-            content = file.read(MOST + 1)
+        content = disk.read_named(path, MOST + 1)
     except OSError as error:
         raise InvalidValue(f"the evidence {path} can't be read: {error.strerror}", "Give the path of a file.") from None
     if len(content) > MOST:

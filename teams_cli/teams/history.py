@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339, seconds_in
-from teams_cli.errors import InvalidValue
+from teams_cli.errors import InvalidValue, TeamsError
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
-    """Note a change after it was made. *what* is the operation in the past tense, `task claimed`."""
+    """Note a change after it was made, which stands if this fails. *what* is the operation in the past tense."""
     said = {key: value for key, value in details.items() if value not in (None, "", [])}
-    store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
+    try:
+        store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
+    except TeamsError:  # the time is that of a server, which went away
+        return
 
 
 def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Mapping, RoleTable
 from teams_cli.records.json_text import loads
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
 
 def _document(path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LONGEST)
+        data = disk.read_named(path, _LONGEST)
     except OSError:
         return {}
     if not any(word in data for word in _OURS):

@@ -146,7 +146,10 @@ def _refuse_more(store: Store, team: str, key: str) -> None:
 
 def _refuse_late(store: Store, team: str, page: Page) -> None:
     """Take the page away again where others were made meanwhile, so that there are too many now."""
-    if len(all_of(store, team, [])) <= MOST:
+    try:
+        if len(all_of(store, team, [])) <= MOST:
+            return
+    except TeamsError:  # it is there, and that it is one too many is not known
         return
 
     def without(found: Page) -> Page:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import Any
 
 import yaml
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Iterator
+from teams_cli.store.files import disk
 from teams_cli.workflows import checks
 from teams_cli.workflows.model import Workflow
 from teams_cli.workflows.places import directories, paths
@@ -77,10 +77,7 @@ def content_of(path: str) -> str:
         InvalidValue: It can't be read, is too long, or no UTF-8.
     """
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe would keep us waiting, a device feed us
-                raise InvalidValue(f"{path} is not a regular file", "Give a workflow file.")
-            data = file.read(MAX_FILE + 1)
+        data = disk.read_named(path, MAX_FILE + 1)
         if len(data) > MAX_FILE:
             raise InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
         return data.decode()

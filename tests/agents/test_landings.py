@@ -103,6 +103,10 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
     git(shop.trees["bob"], "rm", "-q", "broken")
     git(shop.trees["bob"], "commit", "-q", "-m", "mended")
+    os.mkfifo(shop.trees["bob"] / "pipe")
+    for name in ("pipe", "/dev/zero", "."):
+        assert shop.at("bob", "update-task", "1", "--status", "completed", "--evidence", name).returncode == 2
+    os.unlink(shop.trees["bob"] / "pipe")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--evidence", "file")
     task = shop.task()
     assert (task["status"], task["checked"]["status"]) == ("completed", 0)

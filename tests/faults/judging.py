@@ -11,6 +11,7 @@ from teams_cli.doctor import teams as doctor
 from teams_cli.errors import TeamsError
 from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import config
 from teams_cli.teams.presence import AGENT
@@ -37,13 +38,16 @@ def state(*roots: Path) -> State:
     for root in roots:
         config_file = root / "config.json"
         found[f"{root.name}: config"] = config_file.read_text() if config_file.exists() else ""
-        store = FileStore(str(root))
-        for team in store.teams():
-            found |= {f"{root.name}: {team}: {key}": value for key, value in _team(store, team).items()}
+        found |= {f"{root.name}: {key}": value for key, value in of_store(FileStore(str(root))).items()}
     return found
 
 
-def _team(store: FileStore, team: str) -> State:
+def of_store(store: Store) -> State:
+    """All that is in the teams of one store."""
+    return {f"{team}: {key}": value for team in store.teams() for key, value in _team(store, team).items()}
+
+
+def _team(store: Store, team: str) -> State:
     problems: list[TeamsError] = []
     said = {message.number: message for message in store.read(team, MESSAGE, None, 0, problems)}
     found: State = {"messages": sorted(_text(message) for message in said.values())}
@@ -60,7 +64,7 @@ def _team(store: FileStore, team: str) -> State:
         found[f"inbox of {inbox.agent}"] = {"read": sorted(read), "handled": sorted(done)}
     for agent, _ in store.scan(team, AGENT, problems):
         if agent.status:
-            found[f"agent {agent.agent}"] = agent.status
+            found[f"agent {agent.agent}"] = f"{agent.status} {agent.note or ''}".rstrip()
     found["problems"] = sorted(problem.message.rpartition(":")[2] for problem in problems)
     return found
 

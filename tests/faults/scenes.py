@@ -174,7 +174,7 @@ SCENES = {
     "a broadcast": Scene("lea", "broadcast-message all"),
     "an announcement": Scene("bob", "announce reading"),
     "reading": Scene("bob", "read-messages", mail),
-    "a reply": Scene("bob", "reply 1 yes", mail),
+    "a reply": Scene("bob", "reply 1 yes", mail, later=("inbox of bob",)),
     "handling": Scene("bob", "ack 1", mail),
     "attention": Scene("bob", "attend", mail, later=("inbox of bob",)),
     "a question": Scene("bob", "ask-others which? --no-wait", about_to_ask),

@@ -13,7 +13,7 @@ import pytest
 
 from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
-from teams_cli.messages import handling, inboxes, messages
+from teams_cli.messages import arrivals, handling, inboxes, messages
 from teams_cli.messages.inboxes import INBOX, Inbox, Open, Selection
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store import pace
@@ -57,7 +57,7 @@ def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
         assert numbers(team) == [1, 2, 3]
     handling.handle(team, ALPHA, BOB, ["2"])
     assert numbers(team) == [1, 3]
-    handling.reply(team, ALPHA, BOB, "1", "yes")
+    handling.reply(team, ALPHA, BOB, "1", "yes", [])
     assert numbers(team) == [3]
     say(team, "d")
     assert numbers(team) == [3, 5]
@@ -138,14 +138,14 @@ def test_ack_twice_is_safe_and_all_or_none(team: Store, clock: FakeClock) -> Non
 
 def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
     say(team, "what?")
-    answer, original = handling.reply(team, ALPHA, BOB, "1", "that")
+    answer, original = handling.reply(team, ALPHA, BOB, "1", "that", [])
     assert (answer.to, answer.type, answer.reply_to, original.message) == ("lea", "reply", "msg-1", "what?")
     for text in ("that", "other"):
         with pytest.raises(AlreadyHandled) as refusal:
-            handling.reply(team, ALPHA, BOB, "1", text)
+            handling.reply(team, ALPHA, BOB, "1", text, [])
         assert refusal.value.status == 11
     with pytest.raises(MessageNotFound):
-        handling.reply(team, ALPHA, MIA, "1", "not mine")
+        handling.reply(team, ALPHA, MIA, "1", "not mine", [])
     assert team.last(ALPHA, MESSAGE) == 2
 
 
@@ -153,7 +153,7 @@ def test_a_reply_to_who_left_is_refused_and_nothing_is_marked(team: Store) -> No
     say(team, "bye", sender=MIA)
     leaving.leave(team, ALPHA, MIA)
     with pytest.raises(AgentNotFound):
-        handling.reply(team, ALPHA, BOB, "1", "wait")
+        handling.reply(team, ALPHA, BOB, "1", "wait", [])
     assert numbers(team) == [1] and team.last(ALPHA, MESSAGE) == 1
 
 
@@ -175,7 +175,7 @@ def test_many_handled_messages(team: Store) -> None:
     assert [message["number"] for message in found] == list(range(1, 231))
     assert all(("handledAt" in message) == (message["number"] <= 225) for message in found)
     with pytest.raises(AlreadyHandled):
-        handling.reply(team, ALPHA, BOB, "3", "again")
+        handling.reply(team, ALPHA, BOB, "3", "again", [])
     inbox = team.get(ALPHA, INBOX, "bob")[0]
     assert len(inbox.handled) == 200
 
@@ -206,7 +206,7 @@ def die_before_the_inbox(event, arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(die_before_the_inbox)
-handling.reply(FileStore(sys.argv[1]), "alpha", Caller("bob"), "1", "that")
+handling.reply(FileStore(sys.argv[1]), "alpha", Caller("bob"), "1", "that", [])
 """
 
 
@@ -266,7 +266,7 @@ def test_waiting_ends_with_the_message(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     def wait() -> None:
-        found.extend(inboxes.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep))
+        found.extend(arrivals.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep))
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -303,7 +303,7 @@ def test_waiting_for_a_sender(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     with pytest.raises(WaitRanOut):
-        inboxes.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep)
+        arrivals.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep)
     assert inboxes.unread(team, ALPHA, "bob") == [1]
 
 

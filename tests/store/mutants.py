@@ -22,6 +22,7 @@ RACES, CRASH, FILES, LOCKS, NUMBERS = (
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
 PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
+CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[handing over]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
 SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
@@ -260,8 +261,63 @@ MUTANTS = [
     ),
     Mutant("forged read numbers believed", "../messages/inboxes", "believed = ", "believed = True or ", NUMBERS),
     Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
+    Mutant(
+        "numbers that nobody has yet believed",
+        "../messages/inboxes",
+        "max([self.up_to, *self.named()])",
+        "self.up_to",
+        NUMBERS,
+    ),
+    Mutant(
+        "places in the history ahead of their numbers",
+        "postgres/schema.sql",
+        "IF NEW.position IS DISTINCT FROM given",
+        "IF false",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "usage taken back by logins",
+        "postgres/schema.sql",
+        "IF TG_OP = 'UPDATE' AND jsonb_typeof(OLD",
+        "IF false AND jsonb_typeof(OLD",
+        f"tests/{LOGINS}_of_usage.py",
+    ),
+    Mutant(
+        "landings of a login anywhere",
+        "../agents/landings/lander",
+        "known_here.check(store, team, landing)",
+        "pass",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "reviews of one's own work",
+        "postgres/schema.sql",
+        "OR was->>'owner' = who OR said",
+        "OR said",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "refused for want of a line in the history",
+        "../teams/history",
+        "except TeamsError:  # the time",
+        "except InvalidValue:  # the time",
+        CUT,
+    ),
+    Mutant(
+        "wishes of any form",
+        "postgres/line",
+        'if not isinstance(wanted["channels"], list) or',
+        "if",
+        f"{SERVER}/test_watcher.py",
+    ),
     Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
-    Mutant("what is no file read as a workflow", "../workflows/files", "if not stat.S_ISREG(", "if not (", PIPES),
+    Mutant(
+        "what is no file read as a workflow",
+        "files/disk",
+        "if not stat.S_ISREG(os.fstat(file",
+        "if not (os.fstat(file",
+        PIPES,
+    ),
     Mutant("launchers not looked for", "../agents/starting", "if member.launcher is None:", "if True:", AGENTS),
     Mutant(
         "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL

@@ -116,15 +116,38 @@ def test_an_inbox_that_read_further_than_the_log_goes_is_reported(cli: Cli, mend
     assert cli("doctor").status == 0
 
 
+def forge(cli: Cli, **fields: object) -> None:
+    """Write into bob's inbox by hand."""
+    inbox = cli.root / "teams/alpha/inboxes/bob.json"
+    said = {key: value for key, value in json.loads(inbox.read_text()).items() if key != "checksum"}
+    inbox.write_text(json.dumps({**said, **fields}))
+
+
+@pytest.mark.parametrize("number", [3, 2_000_000])
+@pytest.mark.parametrize("field", ["open", "handled"])
+def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli: Cli, field: str, number: int) -> None:
+    """What is not given yet nobody has read: it is reported, and given to nobody any more, or taken out."""
+    cli.ok("send-message", "bob", "one", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    then = "2030-01-01T00:00:00.000Z"
+    forge(cli, **{field: [{"number": number, "readAt": then, **({"handledAt": then} if field == "handled" else {})}]})
+    assert f"up to msg-{number}" in cli("doctor", "--json").stdout
+    answer = cli("read-messages", "--json", agent="bob")
+    assert f"up to msg-{number}" in answer.stderr
+    for text in ("two", "three"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    found = cli.ok("read-messages", agent="bob")
+    assert [m["message"] for m in found if not m.get("readBefore")] == ["two", "three"]
+    assert cli("doctor").status == 0
+
+
 @pytest.mark.parametrize("forged", [5000, 10**12 - 1, 5 * 10**15])
 @pytest.mark.parametrize("mender", ["doctor", "reader"])
 def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, mender: str, forged: int) -> None:
     """Neither one that came before it was noticed, nor one that comes then."""
     cli.ok("send-message", "bob", "one", agent="lea")
     cli.ok("read-messages", agent="bob")
-    inbox = cli.root / "teams/alpha/inboxes/bob.json"
-    said = {key: value for key, value in json.loads(inbox.read_text()).items() if key != "checksum"}
-    inbox.write_text(json.dumps({**said, "upTo": forged}))
+    forge(cli, upTo=forged)
     cli.ok("send-message", "bob", "two", agent="lea")
     if mender == "doctor":
         assert cli("doctor", "--fix").status == 0

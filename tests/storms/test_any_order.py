@@ -197,7 +197,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, message=MESSAGES)
     def reply(self, agent: str, message: str) -> None:
-        self.both(lambda s: handling.reply(s, ALPHA, Caller(agent), message, "re"))
+        self.both(lambda s: handling.reply(s, ALPHA, Caller(agent), message, "re", []))
 
     @rule(agent=AGENTS, fault=st.booleans())
     def announce(self, agent: str, fault: bool) -> None:

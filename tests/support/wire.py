@@ -30,6 +30,9 @@ class Wire:
         self._hold_at = b""
         self._held, self._let_go = threading.Event(), threading.Event()
         self.cuts = 0
+        self.heard: list[bytes] = []
+        """What clients said so far; `lose_at` cuts the connection when so much was said, for good."""
+        self.lose_at = 0
         self._chance: random.Random | None = None
         self._longest = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -119,6 +122,9 @@ class Wire:
             if self.freeze_at and self.freeze_at in data:
                 self.freeze_at = b""
                 return  # the client is not heard of any more; nobody is told
+            self.heard.append(data)
+            if len(self.heard) == self.lose_at:
+                self.plans, self.for_good = [(b"", False)], True
             if self._hold_at and self._hold_at in data:
                 self._hold_at = b""
                 self._held.set()

@@ -46,6 +46,19 @@ OF_CHECKS = {
 }
 
 
+FORGED_LANDING = """WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE kind = 'landing' RETURNING last)
+    INSERT INTO teams.records (team, kind, key, label, body) SELECT 'alpha', 'landing', 'landing-' || last, 'open',
+        (record - ARRAY['merge', 'checked', 'returned', 'endedAt', 'checksum', 'owed', 'base'] || jsonb_build_object(
+            'id', 'landing-' || last, 'state', 'queued', '{}', '{}'))::text
+    FROM n, teams.records WHERE key = '{}' RETURNING key"""
+FORGED = [
+    ("repository", "/somewhere", "nobody asked on this machine for landings in /somewhere"),
+    ("head", "--receive-pack=touch /tmp/x;", "is no commit"),
+    ("branch", "main", "is no branch to land on main"),
+]
+"""What a landing says that a login asks for with psql: where git is run, and with which words."""
+
+
 @pytest.mark.parametrize("what", OF_CHECKS)
 def test_no_login_says_of_its_own_work_that_it_is_good(checked: Checked, what: str) -> None:
     assert "ERROR" in checked.office.psql("bob", OF_CHECKS[what]).stderr
@@ -72,6 +85,10 @@ def test_with_its_login_one_completes_hands_in_asks_and_reviews(
         checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]["state"] == "landed"
     )
     assert checked.office.lead("show-task", key)["landing"] == landing["id"]
+    for field, value, why in FORGED:
+        forged = checked.office.psql("bob", FORGED_LANDING.format(field, value, landing["id"])).stdout.split()[0]
+        waited = checked.office.lead("wait", "--landing", forged, "--timeout", "60")
+        assert waited["landing"]["state"] == "refused" and why in waited["landing"]["reason"]
 
 
 def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:

@@ -67,7 +67,7 @@ TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
     # what, how it is done, who may
     ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
     ("read-messages", lambda s, c: inboxes.read(s, ALPHA, c, Selection(), []), ALL),
-    ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi"), ALL),
+    ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
     ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
     ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),
     ("heartbeat", lambda s, c: claims.heartbeat(s, ALPHA, c), ALL),

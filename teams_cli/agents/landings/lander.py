@@ -12,7 +12,16 @@ import time
 
 from teams_cli import processes
 from teams_cli.agents import logs
-from teams_cli.agents.landings import landings, merging, outcomes, progress, pull_requests, together, trials
+from teams_cli.agents.landings import (
+    known_here,
+    landings,
+    merging,
+    outcomes,
+    progress,
+    pull_requests,
+    together,
+    trials,
+)
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
 from teams_cli.environment import SANDBOX
@@ -77,8 +86,10 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
     """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
     apart: set[str] = set()
     while found := _queue(store, team):
-        landing, of_now = found[0], teams.get(store, team)
+        of_now = teams.get(store, team)
         try:
+            for landing in reversed(found):  # the first is the last that is looked at
+                known_here.check(store, team, landing)
             group = together.group(of_now, found, apart)
             if group and together.step(store, of_now, group, environ):
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.agents import checking, checkouts, git
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.landings import landings, merging, outcomes
+from teams_cli.agents.landings import known_here, landings, merging, outcomes
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
 from teams_cli.store.contract import Store
@@ -92,6 +92,7 @@ def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str 
     _refuse_senseless(source, task, head, target)
     draft = _draft(store, at, task, source).having(head=head, onto=target, base=merging.tip(source.main, target))
     draft = draft if via == WAYS[0] else draft.having(via=via)
+    known_here.note(store, team, source.main)
     landing, _ = store.create(team, LANDING, None, draft)
     history.note(store, team, at.name, "landing asked for", landing=landing.id, task=task.id, head=head)
     return landing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.agents import attention, ending
 from teams_cli.errors import TeamsError, WrongUsage
-from teams_cli.messages import handling, inboxes
+from teams_cli.messages import arrivals, handling
 from teams_cli.messages.inboxes import Reading, Selection
 from teams_cli.names import HUMAN, number_of
 from teams_cli.questions import answering
@@ -75,15 +75,15 @@ def reply(call: Call, message: str, text: str) -> Any:
     question = answering.asked_by(call.store, call.team, call.caller, message)
     if question:
         return _answer(call, question, message, text)
-    answer, original = handling.reply(call.store, call.team, call.caller, message, text)
+    answer, original = handling.reply(call.store, call.team, call.caller, message, text, call.problems)
     return {**answer.to_json(), "repliedTo": original.to_json()}
 
 
 def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
     """Who replies to the message of a question has answered it; told in the form of a reply."""
+    original = handling.received(call.store, call.team, call.agent, word)
     answered = answering.answer(call.store, call.team, call.caller, question.id, text)
     said = next(answer for answer in answered.answers if answer.responder == call.agent)
-    original = handling.received(call.store, call.team, call.agent, word)
     return {
         "id": answered.id,
         "from": call.agent,
@@ -112,4 +112,4 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
             call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
         )
 
-    return inboxes.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)
+    return arrivals.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)

@@ -41,6 +41,18 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
         release(descriptor)
 
 
+def read_named(path: str, most: int) -> bytes:
+    """At most so many bytes of a file that somebody named: a pipe would keep us waiting, and a device feed us.
+
+    Raises:
+        OSError: It can't be read, or is no regular file.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return file.read(most)
+
+
 def release(descriptor: int) -> None:
     """Close a file that was only read, locked or synced: an error changes nothing there, and none is reported."""
     try:

@@ -226,9 +226,14 @@ def asked(said: bytes) -> dict[str, Any]:
     Raises:
         ValueError: It says nothing of the kind.
     """
-    wanted = json.loads(said)
+    try:
+        wanted = json.loads(said)
+    except RecursionError:
+        raise ValueError("nested too deeply for a wish") from None
     if not isinstance(wanted, dict) or set(wanted) != {"team", "channels", "topics"}:
         raise ValueError("no wish to be told of changes")
+    if not isinstance(wanted["channels"], list) or not isinstance(wanted["topics"], list | None):
+        raise ValueError("no list of what is to be told")
     if not is_name(str(wanted["team"])) or not all(str(channel).isidentifier() for channel in wanted["channels"]):
         raise ValueError("no team that there could be")
     return wanted

@@ -605,3 +605,38 @@ DO $$
 BEGIN
     EXECUTE format('ALTER FUNCTION may_review(text, text, text) SET search_path = %I, pg_temp', current_schema());
 END $$;
+
+-- version 11
+-- What an agent took is only added to, for the run that it was started in: by less than was counted no budget goes on.
+CREATE FUNCTION hold_usage() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    was jsonb := '[]';
+    added jsonb;
+BEGIN
+    IF who IS NULL OR leads(NEW.team) THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'UPDATE' AND jsonb_typeof(OLD.record->'turns') = 'array' THEN
+        was := OLD.record->'turns';
+    END IF;
+    IF jsonb_typeof(coalesce(NEW.record->'turns', '[]')) <> 'array' OR EXISTS (
+        SELECT FROM jsonb_array_elements(was) WITH ORDINALITY AS counted (turn, place)
+        WHERE turn IS DISTINCT FROM NEW.record->'turns'->(place::int - 1)) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'what was counted stays so';
+    END IF;
+    FOR added IN SELECT turn FROM jsonb_array_elements(NEW.record->'turns') WITH ORDINALITY AS counted (turn, place)
+        WHERE place > jsonb_array_length(was) LOOP
+        IF jsonb_path_exists(added, '$.tokens[*].* ? (@ < 0)') OR NOT EXISTS (SELECT FROM records
+            WHERE team = NEW.team AND kind = 'session' AND key = NEW.key AND record->'run' = added->'run') THEN
+            RAISE insufficient_privilege USING MESSAGE = 'what is taken is counted for the run of its agent';
+        END IF;
+    END LOOP;
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION hold_usage() SET search_path = %I, pg_temp', current_schema());
+END $$;
+CREATE TRIGGER hold_usage AFTER INSERT OR UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'usage')
+    EXECUTE FUNCTION hold_usage();

@@ -195,7 +195,9 @@ class TestWatcher:
         machine.begin()
         path = machine.socket()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        for said in (b"\n", b"[]\n", b'{"team":"alpha","channels":["a\\"; DROP TABLE records"],"topics":null}\n'):
+        wish = b'{"team":"alpha","channels":%b,"topics":%b}\n'
+        wrong = [(b'["a\\"; DROP TABLE records"]', b"null"), (b"5", b"null"), (b'["a"]', b"5"), (b"[" * 99999, b"")]
+        for said in (b"\n", b"[]\n", *(wish % parts for parts in wrong)):
             with Place(str(machine.root), path.name, {}, {}).connect() as line:
                 assert is_of_this_user(line)
                 line.sendall(said)

@@ -1,0 +1,53 @@
+"""Which repositories landings were asked for in on this machine: where others write to the same store, it is not their
+records that say in which directories of it git is run, and with which words.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+from teams_cli.agents.landings.landings import Landing
+from teams_cli.errors import NotAllowed
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk, root_directory
+
+_HEX = frozenset("0123456789abcdef")
+_LENGTHS = (40, 64)
+
+
+def note(store: Store, team: str, repository: str) -> None:
+    """Keep that landings of the team may be in that repository.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    if store.host and not _is_known(store, team, repository):
+        root_directory.prepare(store.root)
+        disk.make_directories(_directory(store, team), store.root)
+        disk.commit(disk.write_temp(f"{store.root}/tmp", repository.encode()), _path(store, team, repository))
+
+
+def check(store: Store, team: str, landing: Landing) -> None:
+    """Raises NotAllowed: Nobody asked for such a landing on this machine."""
+    if len(landing.head) not in _LENGTHS or not _HEX.issuperset(landing.head):
+        raise NotAllowed(f"{landing.head[:60]!r} is no commit", "Look who asked for it: teams history")
+    if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
+        raise NotAllowed(f"{landing.branch!r} is no branch to land on {landing.onto}", "Land one of your own.")
+    if store.host and not _is_known(store, team, landing.repository):
+        said = f"nobody asked on this machine for landings in {landing.repository}"
+        raise NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+
+
+def _is_known(store: Store, team: str, repository: str) -> bool:
+    try:
+        return disk.read_file(_path(store, team, repository)) == repository.encode()
+    except FileNotFoundError:
+        return False
+
+
+def _directory(store: Store, team: str) -> str:
+    return f"{store.root}/landers/{team}"
+
+
+def _path(store: Store, team: str, repository: str) -> str:
+    return f"{_directory(store, team)}/{md5(repository.encode(), usedforsecurity=False).hexdigest()}"

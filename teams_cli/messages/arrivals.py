@@ -1,0 +1,43 @@
+"""Waiting for mail, and reading it once it has come."""
+
+from __future__ import annotations
+
+from teams_cli.errors import TeamsError, WaitRanOut
+from teams_cli.messages.inboxes import Reading, Selection, advance, load, read
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.records.annotations import Callable
+from teams_cli.store.contract import Store
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+def wait_and_read(
+    store: Store,
+    team: str,
+    caller: Caller | None,
+    selection: Selection,
+    problems: list[TeamsError],
+    timeout: float,
+    sleep_until: Callable[[Callable[[], bool], float], bool],
+    peek: bool = False,
+) -> Reading:
+    """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
+
+    Raises:
+        WaitRanOut: None came within *timeout* seconds.
+    """
+    caller = require(store, team, caller, "read-messages").caller
+    name = caller.name
+    began = store.last(team, MESSAGE)  # what comes from here on ends each wait of this agent, whichever marks it first
+
+    def arrived() -> bool:
+        inbox = advance(store, team, load(store, team, name), [])
+        new = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > began]
+        return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
+
+    if not sleep_until(arrived, timeout):
+        raise WaitRanOut(f"no new message came within {timeout:g} seconds", "Wait longer, or go on with other work.")
+    return read(store, team, caller, selection, problems, peek)

@@ -1,0 +1,56 @@
+"""What the login of an agent may write of what its agent took: by nothing of it a budget goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.teams.test_logins import DOOR, INSERT, Office, change, office
+
+__all__ = ["office"]
+
+TURN = {
+    "turn": 1, "run": "r", "at": "2030-01-01T00:00:00.000Z", "seconds": 1, "tasks": [],
+    "tokens": [{"input": 100, "output": 10}],
+}  # fmt: skip
+OWN = "kind = 'usage' AND key = 'bob'"
+
+
+@pytest.fixture(scope="module")
+def counted(office: Office) -> Office:
+    """The team with what two agents took in a turn each."""
+    for name in ("bob", "mia"):
+        for kind, record in (("session", {**DOOR["session"], "agent": name}), ("usage", {"agent": name})):
+            body = json.dumps(record if kind == "session" else {**record, "turns": [TURN]})
+            assert office.server.psql(INSERT.format(kind, name, body)).returncode == 0
+    return office
+
+
+FORGERIES = {
+    "nothing": change("turns", "[]", OWN),
+    "no list": change("turns", "5", OWN),
+    "less": change("turns,0,tokens,0,input", "1", OWN),
+    "less than nothing": change("turns,1", json.dumps({**TURN, "tokens": [{"input": -9}]}), OWN),
+    "for another run": change("turns,1", json.dumps({**TURN, "run": "x"}), OWN),
+    "by another": change("turns,1", json.dumps(TURN), "kind = 'usage' AND key = 'mia'"),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_what_was_counted_stays(counted: Office, what: str) -> None:
+    done = counted.psql("bob", FORGERIES[what])
+    assert done.stdout == "UPDATE 0\n" or "ERROR" in done.stderr, done
+
+
+def test_what_the_next_turn_took_is_added(counted: Office) -> None:
+    done = counted.psql("bob", f"BEGIN; {change('turns,1', json.dumps({**TURN, 'turn': 2}), OWN)}; ROLLBACK")
+    assert "UPDATE 1" in done.stdout, done
+
+
+def test_no_turn_begins_where_what_was_taken_can_not_be_read(counted: Office) -> None:
+    """Else one would have no budget any more by writing nonsense."""
+    counted.lead("set", "budget", "1000000")
+    assert counted.psql("bob", change("sessionId", "5", OWN)).stdout == "UPDATE 1\n"
+    answer = counted.owner("run-agent", "echo hi", "--agent-id", "bob", agent="lea", TEAMS_TOKEN=counted.tokens["lea"])
+    assert answer.status == 15 and "usage" in answer.stderr
