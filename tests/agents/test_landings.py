@@ -207,11 +207,11 @@ def test_another_ends_a_review(shop: Shop) -> None:
     shop.ok("bob", "claim-task", "1")
     assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed")
     assert shop.at("bob", "review-task", "1", "--accept").returncode == 13
-    assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "9")
+    assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "60")
     shop.ok("mia", "review-task", "1", "--reject", "no tests")
     task = shop.task()
     assert (task["status"], task["owner"], task["claim"]) == ("in_progress", "bob", 2)
-    assert "no tests" in shop.ok("bob", "wait", "--timeout", "9")
+    assert "no tests" in shop.ok("bob", "wait", "--timeout", "60")
     shop.ok("bob", "update-task", "1", "--status", "completed")
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
@@ -292,7 +292,7 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert shop.tip() == before and git(shop.main, "status", "--porcelain") == ""
     assert git(shop.main, "worktree", "list").count("\n") == 2
     assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
-    assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "9")
+    assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
 
 
 def test_a_conflict_names_the_files(shop: Shop) -> None:

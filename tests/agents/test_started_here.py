@@ -47,7 +47,7 @@ def test_an_agent_answers_by_its_command_where_it_joined(cli: Cli) -> None:
     cli.ok("set", "broadcast", "agents", agent="lea")
     there = Cli(cli.root, team=ALPHA, TEAMS_HOST="there")
     there.ok("join-team", "--answer", "echo from the shelf", agent="librarian")
-    asked = there.ok("ask-others", "where?", "--to", "librarian", "--timeout", "20", agent="bob")
+    asked = there.ok("ask-others", "where?", "--to", "librarian", "--timeout", "100", agent="bob")
     assert [said["content"] for said in asked["responses"]] == ["from the shelf"]
     asked = cli.ok("ask-others", "where?", "--to", "librarian", "--timeout", "1", agent="bob")
     assert asked["status"] == "timeout" and asked["responses"] == []

@@ -230,7 +230,10 @@ def test_an_interrupt(cli: Cli) -> None:
     import time
 
     process = cli.start("wait", "--task", "2", agent="bob")
-    time.sleep(1)
+    for _ in range(600):  # until it looks out for changes; where the system tells of none, for a minute
+        if any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()):
+            break
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, b"") and b"interrupted" in err and b"Traceback" not in err

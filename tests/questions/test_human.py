@@ -88,7 +88,7 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
 
 
 def test_the_seconds_count_down_and_the_time_runs_out_once(cli: Cli, person: Person) -> None:
-    asking = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")
+    asking = cli.start("ask-others", "quick?", "--human", "--timeout", "6", "--json", agent="bob")
     for _ in range(2):  # a busy machine shows not each of them
         person.sees("You have ")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
@@ -173,7 +173,7 @@ def test_lines_that_come_at_once_answer_one_question_each(cli: Cli) -> None:
 
 def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
     """Also what was typed for one whose time was over just then."""
-    first = cli.start("ask-others", "quick?", "--human", "--timeout", "2", "--json", agent="bob")
+    first = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")
     person.sees("quick?")
     os.write(person.end, b"half an ans")
     first.communicate(timeout=TIMEOUT)

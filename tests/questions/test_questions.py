@@ -81,9 +81,9 @@ def test_each_answers_once_and_a_late_answer_changes_nothing(cli: Cli) -> None:
 
 def test_open_questions_are_limited_and_closed_ones_are_not_counted(cli: Cli) -> None:
     cli.ok("set", "max_broadcasts_per_agent", "1", agent="lea")
-    ask(cli, "why?", "--no-wait", "--to", "lea", "--timeout", "2")
+    ask(cli, "why?", "--no-wait", "--to", "lea", "--timeout", "600")
     assert cli("ask-others", "how?", agent="bob").status == 11
-    wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
+    assert cli.ok("answer", "1", "so", agent="lea")["status"] == "complete"
     assert ask(cli, "how?", "--to", "ann")["status"] == "complete"
 
 
@@ -106,7 +106,7 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
             os.kill(pid, signal.SIGKILL)
     wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
     console = Person(cli)
-    waiting = cli.start("ask-others", "which?", "--human", "--timeout", "3", "--json", agent="bob")
+    waiting = cli.start("ask-others", "which?", "--human", "--timeout", "6", "--json", agent="bob")
     console.sees("which?")
     console.process.kill()
     assert json.loads(waiting.communicate(timeout=TIMEOUT)[0])["status"] == "timeout"

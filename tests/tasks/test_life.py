@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from teams_cli.tasks.tasks import TASK
+from tests.support.agents import until
 from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
 
 
@@ -44,11 +45,12 @@ def test_every_command_of_the_owner_renews(cli: Cli) -> None:
 
 
 def test_waiting_inside_the_tool_renews(cli: Cli) -> None:
-    """For longer than the lease lasts."""
-    cli.ok("set", "staleAfterSeconds", "4", agent="lea")
+    """Without another command of its owner."""
+    cli.ok("set", "staleAfterSeconds", "12", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
-    waiting: subprocess.Popen[bytes] = cli.start("read-messages", "--wait", "60", agent="bob")
-    time.sleep(7)
+    waiting: subprocess.Popen[bytes] = cli.start("read-messages", "--wait", "600", agent="bob")
+    before = lease(cli)
+    until(lambda: lease(cli) > before)
     assert cli.ok("show-task", "1")["owner"] == "bob"
     cli.ok("send-message", "bob", "wake up", agent="lea")
     assert b"wake up" in waiting.communicate(timeout=TIMEOUT)[0]
