@@ -393,15 +393,7 @@ def failing_test(copy: Path, tests: list[str]) -> str:
     run = subprocess.run(
         [
             sys.executable,
-            "-m",
-            "pytest",
-            "-n0",
-            "-q",
-            "-x",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            "-m",
+            *"-m pytest -n0 -q -x --tb=no -p no:cacheprovider -m".split(),
             "not browser",
             *(["-k", "not postgres"] if not any(name in " ".join(tests) for name in ("postgres", LOGINS)) else []),
             *tests,
