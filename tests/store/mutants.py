@@ -259,7 +259,9 @@ MUTANTS = [
         "return None",
         f"{AGENTS}::test_a_keeper_that_stands_still_is_named_and_can_be_ended",
     ),
-    Mutant("forged read numbers believed", "../messages/inboxes", "believed = ", "believed = True or ", NUMBERS),
+    Mutant(
+        "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
+    ),
     Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
     Mutant(
         "numbers that nobody has yet believed",
@@ -393,7 +395,7 @@ def failing_test(copy: Path, tests: list[str]) -> str:
     run = subprocess.run(
         [
             sys.executable,
-            *"-m pytest -n0 -q -x --tb=no -p no:cacheprovider -m".split(),
+            *["-m", "pytest", "-n0", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-m"],
             "not browser",
             *(["-k", "not postgres"] if not any(name in " ".join(tests) for name in ("postgres", LOGINS)) else []),
             *tests,
