@@ -1,0 +1,332 @@
+"""The safeguards of the package: how each is taken out, and which tests ought to notice. `mutants.py` tries them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RACES, CRASH, FILES, LOCKS, NUMBERS = (
+    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
+)
+CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
+OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
+PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
+CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[handing over]"
+INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
+SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
+LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
+LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
+
+
+class Mutant(NamedTuple):
+    """A safeguard taken out: in *module* the text *old*, which must be there once, becomes *new*. A module is below
+    `teams_cli/store`, or where its path says.
+    """
+
+    name: str
+    module: str
+    old: str
+    new: str
+    tests: str
+    """The tests that ought to notice."""
+
+
+IN_PLACE = """\
+        with open(temp, "rb") as source:
+            data = source.read()
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        _write_all(target, data)
+        os.fsync(target)
+        os.close(target)
+        os.unlink(temp)
+"""
+MUTANTS = [
+    Mutant(
+        "no lock",
+        "files/locks",
+        "fcntl.LOCK_EX | fcntl.LOCK_NB)\n                break",
+        "fcntl.LOCK_SH)\n                break",
+        RACES,
+    ),
+    Mutant(
+        "created together and not seen before all have files",
+        "files/together",
+        "data = _waiting(os.path.dirname(path), kind).get(key)",
+        "data = None",
+        CRASH,
+    ),
+    Mutant("no compare-and-swap", "files/engine", "if current != revision:", "if False:", RACES),
+    Mutant(
+        "compare before the lock only",
+        "files/engine",
+        """            together.settle(self.layout, team, kind)
+            self._refuse_stale(path, kind, key, revision)
+""",
+        "            together.settle(self.layout, team, kind)\n",
+        RACES,
+    ),
+    Mutant(
+        "in-place write",
+        "files/disk",
+        "        os.rename(temp, path)\n",
+        IN_PLACE,
+        CRASH,
+    ),
+    Mutant(
+        "in-place write, seen by readers",
+        "files/disk",
+        "        os.rename(temp, path)\n",
+        IN_PLACE,
+        f"{RACES}::test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order",
+    ),
+    Mutant(
+        "no file sync",
+        "files/disk",
+        "            _write_all(descriptor, data)\n            os.fsync(descriptor)\n",
+        "            _write_all(descriptor, data)\n",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync after a rename",
+        "files/disk",
+        "    confirm(os.path.dirname(path), path)\n",
+        "",
+        CRASH,
+    ),
+    Mutant(
+        "no parent sync",
+        "files/disk",
+        '        sync_directory(parent or ".")\n',
+        "        pass\n",
+        CRASH,
+    ),
+    Mutant(
+        "directories that are there taken for durable",
+        "files/disk",
+        'if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):',
+        "if os.path.isdir(path):",
+        CRASH,
+    ),
+    Mutant(
+        "a repeated uid not synced",
+        "files/message_log",
+        "            disk.confirm(os.path.dirname(earlier), earlier)\n",
+        "",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync behind a message",
+        "files/message_log",
+        "        disk.confirm(os.path.dirname(path), path)\n        return kind",
+        "        return kind",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync behind a change",
+        "files/engine",
+        "        disk.confirm(directory, path)\n        self.changed += 1\n        former",
+        "        self.changed += 1\n        former",
+        CRASH,
+    ),
+    Mutant(
+        "no directory sync behind a new record",
+        "files/engine",
+        '        disk.confirm(directory, f"{directory}/{key}.json")\n',
+        "",
+        CRASH,
+    ),
+    Mutant("a heading that is torn", "documents", "_blanked(data, heading(kind, number)) if number", 'b"" if 0', CRASH),
+    Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
+    Mutant(
+        "an unknown outcome told as a failure",
+        "files/disk",
+        "        raise OutcomeUnknown(\n",
+        "        raise StorageFailed(\n",
+        FILES,
+    ),
+    Mutant("links followed", "files/disk", '| getattr(os, "O_NOFOLLOW", 0) | getattr(', "| getattr(", DAMAGE),
+    Mutant(
+        "an earlier look taken for the change",
+        "postgres/connections",
+        'return found != [("",)]',
+        "return bool(found) and not connection.look('SELECT 1 WHERE false')",
+        f"{SERVER}/test_broken_connections.py",
+    ),
+    Mutant("a broken look taken for nothing done", "postgres/connections", "if doubts:\n", "if False:\n", SERVER),
+    Mutant(
+        "numbers by the files alone", "files/engine", "before, max(before, newest) + 1", "before, newest + 1", NUMBERS
+    ),
+    Mutant(
+        "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
+    ),
+    Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
+    Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
+    Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
+    Mutant(
+        "locks of what was moved away",
+        "files/locks",
+        "if _still_there(descriptor, path):  # else",
+        "if True:  #",
+        LOCKS,
+    ),
+    Mutant("no lock where there is no flock", "files/locks", "lock.acquire()", "lock.is_locked", LOCKS),
+    Mutant(
+        "kinds open to logins",
+        "postgres/schema.sql",
+        "= me(of_team)\n            ELSE false\n",
+        "= me(of_team)\n            ELSE true\n",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "sessions changed by logins",
+        "postgres/schema.sql",
+        "RETURN 'what an agent is run with is not its to change'",
+        "RETURN ''",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "answers changed by logins",
+        "postgres/schema.sql",
+        "RETURN 'an answer that was given stands'",
+        "RETURN ''",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "messages ahead of their numbers",
+        "postgres/schema.sql",
+        "IF NEW.number IS DISTINCT FROM given OR (said",
+        "IF (said",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "numbers that messages say of themselves",
+        "postgres/schema.sql",
+        " OR (said->>'number')::bigint IS DISTINCT FROM given",
+        "",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "ids that messages say of themselves",
+        "postgres/schema.sql",
+        "        OR said->>'id' IS DISTINCT FROM 'msg-' || given THEN",
+        "        THEN",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "what can't be read again not recorded",
+        "../messages/inboxes",
+        "for number in sorted(numbers - seen)]",
+        "for number in ()]",
+        f"tests/{INBOXES}.py",
+    ),
+    Mutant(
+        "aliases without bound",
+        "../workflows/files",
+        "            _size(node, {})\n",
+        "            pass\n",
+        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
+    ),
+    Mutant(
+        "what is owed left to nobody",
+        "../messages/notices",
+        "    deliver(store, team, kind, record)\n    return None\n",
+        "    return None\n",
+        OWED,
+    ),
+    Mutant(
+        "refused behind the commit",
+        "../messages/notices",
+        "    except TeamsError:\n        return False\n    return True",
+        "    except NotFound:\n        return False\n    return True",
+        OWED,
+    ),
+    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
+    Mutant(
+        "frozen keepers not told of",
+        "../agents/ending",
+        "return pid if processes.is_stopped(pid) else None",
+        "return None",
+        f"{AGENTS}::test_a_keeper_that_stands_still_is_named_and_can_be_ended",
+    ),
+    Mutant(
+        "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
+    ),
+    Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
+    Mutant(
+        "numbers that nobody has yet believed",
+        "../messages/inboxes",
+        "max([self.up_to, *self.named()])",
+        "self.up_to",
+        NUMBERS,
+    ),
+    Mutant(
+        "places in the history ahead of their numbers",
+        "postgres/schema.sql",
+        "IF NEW.position IS DISTINCT FROM given",
+        "IF false",
+        f"tests/{LOGINS}.py",
+    ),
+    Mutant(
+        "usage taken back by logins",
+        "postgres/schema.sql",
+        "IF TG_OP = 'UPDATE' AND jsonb_typeof(OLD",
+        "IF false AND jsonb_typeof(OLD",
+        f"tests/{LOGINS}_of_usage.py",
+    ),
+    Mutant(
+        "landings of a login anywhere",
+        "../agents/landings/lander",
+        "known_here.check(store, team, landing)",
+        "pass",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "reviews of one's own work",
+        "postgres/schema.sql",
+        "OR was->>'owner' = who OR said",
+        "OR said",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "refused for want of a line in the history",
+        "../teams/history",
+        "except TeamsError:  # the time",
+        "except InvalidValue:  # the time",
+        CUT,
+    ),
+    Mutant(
+        "wishes of any form",
+        "postgres/line",
+        'if not isinstance(wanted["channels"], list) or',
+        "if",
+        f"{SERVER}/test_watcher.py",
+    ),
+    Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
+    Mutant(
+        "what is no file read as a workflow",
+        "files/disk",
+        "if not stat.S_ISREG(os.fstat(file",
+        "if not (os.fstat(file",
+        PIPES,
+    ),
+    Mutant("launchers not looked for", "../agents/starting", "if member.launcher is None:", "if True:", AGENTS),
+    Mutant(
+        "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
+    ),
+    Mutant("a checksum taken for the truth", "documents", "if fits(kind.record, document) else None", "", SHAPES),
+    Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
+    Mutant("a blocker that can't be read raised", "../tasks/dependencies", 'return "unreadable"', "raise", BLOCKERS),
+    Mutant(
+        "histories without a place", "files/engine", "(self.layout.team(team), self.address)", "('/', '/')", CONTRACT
+    ),
+    Mutant(
+        "closed teams changed, there",
+        "postgres/schema.sql",
+        "IF FOUND THEN\n        RAISE 'team",
+        "IF false THEN\n        RAISE 'team",
+        STOPPED,
+    ),
+    Mutant(
+        "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
+    ),
+    Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
+]
