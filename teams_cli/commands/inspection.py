@@ -48,16 +48,21 @@ _SETTINGS = """List the settings, each with its value and where that comes from,
 _STORE = "store"
 
 
-def _history(call: Call, since: str | None, follow: bool) -> Any:
+def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> Any:
     team = call.load_team().name
+    if limit is not None and limit < 1:
+        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     moment = history.moment(since, call.store.now()) if since else None
     if follow:
-        return Stream(_follow(call, team, moment))
-    return [entry for _, entry in history.since(call.store, team, moment)]
+        return Stream(_follow(call, team, moment, limit))
+    return [entry for _, entry in history.newest(call.store, team, moment, limit)]
 
 
-def _follow(call: Call, team: str, moment: datetime | None) -> Iterator[dict[str, Any]]:
+def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
     position = 0
+    for behind, entry in history.newest(call.store, team, moment, limit):
+        position = behind
+        yield entry
 
     def more() -> bool:
         return any(call.store.history(team, position))
@@ -134,6 +139,7 @@ COMMANDS = table(
         "history",
         _history,
         option("--since", "Only from this time on.", metavar="TIME"),
+        option("--limit", "Show at most the newest N.", type=int, metavar="N"),
         switch("--follow", "Go on with what is to come, until interrupted.", at_shell=True),
         doc=_HISTORY,
         reads=True,

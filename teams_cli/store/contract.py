@@ -234,8 +234,8 @@ class Store:
         """Note a change as `journal` does, in a team that is copied here and of which nothing may be there yet."""
         self.journal(team, entry)
 
-    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The noted changes from position *after* on, each with the position behind it."""
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The noted changes from position *after* on, or *backwards* to it, each with the position behind it."""
         raise NotImplementedError
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:

@@ -228,10 +228,11 @@ class MemoryStore(Store):
             self._histories.setdefault(team, []).append(json.dumps(entry))
             self._note(frozenset({"history"}))
 
-    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         with self._lock:
             noted = self._histories.get(team, [])[after:]
-        return iter([(position, json.loads(entry)) for position, entry in enumerate(noted, start=after + 1)])
+        found = [(position, json.loads(entry)) for position, entry in enumerate(noted, start=after + 1)]
+        return reversed(found) if backwards else iter(found)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         return MemoryWatch(self, topics)

@@ -29,6 +29,27 @@ def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> I
             yield position, entry
 
 
+_OLDER = 100
+"""So many in a row are from before when nothing later is expected behind them: clocks differ a little."""
+
+
+def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """The newest *limit* (None: all) of the noted changes from *moment* on, oldest first, each with its position; no
+    more is read than is needed for it.
+    """
+    found: list[tuple[int, dict[str, Any]]] = []
+    older = 0
+    for position, entry in store.history(team, backwards=True):
+        if moment is None or is_since(entry, moment):
+            found.append((position, entry))
+            older = 0
+        else:
+            older += 1
+        if len(found) == limit or older == _OLDER:
+            break
+    return found[::-1]
+
+
 def moment(word: str, now: datetime) -> datetime:
     """The time that *word* means: itself one, or how long ago.
 

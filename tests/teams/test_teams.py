@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli import closing, names
-from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState
+from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState, WrongUsage
 from teams_cli.membership import founding, joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, tasks
@@ -249,4 +249,7 @@ def test_the_history_is_told_in_words(tmp_path: Path) -> None:
     cli.ok("create-task", "one", agent="lea")
     cli.ok("update-task", "1", "--title", "two", "--priority", "high", agent="lea")
     said = cli("history").stdout
+    assert cli("history", "--limit", "1").stdout == said.splitlines(keepends=True)[-1]
+    assert cli("history", "--limit", "2", "--since", "1d").stdout.splitlines() == said.splitlines()[-2:]
+    assert cli("history", "--limit", "0").status == WrongUsage.status
     assert "bob: question asked ask-1 lea, mia\n" in said and "lea: task edited task-1 title, priority\n" in said

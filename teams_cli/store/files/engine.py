@@ -332,10 +332,10 @@ class FileStore(Store):
         disk.make_directories(self.layout.team(team), self.address)
         self.journal(team, entry)
 
-    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.files.journal import entries
 
-        return entries(self.layout.history(team), after)
+        return entries(self.layout.history(team), after, backwards)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.files.watches import watch_directories

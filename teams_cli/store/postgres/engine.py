@@ -51,6 +51,8 @@ _COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, 1)
     ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + 1 RETURNING last"""
 _RESERVE = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)"""
+_HISTORY = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
+_AT_ONCE = 200
 _NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
     RETURNING {_TOLD}"""
 
@@ -291,10 +293,19 @@ class PostgresStore(Store):
         except (TeamsError, Taken):
             return
 
-    def history(self, team: str, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-        sql = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s ORDER BY position"
-        for position, entry in self.look(sql, [_checked(team), after]):
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+        if backwards:
+            yield from self._history_backwards(_checked(team), after)
+            return
+        for position, entry in self.look(f"{_HISTORY} ORDER BY position", [_checked(team), after]):
             yield position, json.loads(entry)
+
+    def _history_backwards(self, team: str, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        more, before = f"{_HISTORY} AND position < %s ORDER BY position DESC LIMIT %s", 1 << 62
+        while found := self.look(more, [team, after, before, _AT_ONCE]):
+            for position, entry in found:
+                yield position, json.loads(entry)
+            before = found[-1][0]
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.postgres.watches import watch

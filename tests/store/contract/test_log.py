@@ -236,5 +236,14 @@ class TestHistory:
         for index, position in enumerate(positions):
             assert [entry["n"] for _, entry in store.history("alpha", position)] == list(range(index + 1, 5))
 
+    def test_comes_back_backwards_too(self, store):
+        for n in range(250):
+            store.journal("alpha", {"n": n, "text": "x" * (n * 5 if n % 50 else 70_000)})
+        found = list(store.history("alpha"))
+        assert list(store.history("alpha", backwards=True)) == found[::-1]
+        assert list(store.history("alpha", found[99][0], backwards=True)) == found[:99:-1]
+        assert next(store.history("alpha", backwards=True)) == found[-1]
+
     def test_nothing_where_nothing_was_noted(self, store):
         assert list(store.history("alpha")) == list(store.history("nobody")) == []
+        assert list(store.history("nobody", backwards=True)) == []

@@ -144,11 +144,13 @@ class TestHistory:
             file.write(line + b"\n")
         store.journal("alpha", {"n": 2})
         assert [entry["n"] for _, entry in store.history("alpha")] == [1, 2]
+        assert list(store.history("alpha", backwards=True)) == list(store.history("alpha"))[::-1]
 
     def test_a_line_that_was_cut_off_does_not_swallow_the_next(self, store, root):
         with open(root / "teams/alpha/history.jsonl", "ab") as file:
             file.write(b'{"n": 1}\n{"n": 2')
         assert [entry["n"] for _, entry in store.history("alpha")] == [1]
+        assert [entry["n"] for _, entry in store.history("alpha", backwards=True)] == [1]
         store.journal("alpha", {"n": 3})
         assert [entry["n"] for _, entry in store.history("alpha")] == [1, 3]
 
