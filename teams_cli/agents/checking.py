@@ -33,7 +33,7 @@ TIMEOUT = 124
 """The exit status of a check that took too long, as of timeout(1)."""
 
 
-class Place:
+class Workplace:
     """Where commands of a check are run: in *directory*, the environment made from *environ*; *as_it_is* where what is
     there counts, committed or not.
     """
@@ -50,7 +50,7 @@ def change_task(
     caller: Caller | None,
     word: str,
     edit: Edit,
-    place: Place,
+    place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> Task:
     """Change a task as `changes.change_task` does; what is to be completed is checked first, which may take its time.
@@ -77,7 +77,7 @@ def change_task(
     return task_changes.change_task(store, team_name, caller, word, edit)
 
 
-def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Place) -> Check:
+def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
     """What comes of the task's check, which passed.
 
     Raises:
@@ -102,7 +102,7 @@ class _Examination:
         self.by = by
         self.environ = environ
 
-    def made(self, worktree: str, place: Place) -> Check:
+    def made(self, worktree: str, place: Workplace) -> Check:
         """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
         else in the checkout that the place is in, on its commit, or in the place, if it is in none.
         """
@@ -150,7 +150,7 @@ class _Examination:
         return found.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
-        place = Place(directory, self.environ)
+        place = Workplace(directory, self.environ)
         return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
 
     def _beat(self) -> float:
@@ -173,7 +173,7 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
 
 
 def run(
-    store: Store, team: Team, command: str, place: Place, by: str, meanwhile: Callable[[], float] | None = None
+    store: Store, team: Team, command: str, place: Workplace, by: str, meanwhile: Callable[[], float] | None = None
 ) -> Check:
     """Run the command of a check to its end, or to the end of the team's patience; what came of it.
 

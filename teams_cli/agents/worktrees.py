@@ -80,7 +80,7 @@ def take_back(top: str, path: str, branch: str) -> None:
     git.run(top, "branch", "--quiet", "-D", branch)
 
 
-class Tree:
+class Worktree:
     """The worktree of one agent: what it holds that the checkout it was made of does not."""
 
     def __init__(self, session: Session) -> None:
@@ -124,13 +124,13 @@ class Tree:
         }
 
 
-def all_of(store: Store, team: str) -> list[Tree]:
+def all_of(store: Store, team: str) -> list[Worktree]:
     """The worktrees of the team's agents that are there."""
-    made = [Tree(session) for session in ending.all_of(store, team, []) if session.worktree]
+    made = [Worktree(session) for session in ending.all_of(store, team, []) if session.worktree]
     return [tree for tree in made if tree.there]
 
 
-def of_agent(store: Store, team: str, agent: str) -> Tree:
+def of_agent(store: Store, team: str, agent: str) -> Worktree:
     """The agent's worktree.
 
     Raises:
@@ -144,7 +144,7 @@ def of_agent(store: Store, team: str, agent: str) -> Tree:
     raise AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {known}.")
 
 
-def diff(tree: Tree) -> str:
+def diff(tree: Worktree) -> str:
     """All that the agent changed since its worktree was made, committed or not, as a patch."""
     listed = git.run(tree.path, "ls-files", "--others", "--exclude-standard", "-z").stdout.split("\0")[:-1]
     parts = [git.run(tree.path, "diff", "--no-ext-diff", "--binary", tree.base).stdout]
@@ -204,14 +204,14 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
     return {**tree.to_json(), "state": "removed"}
 
 
-def _at_rest(store: Store, team: str, agent: str) -> Tree:
+def _at_rest(store: Store, team: str, agent: str) -> Worktree:
     session = ending.current(store, team, agent)
     if session and not session.ended:
         raise Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
     return of_agent(store, team, agent)
 
 
-def drop(tree: Tree) -> None:
+def drop(tree: Worktree) -> None:
     """Remove the worktree and its branch, whatever they hold."""
     git.must(tree.top, "worktree", "remove", "--force", tree.path)
     git.must(tree.top, "branch", "--quiet", "-D", tree.branch)

@@ -18,7 +18,7 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.cli.person import Terminal
+    from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
 
@@ -68,10 +68,10 @@ def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.
     return Caller(name, display=display, type=type, token=token, config=settings)
 
 
-def _terminal() -> Terminal:
-    from teams_cli.cli.person import Terminal
+def _terminal() -> PersonTerminal:
+    from teams_cli.cli.person import PersonTerminal
 
-    return Terminal()
+    return PersonTerminal()
 
 
 def _is_typed() -> bool:

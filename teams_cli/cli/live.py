@@ -29,7 +29,7 @@ _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "
 _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
-class Screen:
+class LiveScreen:
     """What is shown of the newest frame, and what the keys made of it."""
 
     def __init__(self, output_of: Callable[[str], list[str]], answer: Callable[[str, str], str] | None = None) -> None:
@@ -155,7 +155,7 @@ def show(
 ) -> None:
     """Show each frame in place of the one before, until there are no more, or somebody quits or interrupts."""
     console = Console(file=out, highlight=False)
-    screen = Screen(output_of, answer)
+    screen = LiveScreen(output_of, answer)
     news = _Reading(frames)
     with _keys() as keyboard, Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         shown: list[Text] = []

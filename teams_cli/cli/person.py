@@ -16,7 +16,7 @@ _WIDTH = 70
 _SECONDS = "  • You have {:.0f} seconds to respond"
 
 
-class Terminal:
+class PersonTerminal:
     """Standard input and output as the console uses them."""
 
     def __init__(self) -> None:

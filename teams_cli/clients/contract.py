@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _A_DAY = 86400
 
 
-class File:
+class SettingsPlace:
     """One file of settings: its place below a project, and below the user's directory of the client.
 
     One that lies *beside* is below the user's home itself.
@@ -34,7 +34,7 @@ class Home:
     the first.
     """
 
-    def __init__(self, variable: str, directory: str, *files: File) -> None:
+    def __init__(self, variable: str, directory: str, *files: SettingsPlace) -> None:
         self.variable = variable
         self.directory = directory
         self.files = files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.records.annotations import Any
 
 
-class Guard:
+class ToolGuard:
     """How a client asks before it uses a tool that changes something: the *event*; the tools that write files, its
     *writers*; those that run commands, its *shells*. One that *tells* puts what it is told then before its model; to
     another it is told after the tool.
@@ -36,7 +36,7 @@ class Dialect:
         stop: str,
         block: str = "block",
         joins: bool = False,
-        guard: Guard | None = None,
+        guard: ToolGuard | None = None,
     ) -> None:
         self.moments = {prompt: "prompt", start: "start", stop: "stop", **dict.fromkeys(tools, "tools")}
         self.after_tool = tools[0]
@@ -71,6 +71,6 @@ COMMON = Dialect(
     "UserPromptSubmit",
     ("PostToolUse", "PostToolBatch"),
     "Stop",
-    guard=Guard("PreToolUse", _WRITERS, ("Bash",)),
+    guard=ToolGuard("PreToolUse", _WRITERS, ("Bash",)),
 )
 """What Claude Code began with, and others took over."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PATIENCE = 30.0
 
 
-class Change:
+class FileChange:
     """What is to become of one file: its bytes before and after, None for no file; and those before any of it."""
 
     def __init__(self, place: SettingsFile, before: bytes | None, after: bytes | None, original: bytes | None) -> None:
@@ -43,7 +43,7 @@ def _lines(data: bytes | None) -> list[str]:
     return (data or b"").decode(errors="replace").splitlines(keepends=True)
 
 
-def install(store: Store, place: SettingsFile, ours: Ours) -> Change:
+def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
     """What installing changes: ours is added, or put in the place of what an older version added.
 
     Raises:
@@ -54,10 +54,10 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> Change:
     before = _read(place)
     original = _without(store, place, before)
     after = place.form.with_ours(place.path, original, ours)
-    return Change(place, before, after or original, original)
+    return FileChange(place, before, after or original, original)
 
 
-def uninstall(store: Store, place: SettingsFile) -> Change:
+def uninstall(store: Store, place: SettingsFile) -> FileChange:
     """What uninstalling changes: the file becomes byte for byte what it was, if nobody else changed it since; if
     somebody did, ours is taken out.
 
@@ -66,7 +66,7 @@ def uninstall(store: Store, place: SettingsFile) -> Change:
     """
     before = _read(place)
     after = _without(store, place, before)
-    return Change(place, before, after, after)
+    return FileChange(place, before, after, after)
 
 
 def one_at_a_time(store: Store) -> Lock:
@@ -81,7 +81,7 @@ def one_at_a_time(store: Store) -> Lock:
     return LOCK(directory, _PATIENCE)
 
 
-def apply(store: Store, change: Change) -> None:
+def apply(store: Store, change: FileChange) -> None:
     """Write the file, after keeping a copy of what it was.
 
     Raises:
@@ -161,7 +161,7 @@ def backup_of(store: Store, place: SettingsFile) -> str:
     return path if os.path.exists(path) else ""
 
 
-def _keep(store: Store, change: Change, made: list[str]) -> None:
+def _keep(store: Store, change: FileChange, made: list[str]) -> None:
     """Keep what the file was before any of our changes, and what we make of it."""
     root_directory.prepare(store.root)
     path = _backup(store, change.place)

@@ -7,7 +7,7 @@ import sys
 
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.clients import installation, known, mcp_settings, places
-from teams_cli.clients.installation import Change
+from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
 from teams_cli.commands.call import Call, Service
@@ -113,7 +113,7 @@ def _somebody_is_there(call: Call) -> bool:
     return call.person is not None and call.person.is_here()
 
 
-def _agrees(call: Call, changes: list[Change]) -> bool:
+def _agrees(call: Call, changes: list[FileChange]) -> bool:
     """Show the person what is to be changed, and ask."""
     for change in changes:
         call.say(change.diff.rstrip("\n"))
@@ -140,14 +140,14 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
     return _shown(call, changes, only_print)
 
 
-def _shown(call: Call, changes: list[Change], only_print: bool) -> dict[str, Any]:
+def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
     """What becomes of each file; the first, with the hooks, stands for all."""
     files = [_file(call, change, only_print) for change in changes]
     whole = {"diff": "".join(file["diff"] for file in files), "changed": any(file["changed"] for file in files)}
     return {"client": changes[0].place.client.name, **files[0], **whole, "files": files}
 
 
-def _file(call: Call, change: Change, only_print: bool) -> dict[str, Any]:
+def _file(call: Call, change: FileChange, only_print: bool) -> dict[str, Any]:
     return {
         "path": change.place.path,
         "changed": change.before != change.after and not only_print,

@@ -51,7 +51,7 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
 
     _tell_overlaps(call)
     handed_in = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    place = checking.Place(_place(call), call.environ)
+    place = checking.Workplace(_place(call), call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, handed_in)
 
 

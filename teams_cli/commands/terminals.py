@@ -7,7 +7,7 @@ import sys
 
 from teams_cli.agents import ending
 from teams_cli.agents.terminals import bindings, detached, opening, takeovers, windows
-from teams_cli.agents.terminals.opening import Opened, Wish
+from teams_cli.agents.terminals.opening import Opened, OpenRequest
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -80,7 +80,7 @@ def _open(
     if resume:
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
         return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
-    wish = Wish(client, options, call.directory, agent=agent_id, wrap=wrap)
+    wish = OpenRequest(client, options, call.directory, agent=agent_id, wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
     if in_window:
         windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
@@ -132,7 +132,7 @@ class TakingOver:
             call.say(f"{self.agent} is at work: it is yours when its turn is over. Ctrl-C leaves it alone.")
         self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
         try:
-            wish = Wish(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
+            wish = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
             return opening.prepare(call.store, call.team, wish, call.config, call.environ)
         except BaseException:
             self.end()

@@ -128,13 +128,13 @@ def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
         yield _finding(
             team, "problem", f"{key} waits for itself through others", f"teams update-task {key} --unblock …"
         )
-    yield from _held_up(team, course.Plan(list(known.values())))
+    yield from _held_up(team, course.Graph(list(known.values())))
 
 
-def _held_up(team: str, plan: course.Plan) -> Iterator[Finding]:
+def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
     """What others wait for and will not come, each once, with the tasks that it holds up."""
-    for row in trouble.failures(plan):
-        if held := sorted(plan.behind(row["id"]), key=TASK.number_in):
+    for row in trouble.failures(graph):
+        if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
             count = "1 task waits" if len(held) == 1 else f"{len(held)} tasks wait"
             named = ", ".join(held[:_NAMED]) + (", …" if len(held) > _NAMED else "")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from teams_cli.agents import background
 from teams_cli.agents.terminals import opening, sitting, terminals
-from teams_cli.agents.terminals.opening import Opened, Wish
+from teams_cli.agents.terminals.opening import Opened, OpenRequest
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.errors import TeamsError
@@ -45,7 +45,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
         founding.spawn_team(store, _TEAM, Caller(_LEAD))
         first = [word.replace("{prompt}", _PROMPT) for word in seat.first]
         try:
-            opened = opening.prepare(store, _TEAM, Wish(client, first, directory, agent=_AGENT), config, environ)
+            opened = opening.prepare(store, _TEAM, OpenRequest(client, first, directory, agent=_AGENT), config, environ)
         except TeamsError as refused:
             return _finding(client, "problem", refused.message, refused.hint)
         unseen = Unseen(opened)

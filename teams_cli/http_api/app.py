@@ -16,7 +16,7 @@ from teams_cli.http_api.boards import Boards
 from teams_cli.http_api.bodies import Bodies
 from teams_cli.http_api.events import Streams
 from teams_cli.http_api.feeds import Feeds
-from teams_cli.http_api.guard import Guard
+from teams_cli.http_api.guard import RequestGuard
 from teams_cli.http_api.operations import Operations
 from teams_cli.http_api.refusals import RETRY_AFTER, Document, RequestRefused
 from teams_cli.records.annotations import Any, Awaitable, Callable
@@ -67,7 +67,7 @@ class Api:
             Mount("/", StaticFiles(directory=BOARD, html=True)),
         ]
         app = Starlette(routes=routes, exception_handlers={404: _unknown, 405: _wrong_method, Exception: _failed})
-        return Guard(app, port, token, private)
+        return RequestGuard(app, port, token, private)
 
     def close(self) -> None:
         """End what is open for clients."""

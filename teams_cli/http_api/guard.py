@@ -31,7 +31,7 @@ _HEADERS = {
 _API = ("/api/", "/openapi.json")
 
 
-class Guard:
+class RequestGuard:
     """Lets through what comes from this machine for this server, with the token where it changes something.
 
     Pages of other sites are kept out by the name they have to call the server by (`Host`), by the site they say they

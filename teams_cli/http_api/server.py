@@ -33,7 +33,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     """
     token = registration.token(call.store.root)
     with _listen(call, settings["port"]) as listener:
-        server = Server(call, listener, token, settings["private"], settings["browse"])
+        server = HttpServer(call, listener, token, settings["private"], settings["browse"])
         try:
             server.run([listener])
         finally:
@@ -49,7 +49,7 @@ def _open(address: str) -> None:
     threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn's server, which also ends the streams and the waiting when it ends."""
 
     def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:

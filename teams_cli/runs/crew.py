@@ -27,7 +27,7 @@ class Crew:
     """All who work in a run, whatever they are."""
 
     def __init__(self, leader: Caller, about: str) -> None:
-        self.workers = worker_crew.Crew()
+        self.workers = worker_crew.WorkerCrew()
         self.agents = agent_crew.AgentCrew(leader, about)
 
     def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:

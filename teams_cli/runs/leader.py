@@ -12,7 +12,7 @@ from teams_cli.messages import messages
 from teams_cli.runs import agent_crew, reports, runs, steps
 from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
-from teams_cli.runs.synthesis import Answer, Synthesis
+from teams_cli.runs.synthesis import LeaderAnswer, Synthesis
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import paced
@@ -210,10 +210,10 @@ class Leader:
     def _tasks(self) -> list[Task]:
         return list(tasks.all_of(self.store, self.team, []))
 
-    def _synthesize(self) -> Answer:
+    def _synthesize(self) -> LeaderAnswer:
         """The leader's answer, if the workflow says how to make one."""
         if not self.synthesis.wanted:
-            return Answer(None)
+            return LeaderAnswer(None)
         self.progress.say(f"{self.caller.name} synthesizes")
         made = self.synthesis.answer(self._tasks())
         if made.problem:
@@ -221,7 +221,7 @@ class Leader:
             self.progress.say(self.troubles[-1])
         return made
 
-    def _report(self, answer: Answer) -> Ended:
+    def _report(self, answer: LeaderAnswer) -> Ended:
         found = self._tasks()
         status = FAILED if answer.problem else _status(found)
         run = self.run.having(status=status, verdict=answer.verdict)

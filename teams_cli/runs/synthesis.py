@@ -43,7 +43,7 @@ _AGAIN = """
 Your last answer had no verdict: a part of it must match the regular expression {pattern}"""
 
 
-class Answer:
+class LeaderAnswer:
     """What the leader says: the text, None if there is nothing to say; and what went wrong, if anything did."""
 
     def __init__(self, text: str | None, problem: str = "", verdict: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Synthesis:
         """
         return bool(self.how.prompt if self.run.thinks else self.how.run)
 
-    def answer(self, found: list[Task]) -> Answer:
+    def answer(self, found: list[Task]) -> LeaderAnswer:
         """Make the answer of all tasks."""
         root, leader = self.store.root, self.caller.name
         given = hand_offs.give(root, self.team, leader, found)
@@ -84,17 +84,17 @@ class Synthesis:
             hand_offs.take_back(root, self.team, leader)
         return made
 
-    def _scripted(self, given: str) -> Answer:
+    def _scripted(self, given: str) -> LeaderAnswer:
         leader = self.caller.name
         own = self.surroundings.of_agent(self.store, self.team, leader, "team-leader", self.run.tag_of(leader))
         work = hand_offs.directory(self.store.root, self.team, "work")
         environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
         done = shell.run(self.how.run or "", self.run.variables[REPO], environment, "the synthesis")
         if done.status:
-            return Answer(None, steps.one_line(done.reason))
-        return Answer(done.output, "", self._verdict(done.output))
+            return LeaderAnswer(None, steps.one_line(done.reason))
+        return LeaderAnswer(done.output, "", self._verdict(done.output))
 
-    def _thought(self, given: str, found: list[Task]) -> Answer:
+    def _thought(self, given: str, found: list[Task]) -> LeaderAnswer:
         """A turn with a model; another one when the verdict that the workflow wants is not in its answer."""
         prompt = self._prompt(given, found)
         text = ""
@@ -104,12 +104,14 @@ class Synthesis:
                 return said
             text, verdict = said.text, self._verdict(said.text)
             if not self.how.verdict or verdict:
-                return Answer(text, "", verdict)
+                return LeaderAnswer(text, "", verdict)
             prompt += _AGAIN.format(pattern=self.how.verdict.pattern)
         assert self.how.verdict
-        return Answer(text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}")
+        return LeaderAnswer(
+            text, f"the leader's answer has no verdict: nothing in it matches {self.how.verdict.pattern}"
+        )
 
-    def _turn(self, prompt: str) -> Answer:
+    def _turn(self, prompt: str) -> LeaderAnswer:
         request = StartRequest(
             prompt,
             agent=self._free_name(),
@@ -131,8 +133,10 @@ class Synthesis:
         said = outputs.find(self.store, self.team, name) or ""
         if session is None or session.outcome != "completed":
             late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
-            return Answer(None, late + steps.one_line((session and session.failure) or "the leader's turn failed"))
-        return Answer(said) if said.strip() else Answer(None, "the leader's turn said nothing")
+            return LeaderAnswer(
+                None, late + steps.one_line((session and session.failure) or "the leader's turn failed")
+            )
+        return LeaderAnswer(said) if said.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
     def _ended(self, name: str) -> bool:
         session = ending.current(self.store, self.team, name)

@@ -183,7 +183,7 @@ class Worker:
         self._finish(task, changes)
 
     def _finish(self, task: Task, changes: task_changes.Edit) -> bool:
-        place = checking.Place(self.run.variables["repo"], self.environ, as_it_is=True)
+        place = checking.Workplace(self.run.variables["repo"], self.environ, as_it_is=True)
         try:
             insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
         except StaleClaim as problem:

@@ -54,7 +54,7 @@ class WorkerProcess:
         return f"{how}: {said}" if said else how
 
 
-class Crew:
+class WorkerCrew:
     """The workers of a run."""
 
     def __init__(self) -> None:

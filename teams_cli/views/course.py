@@ -20,7 +20,7 @@ _SILENCE = 10.0
 _PATIENCE = 60.0
 
 
-class Plan:
+class Graph:
     """The tasks of a team and what waits for what, in memory."""
 
     def __init__(self, found: list[Task]) -> None:
@@ -99,12 +99,12 @@ def course(found: list[Task], now: datetime) -> dict[str, Any]:
     `heldUp` counts what waits, also through others, for what failed or was cancelled. `pace` and `estimate` are None
     where there is no basis, and `noEstimate` says why.
     """
-    plan = Plan(found)
+    graph = Graph(found)
     count = dict.fromkeys(STATUSES, 0)
     for task in found:
         count[task.status] += 1
-    ready = sum(map(plan.is_ready, found))
-    path = plan.critical_path()
+    ready = sum(map(graph.is_ready, found))
+    path = graph.critical_path()
     total = len(found) - count["cancelled"]
     document: dict[str, Any] = {
         "total": total,
@@ -116,41 +116,41 @@ def course(found: list[Task], now: datetime) -> dict[str, Any]:
         "blocked": count["pending"] - ready,
         "failed": count["failed"],
         "cancelled": count["cancelled"],
-        "heldUp": len(plan.held_up),
+        "heldUp": len(graph.held_up),
         "criticalPath": path,
     }
-    return document | _outlook(plan, path, now)
+    return document | _outlook(graph, path, now)
 
 
-def _outlook(plan: Plan, path: list[str], now: datetime) -> dict[str, Any]:
+def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     """The pace, and what it makes of what is left."""
-    ends = sorted(_ends(plan, now))[:_RECENT]
+    ends = sorted(_ends(graph, now))[:_RECENT]
     pace = _pace(ends)
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
-    left = len(plan.ahead)
+    left = len(graph.ahead)
     if not left:
         held = "all that is left waits for what failed or was cancelled"
-        document["noEstimate"] = held if plan.open_blockers else "nothing is left to do"
-    elif not any(plan.tasks[key].status == "in_progress" for key in plan.ahead):
+        document["noEstimate"] = held if graph.open_blockers else "nothing is left to do"
+    elif not any(graph.tasks[key].status == "in_progress" for key in graph.ahead):
         document["noEstimate"] = "nobody is working"
     elif pace is None:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
-    elif _is_over(ends, plan):
+    elif _is_over(ends, graph):
         document["noEstimate"] = "nothing has been completed for long"
     else:
-        document["estimate"] = _estimate(plan, pace, left, path)
+        document["estimate"] = _estimate(graph, pace, left, path)
     return document
 
 
-def _is_over(ends: list[float], plan: Plan) -> bool:
+def _is_over(ends: list[float], graph: Graph) -> bool:
     """Whether the pace is one of the past: the last completion is much longer ago than one after the other took."""
     interval = (ends[-1] - ends[0]) / (len(ends) - 1)
-    return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(plan))
+    return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(graph))
 
 
-def _ends(plan: Plan, now: datetime) -> list[float]:
+def _ends(graph: Graph, now: datetime) -> list[float]:
     """How many seconds ago each task was completed."""
-    moments = (t.completed_at for t in plan.tasks.values() if t.status == "completed" and t.completed_at)
+    moments = (t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at)
     ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
     return [age for age in ages if age <= _LONGEST]
 
@@ -163,10 +163,10 @@ def _pace(ends: list[float]) -> dict[str, Any] | None:
     return {"perHour": round(3600 * len(ends) / within, 1), "completed": len(ends), "withinSeconds": round(within)}
 
 
-def _estimate(plan: Plan, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
+def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
     """When the rest may be done: not before the longest chain is; with the error that so few completions leave."""
     seconds = left * pace["withinSeconds"] / pace["completed"]
-    seconds = max(seconds, len(path) * _usual_length(plan))
+    seconds = max(seconds, len(path) * _usual_length(graph))
     error = pace["completed"] ** -0.5
     return {
         "seconds": round(seconds),
@@ -176,11 +176,11 @@ def _estimate(plan: Plan, pace: dict[str, Any], left: int, path: list[str]) -> d
     }
 
 
-def _usual_length(plan: Plan) -> float:
+def _usual_length(graph: Graph) -> float:
     """How many seconds a task usually takes from its claim to its completion: the median."""
     lengths = sorted(
         (parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds()
-        for task in plan.tasks.values()
+        for task in graph.tasks.values()
         if task.status == "completed" and task.claimed_at and task.completed_at
     )
     return max(0.0, lengths[len(lengths) // 2]) if lengths else 0.0

@@ -19,7 +19,7 @@ from teams_cli.teams import pages, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import Team
 from teams_cli.views import board, course, reach, trouble
-from teams_cli.views.course import Plan
+from teams_cli.views.course import Graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
     """
     found = [leases.current(store, team, task) for task in tasks.all_of(store, team.name, problems)]
-    plan = course.Plan(found)
+    graph = course.Graph(found)
     asked = [question for question in questions.all_of(store, team.name, problems) if question.open]
     proposed = board.plans_of_interest(store, team, problems)
     missed = trouble.missed(found)
     waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
     return {
-        "tasks": _tasks(team, config, plan, finished),
+        "tasks": _tasks(team, config, graph, finished),
         "agents": {row["name"]: _agent(row, asked, missed) for row in board.agent_rows(store, team, problems)},
         "questions": {question.id: questions.to_document(question) for question in asked},
         "plans": {each["id"]: each for each in proposed},
@@ -65,16 +65,16 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     }
 
 
-def _tasks(team: Team, config: Config, plan: Plan, finished: int) -> Rows:
+def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
     person = Caller(HUMAN, config=config)
-    found = list(plan.tasks.values())
-    shown = {task.id for task in board.of_interest(found, finished)} | set(plan.dead_ends)
-    return {task.id: _card(task, plan, changes.moves(team, person, task)) for task in found if task.id in shown}
+    found = list(graph.tasks.values())
+    shown = {task.id for task in board.of_interest(found, finished)} | set(graph.dead_ends)
+    return {task.id: _card(task, graph, changes.moves(team, person, task)) for task in found if task.id in shown}
 
 
-def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
+def _card(task: Task, graph: Graph, moves: list[str]) -> dict[str, Any]:
     """What is seen of the task without opening it; what is empty is left out."""
-    blockers = plan.open_blockers.get(task.id, [])
+    blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {
         "id": task.id,
@@ -84,9 +84,9 @@ def _card(task: Task, plan: Plan, moves: list[str]) -> dict[str, Any]:
         "blocked": bool(blockers),
         "blockedBy": task.blocked_by,
         "openBlockers": blockers,
-        "blockers": {key: plan.tasks[key].status if key in plan.tasks else "missing" for key in blockers},
-        "heldUp": task.id in plan.held_up,
-        "waiting": len(plan.behind(task.id)),
+        "blockers": {key: graph.tasks[key].status if key in graph.tasks else "missing" for key in blockers},
+        "heldUp": task.id in graph.held_up,
+        "waiting": len(graph.behind(task.id)),
         "require": task.require,
         "planRequired": task.plan_required,
         "touches": task.touches,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from teams_cli.questions.questions import Question
     from teams_cli.tasks.plans import Plan as Proposal
     from teams_cli.tasks.tasks import Task
-    from teams_cli.views.course import Plan
+    from teams_cli.views.course import Graph
 
 _LETTERS = 50
 _REASON = 400
@@ -79,13 +79,13 @@ def letters(store: Store, team: str, problems: list[TeamsError]) -> list[Message
     return [message for message in found if message.type not in _FORMAL][-_LETTERS:]
 
 
-def failures(plan: Plan) -> list[dict[str, Any]]:
+def failures(graph: Graph) -> list[dict[str, Any]]:
     """The tasks that failed, or were cancelled and hold up others; those first that hold up most."""
     rows = [
         {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
-        for task in plan.tasks.values()
+        for task in graph.tasks.values()
         if task.status in ("failed", "cancelled")
-        and ((waiting := len(plan.behind(task.id))) or task.status == "failed")
+        and ((waiting := len(graph.behind(task.id))) or task.status == "failed")
     ]
     return sorted(rows, key=lambda row: -row["waiting"])
 

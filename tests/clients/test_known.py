@@ -19,7 +19,7 @@ from tests.support.cli import ALPHA, TIMEOUT, make_team
 PARROT = '''
 """Parrot, which says what it hears."""
 
-from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import Dialect
 from teams_cli.clients.settings_files import Settings
 
@@ -33,7 +33,8 @@ class Parrot(Client):
     profile = _PROFILE
     dialect = Dialect("Hatch", "Hear", ("Perch",), "Sleep", block="wake")
     events = ("Hear", "Perch")
-    home = Home("PARROT_HOME", ".parrot", File(".parrot.json", "seeds.json", Settings(hooks=True, servers="cages")))
+    place = SettingsPlace(".parrot.json", "seeds.json", Settings(hooks=True, servers="cages"))
+    home = Home("PARROT_HOME", ".parrot", place)
 
     def hook_words(self, python, level=None):
         return ["--hook"]

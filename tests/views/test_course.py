@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from teams_cli.clock import rfc3339
 from teams_cli.tasks.tasks import Task
-from teams_cli.views.course import Plan, course
+from teams_cli.views.course import Graph, course
 
 NOW = datetime(2026, 1, 25, 12, tzinfo=UTC)
 
@@ -116,10 +116,10 @@ def test_it_is_not_over_before_its_longest_chain_is() -> None:
 def test_whatever_waits_for_whatever_the_sums_are_right(drawn: list[tuple[str, list[int]]]) -> None:
     """Also with circles, which files edited by hand may have, and with tasks that are not there."""
     tasks = [task(number, status, *after) for number, (status, after) in enumerate(drawn, 1)]
-    found, plan = told(*tasks), Plan(tasks)
+    found, graph = told(*tasks), Graph(tasks)
     assert found["total"] == sum(found[key] for key in ("done", "inProgress", "ready", "blocked", "failed"))
-    assert set(found["criticalPath"]).isdisjoint(plan.held_up)
+    assert set(found["criticalPath"]).isdisjoint(graph.held_up)
     for before, after in zip(found["criticalPath"], found["criticalPath"][1:], strict=False):
-        assert before in plan.open_blockers[after]
-    for key in plan.held_up:
-        assert any(plan.is_dead_end(blocker) or blocker in plan.held_up for blocker in plan.open_blockers[key])
+        assert before in graph.open_blockers[after]
+    for key in graph.held_up:
+        assert any(graph.is_dead_end(blocker) or blocker in graph.held_up for blocker in graph.open_blockers[key])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import checking, trial_trees
-from teams_cli.agents.checking import Place
+from teams_cli.agents.checking import Workplace
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
@@ -31,7 +31,7 @@ def tried(
     with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried"):
         found: list[Check] = []
         for command in wanted:
-            check = checking.run(store, team, command, Place(path, environ), SYSTEM)
+            check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
             found.append(check.having(commit=commit, directory=None))
             if not check.passed:
                 break

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 
-class Wish:
+class OpenRequest:
     """What is to be opened: a client with its own options, under a name, wrapped or not, in a directory."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Opened:
         return [*hook_settings.of_module(sys.executable, "teams_cli.cli.wrapper"), json.dumps(self.order)]
 
 
-def prepare(store: Store, team: str, wish: Wish, config: Config | None, environ: Mapping[str, str]) -> Opened:
+def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
     """Make the client a member, and say what it is to be started with.
 
     Raises:
@@ -115,7 +115,7 @@ def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]
     ]
 
 
-def _identity(store: Store, team: str, wish: Wish) -> tuple[str, dict[str, str]]:
+def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str, str]]:
     """The name of the member that it becomes, and the variables that say so."""
     caller = Caller(wish.agent) if wish.agent else None
     if caller and wish.session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
@@ -68,8 +68,8 @@ class Claude(Client):
     home = Home(
         "CLAUDE_CONFIG_DIR",
         ".claude",
-        File(".claude/settings.json", "settings.json", Settings(hooks=True)),
-        File(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
+        SettingsPlace(".claude/settings.json", "settings.json", Settings(hooks=True)),
+        SettingsPlace(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
     )
 
     does = _DOES

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from teams_cli.clients import hook_settings, mcp_settings
-from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import Dialect, Guard
+from teams_cli.clients.contract import Client, Home, SettingsPlace
+from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import CONTROL, QUEUE, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
@@ -69,7 +69,7 @@ class Codex(Client):
         "UserPromptSubmit",
         ("PostToolUse",),
         "Stop",
-        guard=Guard("PreToolUse", ("apply_patch",), ("Bash",)),
+        guard=ToolGuard("PreToolUse", ("apply_patch",), ("Bash",)),
     )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Interrupt", "SessionEnd")
@@ -84,8 +84,8 @@ class Codex(Client):
     home = Home(
         "CODEX_HOME",
         ".codex",
-        File(".codex/hooks.json", "hooks.json", Settings(hooks=True)),
-        File(".codex/config.toml", "config.toml", Toml()),
+        SettingsPlace(".codex/hooks.json", "hooks.json", Settings(hooks=True)),
+        SettingsPlace(".codex/config.toml", "config.toml", Toml()),
     )
     remedy = "codex skips hooks that its user has not looked at: say /hooks in codex, and trust them"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import Dialect, Guard
+from teams_cli.clients.contract import Client, Home, SettingsPlace
+from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.mcp_settings import VARIABLES
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
@@ -68,7 +68,7 @@ class Gemini(Client):
         "AfterAgent",
         block="deny",
         joins=True,
-        guard=Guard("BeforeTool", ("write_file", "replace"), ("run_shell_command",), tells=False),
+        guard=ToolGuard("BeforeTool", ("write_file", "replace"), ("run_shell_command",), tells=False),
     )
     events = ("BeforeAgent", "AfterTool", "AfterAgent")
     sitting = ("SessionStart", "Notification", "SessionEnd")
@@ -83,7 +83,7 @@ class Gemini(Client):
     home = Home(
         "",
         ".gemini",
-        File(".gemini/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")),
+        SettingsPlace(".gemini/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")),
     )
 
     does = _DOES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from teams_cli.clients import mcp_settings
-from teams_cli.clients.contract import Client, File, Home
+from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.seats import BELL, HTTP, Seat
@@ -70,8 +70,8 @@ class OpenCode(Client):
     home = Home(
         "OPENCODE_CONFIG_DIR",
         ".config/opencode",
-        File(".opencode/plugin/teams.js", "plugin/teams.js", Plugin(_PLUGIN)),
-        File("opencode.json", "opencode.json", Settings(servers="mcp")),
+        SettingsPlace(".opencode/plugin/teams.js", "plugin/teams.js", Plugin(_PLUGIN)),
+        SettingsPlace("opencode.json", "opencode.json", Settings(servers="mcp")),
     )
 
     does = _DOES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli.clients.contract import Client, File, Home
-from teams_cli.clients.dialects import Dialect, Guard
+from teams_cli.clients.contract import Client, Home, SettingsPlace
+from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import SOCKET, Seat
 from teams_cli.clients.settings_files import Settings, kept_once
 from teams_cli.records.annotations import Any, Mapping
@@ -55,7 +55,7 @@ class Qwen(Client):
         ("PostToolUse",),
         "Stop",
         joins=True,
-        guard=Guard("PreToolUse", ("write_file", "edit", "replace"), ("run_shell_command",)),
+        guard=ToolGuard("PreToolUse", ("write_file", "edit", "replace"), ("run_shell_command",)),
     )
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")
     sitting = ("PermissionRequest", "Notification", "SessionEnd")
@@ -67,7 +67,9 @@ class Qwen(Client):
         socket=("QWEN_CODE_MESSAGING_SOCKET", "QWEN_CODE_MESSAGING_TOKEN"),
         framed=True,
     )
-    home = Home("", ".qwen", File(".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers")))
+    home = Home(
+        "", ".qwen", SettingsPlace(".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers"))
+    )
 
     does = _DOES
 

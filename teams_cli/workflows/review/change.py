@@ -14,7 +14,7 @@ LARGEST = 1 << 20
 _DIFF = ("diff", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color")
 
 
-class File:
+class ChangedFile:
     """One changed file. *old* is where it was before; *added* are the numbers of its new lines."""
 
     def __init__(self, path: str, status: str, old: str, added: list[int], deleted: int, size: int) -> None:
@@ -35,7 +35,7 @@ class File:
 class Change:
     """What is compared with what. *head* and *base* are directories with the changed files as they are and were."""
 
-    def __init__(self, repo: str, work: str, base: str, called: str, files: list[File]) -> None:
+    def __init__(self, repo: str, work: str, base: str, called: str, files: list[ChangedFile]) -> None:
         self.repo = repo
         self.work = work
         self.base = base
@@ -44,7 +44,7 @@ class Change:
         self.head_tree = os.path.join(work, "head")
         self.base_tree = os.path.join(work, "base")
 
-    def file(self, path: str) -> File | None:
+    def file(self, path: str) -> ChangedFile | None:
         """The changed file of that path."""
         return next((file for file in self.files if file.path == path), None)
 
@@ -118,7 +118,7 @@ def _default_branch(git: Git) -> str:
     return next((revision for revision in found if revision), "")
 
 
-def _files(git: Git, repo: str, base: str) -> Iterator[File]:
+def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
     rows = _statuses(git, base)
     hunks = dict(_hunks(git, base, [path for path, (status, _) in rows.items() if status in "MR"]))
     deleted = _deleted(git, base)
@@ -131,7 +131,7 @@ def _files(git: Git, repo: str, base: str) -> Iterator[File]:
         else:
             added = list(range(1, _line_count(where) + 1)) if 0 <= size <= LARGEST else []
             minus = deleted.get(path, 0)
-        yield File(path, status, old, added, minus, size)
+        yield ChangedFile(path, status, old, added, minus, size)
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
@@ -183,7 +183,7 @@ def _line_count(path: str) -> int:
     return 0 if b"\0" in data[:8000] else data.count(b"\n") + (data[-1:] not in (b"\n", b""))
 
 
-def _keep(git: Git, change: Change, file: File) -> None:
+def _keep(git: Git, change: Change, file: ChangedFile) -> None:
     """Keep the file as it is and as it was, both under its new name, so that the two can be compared."""
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()
@@ -214,4 +214,4 @@ def load(work: str) -> Change:
     """The change that `collect` kept below *work*."""
     with open(os.path.join(work, "change.json"), encoding="utf-8") as file:
         repo, base, called, rows = json.load(file)
-    return Change(repo, work, base, called, [File(*row) for row in rows])
+    return Change(repo, work, base, called, [ChangedFile(*row) for row in rows])

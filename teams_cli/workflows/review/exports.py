@@ -7,7 +7,7 @@ import re
 
 from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
-from teams_cli.workflows.review.change import Change, File, content
+from teams_cli.workflows.review.change import Change, ChangedFile, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
 from teams_cli.workflows.review.git import Git, GitFailed
 
@@ -49,7 +49,7 @@ def _stem(path: str) -> str:
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
 
-def _lost(change: Change, git: Git, file: File) -> set[str]:
+def _lost(change: Change, git: Git, file: ChangedFile) -> set[str]:
     if not kinds.is_script(file.old) or file.status not in "MDR":
         return set()
     try:

@@ -7,7 +7,7 @@ import os
 
 from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
-from teams_cli.workflows.review.change import Change, File, content
+from teams_cli.workflows.review.change import Change, ChangedFile, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
 from teams_cli.workflows.review.git import Git, GitFailed
 from teams_cli.workflows.review.modules import absolute, functions, guarded, import_names, is_open, names
@@ -53,7 +53,7 @@ def python_files(git: Git) -> list[str]:
     return [path for path in found if not os.path.islink(path)]
 
 
-def _changed(change: Change, git: Git, file: File) -> Module | None:
+def _changed(change: Change, git: Git, file: ChangedFile) -> Module | None:
     """What the module lost; None if it lost nothing."""
     if not kinds.is_python(file.old) or file.status not in "MDR":
         return None
@@ -69,13 +69,13 @@ def _changed(change: Change, git: Git, file: File) -> Module | None:
     return Module(file.old, lost, functions, gone)
 
 
-def _twin(change: Change, file: File) -> bool:
+def _twin(change: Change, file: ChangedFile) -> bool:
     """Whether a package took the module's place, or the other way round, or it moved below `src`."""
     names = import_names(file.old)
     return any(other.status != "D" and import_names(other.path) & names for other in change.files)
 
 
-def _before(change: Change, git: Git, file: File) -> str:
+def _before(change: Change, git: Git, file: ChangedFile) -> str:
     try:
         return git("cat-file", "blob", f"{change.base}:{file.old}").decode(errors="replace")
     except GitFailed:

@@ -38,7 +38,7 @@ class Suite:
         self.failed = failed
 
 
-class Outcome:
+class SuiteOutcome:
     """How a suite ended: which tests failed, each with its reason; or that it could not be run."""
 
     def __init__(self, failed: dict[str, str], problem: str = "") -> None:
@@ -143,7 +143,7 @@ def findings(
         if now.problem:
             told(f"{suite.name} of {_said(suite.files)} could not be run: {now.problem}")
             continue
-        old = _run(suite, _copy(change, git, "before"), environ, seconds) if now.failed else Outcome({})
+        old = _run(suite, _copy(change, git, "before"), environ, seconds) if now.failed else SuiteOutcome({})
         fresh = {name: why for name, why in now.failed.items() if name not in old.failed and not old.problem}
         told(f"{suite.name} ran {_said(suite.files)}: {_sum(now, fresh)}")
         for name, why in fresh.items():
@@ -154,7 +154,7 @@ def _said(files: list[str]) -> str:
     return text.listed(files, 3)
 
 
-def _sum(now: Outcome, fresh: dict[str, str]) -> str:
+def _sum(now: SuiteOutcome, fresh: dict[str, str]) -> str:
     if not now.failed:
         return "all passed"
     return f"{len(now.failed)} failed, {len(fresh)} of them since this change"
@@ -194,10 +194,10 @@ def copy_checkout(git: Git, repo: str, place: str) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _run(suite: Suite, place: str, environ: Mapping[str, str], seconds: float) -> Outcome:
+def _run(suite: Suite, place: str, environ: Mapping[str, str], seconds: float) -> SuiteOutcome:
     status, said = run(suite.words, place, environ, seconds)
     if status is None:
-        return Outcome({}, f"it took longer than {seconds:.0f} s")
+        return SuiteOutcome({}, f"it took longer than {seconds:.0f} s")
     failed = {}
     for found in suite.failed.finditer(said):
         words = [word for word in found.groups() if word]
@@ -205,11 +205,11 @@ def _run(suite: Suite, place: str, environ: Mapping[str, str], seconds: float) -
     if (missing := _MISSING.search(said)) and status:
         name = next(word for word in missing.groups() if word)
         if not os.path.exists(os.path.join(place, name.split(".")[0])):
-            return Outcome({}, f"{name} is not installed")
+            return SuiteOutcome({}, f"{name} is not installed")
     if status and not failed:
         last = said.strip().splitlines()
-        return Outcome({}, last[-1][:200] if last else f"status {status}")
-    return Outcome(failed)
+        return SuiteOutcome({}, last[-1][:200] if last else f"status {status}")
+    return SuiteOutcome(failed)
 
 
 def run(words: list[str], place: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
