@@ -11,7 +11,7 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import CodeType, ModuleType
 
 try:
@@ -34,6 +34,19 @@ def prefer(prefix: str) -> None:
         sys.meta_path.insert(0, Finder(prefix))
 
 
+def load(names: "Iterable[str]") -> None:
+    """Import modules in a row, for a command that uses them all: each must come behind those that it imports itself.
+
+    To come upon a module in an `import` takes the interpreter longer than to run it: there it is prepared for threads,
+    circles and finders that disagree. So this is for the start, with one thread. Without `prefer`, nothing is done, and
+    what can't be had is left to the `import`.
+    """
+    finder = next((found for found in sys.meta_path if type(found) is Finder), None)
+    for name in names if finder else ():
+        if finder and (whole := f"{finder.prefix}{name}") not in sys.modules and not finder.load(whole):
+            return
+
+
 class Finder:
     """Finds modules in `__pycache__`; it has no opinion on what is not there, or was changed since."""
 
@@ -50,6 +63,27 @@ class Finder:
         directory, word = path[0], name.rpartition(".")[2]
         package = f"{directory}/{word}"
         return self._spec(name, directory, word) or self._spec(name, package, "__init__", package)
+
+    def load(self, name: str) -> bool:
+        """Import the module of that name, the package of which is imported; False if it can't be found."""
+        package, _, word = name.rpartition(".")
+        above = sys.modules.get(package)
+        spec = self.find_spec(name, above.__path__) if above else None
+        if spec is None:
+            return False
+        sys.modules[name] = module = type(sys)(name)
+        own, within = module.__dict__, spec.submodule_search_locations
+        own["__spec__"], own["__loader__"], own["__file__"] = spec, spec.loader, spec.origin
+        own["__cached__"], own["__package__"] = spec.cached, (package if within is None else name)
+        if within is not None:
+            own["__path__"] = within
+        try:
+            exec(spec.loader.get_code(name), own)  # type: ignore[union-attr]
+        except BaseException:
+            del sys.modules[name]
+            raise
+        setattr(above, word, module)
+        return True
 
     def _spec(self, name: str, directory: str, word: str, package: str = "") -> "ModuleSpec | None":
         source, compiled = f"{directory}/{word}.py", f"{directory}/__pycache__/{word}{self.suffix}"

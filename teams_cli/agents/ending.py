@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 from teams_cli import processes
 from teams_cli.agents import logs, outputs
@@ -169,8 +168,10 @@ def finish(
 def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
     """What is kept for an agent that nothing resumes is anybody's."""
     if ended.outcome in ("stopped", "lost"):
-        with suppress(TeamsError):
+        try:
             assigning.free_all(store, teams.get(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
+        except TeamsError:  # it ended all the same
+            return
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import __version__, streams
+from teams_cli import __version__, compiled, streams
 from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.text import safe
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
 
+_USUAL = """
+names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
+processes store.pace commands.declaration teams.history records.json_text teams.opencode_rules teams.roles teams.tokens
+teams.permission messages messages.messages store.retrying teams.presence agents agents.terminals
+agents.terminals.bindings environment commands.call records.shapes store.documents store.files store.files.disk
+store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
+store.files.layout store.files.locks store.files.message_log store.files.engine store.opening teams.config teams.caller
+cli.calls cli.output cli.show cli.show.ages
+"""
+"""The modules that every everyday command uses, each behind those that it imports."""
 INTERRUPTED = 130
 BUG = 3
 _HELP = {"--help", "-h"}
@@ -80,6 +90,7 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    compiled.load(_USUAL.split())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)

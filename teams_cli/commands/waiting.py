@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli.agents import sessions
-from teams_cli.agents.landings import lander
+from teams_cli.agents.landings import landings
 from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError
@@ -59,8 +57,13 @@ def _wait(
 
 def _go_on(call: Call) -> None:
     """See to it that what is queued lands: who was at it may have been killed, or may not."""
-    with suppress(TeamsError):
-        lander.start(call.store, call.team, call.environ)
+    try:
+        if landings.open_ones(call.store, call.team):
+            from teams_cli.agents.landings import lander  # loads all that tries and merges
+
+            lander.start(call.store, call.team, call.environ)
+    except TeamsError:  # whoever comes next tries again
+        return
 
 
 def _conditions(

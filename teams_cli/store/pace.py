@@ -117,8 +117,10 @@ def sleep_until(
     if timeout is not None and not timeout >= 0:
         raise InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
     give_up = float("inf") if timeout is None else time.monotonic() + timeout
-    watch, told = store.watch(team, topics), False
     clock = alarm or Alarm()
+    if _looked(ready, clock, alarm is None):  # to make a look-out takes longer
+        return True
+    watch, told = store.watch(team, topics), False
     try:
         while not _looked(ready, clock, alarm is None):
             if time.monotonic() >= give_up:

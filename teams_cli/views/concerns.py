@@ -6,8 +6,6 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import text
 from teams_cli.agents import ending
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
@@ -87,16 +85,20 @@ class Lookout:
 
     def begin(self) -> None:
         """Have the others that wait for work know that this one does, too."""
-        with suppress(TeamsError):
+        try:
             facts = self._facts(teams.get(self.store, self.team))
             if facts.works and not facts.held():
                 self._queue(True)
+        except TeamsError:  # the first look says what is wrong
+            return
 
     def end(self) -> None:
         """Wait for work no more."""
         if self._is_queued:
-            with suppress(TeamsError):
+            try:
                 self._queue(None)
+            except TeamsError:  # what was found, or was not, is told all the same
+                return
 
     def _queue(self, waiting: bool | None) -> None:
         fresh = presence.Agent(agent=self.caller.name)

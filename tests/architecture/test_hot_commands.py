@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import teams_cli
+from teams_cli.cli import main
 from tests.support.cli import TIMEOUT, add_tasks, make_team
 
 CODE = """
@@ -85,6 +86,15 @@ HOT = {
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
     "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }
+
+
+def test_what_is_loaded_in_a_row_is_what_every_command_uses() -> None:
+    """Each behind its package; what it imports is held by how quick it is alone."""
+    usual = main._USUAL.split()
+    assert len(usual) == len(set(usual))
+    assert set(usual) <= set.intersection(*(set(names) for words, names in HOT.items() if words != "--version"))
+    for place, name in enumerate(usual):
+        assert name.rpartition(".")[0] in {"", *START, *usual[:place]}
 
 
 @pytest.mark.parametrize("words", HOT)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli import compiled
 from teams_cli.compiled import Finder
 
 PACKAGE = "compiled_house"
@@ -50,20 +51,41 @@ def test_modules_and_packages(house: Path) -> None:
     assert importlib.reload(door).OPEN == 1
 
 
+def test_modules_in_a_row_are_as_if_each_was_imported(house: Path) -> None:
+    importlib.import_module(PACKAGE)
+    compiled.load(["door", "room", "room.bed", "window", "room.chair"])
+    loaded = {name: dict(vars(sys.modules[f"{PACKAGE}.{name}"])) for name in ("door", "room", "room.bed")}
+    assert vars(sys.modules[PACKAGE])["room"].bed is sys.modules[f"{PACKAGE}.room.bed"]
+    for name, own in loaded.items():
+        del sys.modules[f"{PACKAGE}.{name}"]
+        imported = vars(importlib.import_module(f"{PACKAGE}.{name}"))
+        assert imported.keys() == own.keys() - {"bed"}
+        assert all(imported[key] == own[key] for key in imported.keys() - {"__spec__", "__loader__"})
+
+
+def test_a_module_in_a_row_that_fails_is_not_left_behind(house: Path) -> None:
+    (house / "door.py").write_text("OPEN = 1 / 0\n")
+    py_compile.compile(str(house / "door.py"))
+    importlib.import_module(PACKAGE)
+    with pytest.raises(ZeroDivisionError):
+        compiled.load(["door"])
+    assert f"{PACKAGE}.door" not in sys.modules
+
+
 @pytest.mark.parametrize("damage", ["edited", "not compiled", "cut off", "of another interpreter", "checked by hash"])
 def test_what_is_not_as_usual_is_left_to_the_interpreter(house: Path, damage: str) -> None:
     source = house / "door.py"
-    compiled = Path(importlib.util.cache_from_source(str(source)))
+    cached = Path(importlib.util.cache_from_source(str(source)))
     if damage == "edited":
         source.write_text("OPEN = 3000\n")
     elif damage == "not compiled":
-        compiled.unlink()
+        cached.unlink()
     elif damage == "of another interpreter":
-        compiled.write_bytes(b"\0\0\r\n" + compiled.read_bytes()[4:])
+        cached.write_bytes(b"\0\0\r\n" + cached.read_bytes()[4:])
     elif damage == "checked by hash":
         py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
     else:
-        compiled.write_bytes(b"")
+        cached.write_bytes(b"")
     door = importlib.import_module(f"{PACKAGE}.door")
     assert vars(door)["OPEN"] == (3000 if damage == "edited" else 1)
     assert not is_ours("door")
