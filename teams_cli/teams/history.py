@@ -37,6 +37,8 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
     """The newest *limit* (None: all) of the noted changes from *moment* on, oldest first, each with its position; no
     more is read than is needed for it.
     """
+    if moment is None and limit is None:
+        return list(store.history(team))
     found: list[tuple[int, dict[str, Any]]] = []
     older = 0
     for position, entry in store.history(team, backwards=True):
