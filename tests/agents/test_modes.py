@@ -23,6 +23,8 @@ def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> 
     assert shown.repeated() == b"\x1b[Hone\x1b]8;;x\x1b\\link\x1b[31m\x1b[2 q two\x1b[?2004h"
     shown.feed(b"3m\x1b[?1049hother")
     assert shown.repeated() == b"\x1b[?1049hother\x1b[?2004h"
+    shown.feed(b"\x1bPtmux;\x1b\x1bP+q4d73\x1b\x1b\\\x1b\\!\x1b_Gi=1;AAAA\x1b\\?")  # one that is handed on by tmux
+    assert shown.repeated() == b"\x1b[?1049hother!?\x1b[?2004h"
 
 
 def test_so_much_is_kept_as_can_be_shown_again() -> None:

@@ -9,7 +9,7 @@ _LONGEST = 64
 _CHANGE = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>(4;?\d*)m|\x1b([=>])")
 _WHOLE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\[\]])")
 _ASKS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
-_SAYS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\|\x1b_[^\x1b]*\x1b\\"
+_SAYS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
 _NOT_AGAIN = re.compile(b"|".join([_CHANGE.pattern, _ASKS, _SAYS]))
 """What would have an effect again: modes, questions to the terminal, the clipboard, notifications."""
 _EMPTY = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
