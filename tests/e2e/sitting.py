@@ -47,10 +47,17 @@ class Desk:
 
     def tmux(self, *words: str) -> str:
         """One command of tmux; what it printed."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.office.home), "LANG": "C.UTF-8"}
-        done = subprocess.run([TMUX, "-S", self.place, *words], capture_output=True, text=True, env=environ)
+        done = self._tmux(*words)
         assert done.returncode == 0, done
         return done.stdout
+
+    def says(self, *words: str) -> bool:
+        """Whether tmux says yes to that."""
+        return self._tmux(*words).returncode == 0
+
+    def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.office.home), "LANG": "C.UTF-8"}
+        return subprocess.run([TMUX, "-S", self.place, *words], capture_output=True, text=True, env=environ)
 
     def start(self, name: str, *words: str, **environ: str) -> Seat:
         """Start the office's client in a terminal of that name, as its person does: with a team, and no name."""
@@ -68,6 +75,11 @@ class Desk:
         size = ["-x", "140", "-y", "45"]
         self.tmux("new-session", "-d", "-s", name, *size, "-c", str(self.office.work), "env", "-i", *said, *words)
         return Seat(self, name)
+
+    @property
+    def screen(self) -> str:
+        """Nothing: nobody looks."""
+        return ""
 
     def close(self) -> None:
         """End all terminals with what runs in them."""
@@ -104,6 +116,11 @@ class Seat:
     def pid(self) -> int:
         """The process that was started in it."""
         return int(self.desk.tmux("list-panes", "-t", f"={self.name}:", "-F", "#{pane_pid}"))
+
+    def ends(self) -> None:
+        """Block until what was started in it has ended."""
+        there = ["has-session", "-t", f"={self.name}"]
+        until(lambda: not self.desk.says(*there), lambda: self.screen)
 
     def wait_for(self, text: str, patience: float = PATIENCE) -> None:
         """Block until the person sees it."""
@@ -146,6 +163,16 @@ def prepare(office: Office) -> None:
     if office.client == "codex":
         with (office.home / ".codex/config.toml").open("a") as config:
             config.write(f'[projects."{office.work}"]\ntrust_level = "trusted"\n')
+
+
+def without_tmux(office: Office) -> str:
+    """A PATH on which all is that is on the office's, but tmux."""
+    place = office.top / "programs"
+    place.mkdir()
+    for directory in ("/usr/local/bin", "/usr/bin", "/bin"):
+        for name in set(os.listdir(directory)) - {"tmux", *os.listdir(place)}:
+            (place / name).symlink_to(f"{directory}/{name}")
+    return f"{office.bin}:{place}"
 
 
 def install(office: Office) -> None:

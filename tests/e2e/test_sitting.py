@@ -15,7 +15,7 @@ from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from tests.e2e.conftest import NEWEST, TO_START, Office, every_client
 from tests.e2e.model import Run, Say
-from tests.e2e.sitting import Desk, Seat, install, row_of, until, wait_for_state
+from tests.e2e.sitting import Desk, Seat, install, row_of, until, wait_for_state, without_tmux
 from tests.support.cli import ALPHA
 
 NAME = "agentA"
@@ -26,6 +26,9 @@ ALLOWING = {
     "codex": ["-s", "danger-full-access", "-a", "never"],
     "qwen": ["--yolo"],
 }
+ASKING = {"qwen": ["--approval-mode", "default"]}
+ASKING_BY = {"opencode": {"OPENCODE_PERMISSION": '{"bash":"ask"}'}}
+"""What has them ask their person before a command, by options or by variables; the others do by themselves."""
 
 
 def seats(*clients: str) -> pytest.MarkDecorator:
@@ -78,22 +81,22 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     wait_for_state(office, "ann", "idle")
 
 
-@seats("claude", f"claude{NEWEST}")
+@seats("claude", "opencode", "qwen", f"claude{NEWEST}", f"opencode{NEWEST}")
 def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office, desk: Desk) -> None:
     """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
     office.say("set", "tellPermissionAfter", "0.5")
     install(office)
     office.model.script("[me]", Run("touch made-by-nobody"), Say("then"), Say("seen"), Say("seen"))
-    seat = desk.start("one").ready()
+    seat = desk.start("one", *ASKING.get(office.client, ()), **ASKING_BY.get(office.client, {})).ready()
     seat.say("[me] hi")
-    row = wait_for_state(office, NAME, "permission")
+    row = wait_for_state(office, NAME, "permission", TO_START)
     assert "made-by-nobody" in row["terminal"]["waitsFor"] and row["state"] == "permission"
     office.say("send-message", NAME, "the build is red")
     until(lambda: "waits for a permission" in office.say("read-messages", "--peek"), office.logs)
     assert len(office.model.requests["[me]"]) == 1 and not (office.work / "made-by-nobody").exists()
     assert row_of(office, NAME)["terminal"]["state"] == "permission"
     seat.press("Enter")
-    until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
+    wait_for_mail(office, seat, "| the build is red")
     assert (office.work / "made-by-nobody").exists()
 
 
@@ -169,6 +172,23 @@ def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office
         again.say("go on")
     wait_for_mail(office, again, "| are you there?")
     assert row_of(office, NAME)["terminal"]["pid"] != row["terminal"]["pid"] and not row_of(office, "agentB")
+
+
+@seats("opencode")
+def test_one_that_goes_on_with_its_last_session_has_its_name(office: Office, desk: Desk) -> None:
+    """Which session that is, nobody names; it is woken in it before anything is said."""
+    install(office)
+    office.model.script("[me]", *[Say("on it")] * 4)
+    desk.start("one").ready().say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
+    row = wait_for_state(office, NAME, "idle")
+    os.kill(row["terminal"]["pid"], signal.SIGKILL)
+    wait_for_state(office, NAME, "gone")
+    seat = desk.start("two", "--continue")
+    again = wait_for_state(office, NAME, "idle", TO_START)
+    assert again["terminal"]["sessionId"] == row["terminal"]["sessionId"] and not row_of(office, "agentB")
+    office.say("send-message", NAME, "the build is red")
+    wait_for_mail(office, seat, "| the build is red")
 
 
 @seats("claude")
@@ -254,6 +274,31 @@ def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, d
     office.wait_for_state("ann", "done", TO_START)
 
 
+@every_client
+def test_a_detached_client_is_woken_and_shown(office: Office, desk: Desk) -> None:
+    """Where no tmux is: somebody attaches and says something, leaves, comes back, and sees what mail woke it for."""
+    if office.client == "gemini":
+        install(office)
+    office.model.script("[me]", Say("hello there"), Say("so it is red"))
+    path = without_tmux(office)
+    opened = desk.open("open", "--detach", "--agent-id", "ann", PATH=path)
+    opened.ends()
+    seat = desk.run("one", "teams", "attach", "ann", PATH=path).ready()
+    seat.say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
+    wait_for_state(office, "ann", "idle")
+    seat.press("C-\\")
+    seat.ends()
+    office.say("send-message", "ann", "the build is red")
+    wait_for_mail(office, desk, "| the build is red")
+    wait_for_state(office, "ann", "idle")
+    again = desk.run("two", "teams", "attach", "ann", PATH=path)
+    again.wait_for("so it is red")
+    os.kill(row_of(office, "ann")["terminal"]["pid"], signal.SIGKILL)
+    again.ends()
+    wait_for_state(office, "ann", "gone")
+
+
 def wait_for_seat(office: Office, seat: Seat, name: str) -> None:
     """Block until the client that resumes a session has joined. Codex says nothing of itself before its first turn."""
     if office.client == "codex":
@@ -301,7 +346,7 @@ def history_of(office: Office) -> str:
     return str(office.say("history"))
 
 
-def wait_for_mail(office: Office, seat: Seat, text: str, word: str = "[me]") -> None:
+def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me]") -> None:
     """Block until the model was shown it. A client that just started may be long about its first turn."""
 
     def why() -> str:
