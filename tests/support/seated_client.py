@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 
@@ -21,15 +22,20 @@ def main() -> None:
 
 
 class SeatedClient:
-    """One that runs, with that environment."""
+    """One that runs, with that environment; another *start* has it run elsewhere."""
 
-    def __init__(self, environ: dict[str, str], client: str = "claude", session: str = "s-1") -> None:
+    def __init__(
+        self,
+        environ: dict[str, str],
+        client: str = "claude",
+        session: str = "s-1",
+        start: Callable[..., subprocess.Popen[Any]] = subprocess.Popen,
+    ) -> None:
         self.client = client
         self.session = session
-        words = [sys.executable, __file__]
-        self.process = subprocess.Popen(
-            words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+        options = {"env": environ} if start is subprocess.Popen else {}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+        self.process = start([sys.executable, __file__], **options, **pipes)
 
     def hook(self, event: str, **more: Any) -> str:
         """Have it run our hook for an event; what the hook said."""
