@@ -38,9 +38,8 @@ class Checkout:
 
 
 def main_of(top: str) -> str:
-    """The checkout that a worktree was made of: it is the first that git lists."""
-    listed = git.run(top, "worktree", "list", "--porcelain").stdout
-    return listed.partition("\n")[0].removeprefix("worktree ")
+    """The checkout that a worktree was made of: where that lies which all of the repository have in common."""
+    return git.said(top, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("/.git")
 
 
 def branch_of(top: str) -> str:

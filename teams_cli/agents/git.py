@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from teams_cli.clients import environments
 from teams_cli.errors import InvalidValue, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
+
+_TRIES = 20
+_PAUSE = 0.05
 
 
 def run(directory: str, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -50,3 +55,18 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None) -
     if done.returncode:
         raise StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
     return done.stdout
+
+
+def worktrees(directory: str) -> list[str]:
+    """The lines in which git lists the checkouts of the repository. It can't in the moment in which another process
+    adds one or removes it, so it is asked again.
+
+    Raises:
+        StorageFailed: It does not say.
+    """
+    for _ in range(_TRIES):
+        done = run(directory, "worktree", "list", "--porcelain")
+        if done.returncode == 0:
+            return done.stdout.splitlines()
+        time.sleep(_PAUSE)
+    raise StorageFailed(f"git worktree list: {done.stderr.strip()}", f"Try it in {directory}.")

@@ -63,7 +63,7 @@ def _give_back(lock: str, held: int) -> None:
 
 def _clear(repository: str, path: str) -> None:
     """Remove the checkout, also one that was half made or half removed by one that was ended."""
-    if git.run(repository, "worktree", "list", "--porcelain").stdout.find(f"worktree {path}\n") >= 0:
+    if os.path.isdir(repository) and f"worktree {path}" in git.worktrees(repository):
         git.run(repository, "worktree", "unlock", path)
         git.run(repository, "worktree", "remove", "--force", "--force", path)
     shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents import ending, git
+from teams_cli.agents import checkouts, ending, git
 from teams_cli.agents.sessions import Session
 from teams_cli.errors import AgentNotFound, AlreadyExists, Conflict, InvalidValue, StorageFailed
 from teams_cli.records.annotations import Any
@@ -89,7 +89,7 @@ class Worktree:
         self.path = session.worktree
         self.branch = session.branch
         self.there = os.path.isdir(self.path)
-        self.top = _top_of(self.path) if self.there else ""
+        self.top = checkouts.main_of(self.path) if self.there else ""
         self.base = git.said(self.path, "merge-base", "HEAD", self._theirs()) if self.there else ""
         self.commits = int(git.said(self.path, "rev-list", "--count", f"{self.base}..HEAD") or 0) if self.base else 0
         self.uncommitted = len(git.said(self.path, "status", "--porcelain").splitlines()) if self.there else 0
@@ -215,9 +215,3 @@ def drop(tree: Worktree) -> None:
     """Remove the worktree and its branch, whatever they hold."""
     git.must(tree.top, "worktree", "remove", "--force", tree.path)
     git.must(tree.top, "branch", "--quiet", "-D", tree.branch)
-
-
-def _top_of(path: str) -> str:
-    """The checkout that a worktree was made of: it is the first that git lists."""
-    listed = git.run(path, "worktree", "list", "--porcelain").stdout
-    return listed.partition("\n")[0].removeprefix("worktree ")

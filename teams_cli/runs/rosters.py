@@ -14,7 +14,7 @@ from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims, creating, tasks, touching
+from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, role_definitions, roles, settings, teams
@@ -130,22 +130,12 @@ class _Rise:
             Planned(template.id, self._draft(template), [there.get(key, key) for key in template.blocked_by])
             for template in missing
         ]
-        return [task.id for task in creating.create_all(self.store, self.team, self.caller, planned)] if planned else []
+        coming = [member.name for member in self.roster.members]
+        made = creating.create_all(self.store, self.team, self.caller, planned, coming) if planned else []
+        return [task.id for task in made]
 
     def _draft(self, template: TaskTemplate) -> Task:
-        return Task(
-            team_name=self.team,
-            title=template.title,
-            description=template.description,
-            priority=template.priority,
-            created_at="",
-            require=list(template.require),
-            touches=touching.checked(template.touches) or None,
-            run=template.run,
-            prompt=template.prompt,
-            plan_required=template.plan_required or None,
-            step=template.id,
-        )
+        return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
         """Start, resume or expect a member; how it is now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.errors import AgentNotFound, CheckFailed, NotAllowed, NotChecked, StaleClaim
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Count, Name, Text, Time, Word
+from teams_cli.records.annotations import Any, Collection, Count, Name, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.teams import roles
 from teams_cli.teams.permission import Standing
@@ -87,13 +87,13 @@ def refuse_unsayable(draft: Task) -> None:
         text.checked(draft.check, "check")
 
 
-def reviewer(at: Standing, word: str) -> str:
-    """Who is to review: a role, or a member, or the human.
+def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
+    """Who is to review: a role, or a member, or one that is *coming*, or the human.
 
     Raises:
         AgentNotFound: There is neither a role nor an active member of that name.
     """
-    if word == HUMAN or at.team.member(word):
+    if word == HUMAN or word in coming or at.team.member(word):
         return word
     role = roles.role_for(word, at.team, at.caller.config)
     if role is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
-from teams_cli.records.annotations import Callable
+from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, claims, dependencies, tasks
+from teams_cli.tasks import assigning, claims, dependencies, tasks, touching
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -14,6 +16,7 @@ from teams_cli.teams.permission import Standing, require
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.workflows.model import TaskTemplate
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
@@ -39,6 +42,25 @@ def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
     assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
 
 
+def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
+    """The task that a file says, which lies in that directory; what it waits for is said apart."""
+    return Task(
+        team_name=team,
+        title=template.title,
+        description=template.description,
+        priority=template.priority,
+        created_at="",
+        require=list(template.require),
+        touches=touching.checked(template.touches) or None,
+        run=template.run,
+        prompt=template.prompt,
+        plan_required=template.plan_required or None,
+        check=template.check,
+        check_in=template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
+        review_by=template.review_by,
+    )
+
+
 class Planned:
     """A task that is to be created with others: *waits_for* names some of these, or tasks that there are; *keep_for* is
     the member that it is kept for.
@@ -51,8 +73,11 @@ class Planned:
         self.keep_for = keep_for
 
 
-def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
-    """Add tasks with their dependencies, each behind those that it waits for, in one commit.
+def create_all(
+    store: Store, team_name: str, caller: Caller | None, planned: list[Planned], coming: Collection[str] = ()
+) -> list[Task]:
+    """Add tasks with their dependencies, each behind those that it waits for, in one commit. Those that are *coming*
+    are no members yet, and may be asked for reviews already.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
@@ -65,7 +90,7 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
     statuses = {task.id: task.status for task in known.values()}
     ordered = _ordered(planned)
     now = teams.now(store)
-    drafts = [tasks.drafted(at, one.draft, now) for one in ordered]
+    drafts = [tasks.drafted(at, one.draft, now, coming) for one in ordered]
     for one in ordered:
         if one.keep_for:
             _refuse_unfit(at, one.draft, one.keep_for)

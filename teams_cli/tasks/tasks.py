@@ -7,6 +7,7 @@ from teams_cli.errors import NotFound, TaskNotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
+    Collection,
     Count,
     Iterable,
     Iterator,
@@ -224,8 +225,8 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
     return task
 
 
-def drafted(at: Standing, draft: Task, now: str) -> Task:
-    """The task as it is to be stored, once it has a number.
+def drafted(at: Standing, draft: Task, now: str, coming: Collection[str] = ()) -> Task:
+    """The task as it is to be stored, once it has a number; those that are *coming* may be asked to review it.
 
     Raises:
         InvalidValue, NotAllowed, AgentNotFound: As for `create`.
@@ -233,7 +234,7 @@ def drafted(at: Standing, draft: Task, now: str) -> Task:
     checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
     _check(draft)
     if draft.review_by:
-        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
+        draft = draft.having(review_by=checks.reviewer(at, draft.review_by, coming))
     return draft.having(created_by=at.name, created_at=now, updated_at=now)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from teams_cli.agents import checkouts
 from teams_cli.agents.landings import lander
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
@@ -232,6 +233,17 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     card, row = tables["tasks"]["task-1"], tables["landings"]["landing-1"]
     assert (card["checked"]["status"], card["landing"], row["state"]) == (0, "landing-1", "landed")
     assert row["merge"] == shop.tip() and "output" not in row["checked"]
+
+
+def test_while_another_adds_a_worktree_it_is_known_where_one_is(shop: Shop) -> None:
+    """Git lists no worktrees in that moment."""
+    half = shop.main / ".git/worktrees/half"
+    half.mkdir()
+    (half / "gitdir").write_text(f"{shop.main.parent}/half/.git\n")
+    (half / "commondir").touch()
+    assert subprocess.run(["git", "worktree", "list"], cwd=shop.main, capture_output=True, timeout=TIMEOUT).returncode
+    found = checkouts.at(str(shop.trees["bob"]))
+    assert found and (found.main, found.branch, found.is_main) == (str(shop.main), "bobs", False)
 
 
 def test_completed_it_lands_by_itself(shop: Shop) -> None:

@@ -23,7 +23,7 @@ rules: [Be kind, Test first]
 pages: {api: GET /users}
 tasks:
   - {id: one, title: First, touches: [a.py]}
-  - {id: two, title: Second, blockedBy: [one]}
+  - {id: two, title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob}
 """
 
 
@@ -76,6 +76,9 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert (again["created"], again["pages"], again["tasks"]) == (False, [], [])
     assert cli.ok("shared", "api")["text"] == "GET /people"
     assert [(task["id"], task["blockedBy"]) for task in cli.ok("get-tasks")] == [("task-1", []), ("task-2", ["task-1"])]
+    second = cli.ok("show-task", "2")
+    assert (second["check"], second["reviewBy"]) == ("test -e done", "bob")
+    assert second["checkIn"] == str(checkout.path / "below")
     team = cli.ok("show-team", "web")
     assert team["settings"]["rules"] == "- Be kind\n- Test first"
     assert team["roles"]["reviewer"]["description"] == "Finds holes"

@@ -67,7 +67,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 def checked_out(repository: str, branch: str) -> str:
     """The checkout in which the branch is checked out; empty if it is in none."""
     place = ""
-    for line in git.run(repository, "worktree", "list", "--porcelain").stdout.splitlines():
+    for line in git.worktrees(repository):
         if line.startswith("worktree "):
             place = line.removeprefix("worktree ")
         elif line == f"branch refs/heads/{branch}":
