@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 _SINCE = 4
+_BY_FUNCTION = 12
 _ALL = 1 << 62
 _RECORDS = "SELECT key, body FROM records WHERE team = %s AND kind = %s AND {}"
 _MESSAGES = "(SELECT number, body FROM messages WHERE team = %s AND number < %s AND {} ORDER BY number DESC LIMIT 500)"
 _PAGE = "SELECT number, body FROM ({}) AS found ORDER BY number DESC LIMIT 500"
+_KEYS = "key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
+_NUMBERS = "number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
 _WORDS = "words_of(record) @@ %s::tsquery"
 _LONG = "length(body) > 100000"
 
@@ -29,9 +32,10 @@ def search(
     store: PostgresStore, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
 ) -> Iterator[R]:
     """See the contract. The words go to the database as it would write them into its index itself."""
-    wanted = _wanted(store, words)
+    version = schema.check(store.server)
+    wanted = _wanted(store, words) if version >= _SINCE else None
     rows = _messages if kind.name == "message" else _records
-    for key, body in rows(store, team, kind, wanted):
+    for key, body in rows(store, team, kind, wanted, version >= _BY_FUNCTION):
         try:
             yield store.decode(team, kind, key, body)
         except TeamsError as problem:
@@ -39,28 +43,28 @@ def search(
 
 
 def _wanted(store: PostgresStore, words: Sequence[str]) -> str | None:
-    """What to look for in the index; None where nothing is left to look for, or the tables are of before there was an
-    index: reading brings none up to date.
-    """
-    if schema.check(store.server) < _SINCE:
-        return None
+    """What to look for in the index; None where nothing is left to look for."""
     found: str | None = store.look("SELECT wanted(%s)::text", [list(words)])[0][0]
     return found or None
 
 
-def _records(store: PostgresStore, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+def _records(
+    store: PostgresStore, team: str, kind: Kind[R], wanted: str | None, by_function: bool
+) -> Iterator[tuple[str, str]]:
     """The keys and texts of the records that may have it, the newest first."""
-    found = store.look(*_either(_RECORDS, [team, kind.name], wanted))
+    found = store.look(*_having(_RECORDS, _KEYS, [team, kind.name], wanted, by_function))
     yield from sorted(found, key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
 
-def _messages(store: PostgresStore, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
+def _messages(
+    store: PostgresStore, team: str, kind: Kind[R], wanted: str | None, by_function: bool
+) -> Iterator[tuple[str, str]]:
     """The keys and texts of the messages that may have it, the newest first. They come page by page: who asks may have
     enough soon.
     """
     before = _ALL
     while True:
-        sql, values = _either(_MESSAGES, [team, before], wanted)
+        sql, values = _having(_MESSAGES, _NUMBERS, [team, before], wanted, by_function)
         page = store.look(_PAGE.format(sql), values)
         for number, body in page:
             yield f"{kind.prefix}-{number}", body
@@ -69,12 +73,16 @@ def _messages(store: PostgresStore, team: str, kind: Kind[R], wanted: str | None
         before = page[-1][0]
 
 
-def _either(select: str, values: list[object], wanted: str | None) -> tuple[str, list[object]]:
-    """The statement that finds what has the words or is long, with its values; all, where there are no words.
+def _having(
+    select: str, found: str, values: list[object], wanted: str | None, by_function: bool
+) -> tuple[str, list[object]]:
+    """The statement for what has the words or is long, with its values; of all, where there are no words.
 
-    These are two questions, since of one with an `OR` the planner takes it that a third of all rows fulfil it: then it
-    reads row after row, and uses no index of words.
+    Reading brings no tables up to date. In those of before there were functions these are two questions, since of one
+    with an `OR` the planner takes it that a third of all rows fulfil it.
     """
     if wanted is None:
         return select.format("true"), values
+    if by_function:
+        return select.format(found), [*values, *values, wanted]
     return f"{select.format(_WORDS)} UNION {select.format(_LONG)}", [*values, wanted, *values]
