@@ -9,6 +9,7 @@ from rich.text import Text
 
 from teams_cli.clock import length
 from teams_cli.records.annotations import Any
+from teams_cli.tasks.tasks import FINISHED
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -167,12 +168,14 @@ def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
     lines = [_heading("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)")]
     ids = max((len(row["id"]) for row in rows), default=0)
     owners = min(_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
+    marks = {row["id"]: "high  " if row["priority"] == "high" and row["status"] not in FINISHED else "" for row in rows}
+    marked = max(map(len, marks.values()), default=0)
     for row in rows:
-        status = "blocked" if row["status"] == "pending" and row["blocked"] else row["status"]
+        status = _status(row)
         line = Text(f"  {row['id']:<{ids}}  ", style="dim")
         line.append_text(_padded(status, 11, _STATES.get(status, "default")))
         line.append("  ").append_text(_padded(safe(row.get("owner") or "-"), owners, "default"))
-        line.append("  ! " if row["priority"] == "high" else "    ", style="yellow")
+        line.append(f"  {marks[row['id']]:<{marked}}", style="yellow")
         line.append(safe(_flat(row["title"])), style="default")
         if row["openBlockers"]:
             line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
@@ -180,6 +183,13 @@ def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
             line.append(f"  waits for the review of {safe(row['reviewBy'])}", style="dim")
         lines.append(_cut(line, width))
     return lines
+
+
+def _status(row: dict[str, Any]) -> str:
+    """The status as people think of it: of what is pending, what may be done now and what waits."""
+    if row["status"] == "pending":
+        return "blocked" if row["blocked"] else "ready"
+    return str(row["status"])
 
 
 def _messages(frame: Frame, width: int, _: str) -> list[Line]:

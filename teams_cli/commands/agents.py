@@ -107,14 +107,18 @@ _STARTED = (
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
-    """How the agent ended and what came out, as JSON."""
-    return {
+    """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
+    found = {
         "agent": session.agent,
         "outcome": session.outcome or session.state,
         "output": outputs.find(call.store, call.team, session.agent) if session.ended else None,
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
+    return found | {"hint": _NO_COMMAND} if (session.harness, session.exit_status) == ("shell", 127) else found
+
+
+_NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 
 
 def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:

@@ -43,11 +43,10 @@ _SERVE = """Serve the teams over HTTP on this machine alone, with a board for th
 
 Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
 one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
-token too. Needs the extra `serve`.
+token too.
 
 Raises:
     Conflict: A server of these teams is running.
-    NotInstalled: The extra is missing.
 """
 _PORT, _LAST_PORT = 9223, 65535
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.

@@ -181,9 +181,7 @@ def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing)
 
 def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if who.leads:
-        raise NotAllowed(
-            "leaders monitor tasks; they do not set their status or result", "Ask the owner, or a task-manager."
-        )
+        raise NotAllowed("leaders monitor tasks; they do not set their status or result", _who_does(task, changes))
     if changes.status is None:
         refuse_stranger(task, who.name)
         return _amended(store, task, changes, who)
@@ -192,6 +190,13 @@ def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Stand
     if changes.status == "cancelled":
         return _cancelled(store, task, changes, who)
     return _reopened(store, task, changes, who)
+
+
+def _who_does(task: Task, changes: Edit) -> str:
+    """Whom a leader asks who may not do it."""
+    if changes.status in ("pending", "cancelled"):
+        return "Ask a task-manager or the human."
+    return f"Only its owner does: ask {task.owner}." if task.owner else "Who claims it does: leave it to a member."
 
 
 def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:

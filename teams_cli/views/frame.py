@@ -56,12 +56,13 @@ def _agents(
 
 
 def _foremost(found: list[Task]) -> list[dict[str, Any]]:
-    """The tasks in progress, then those to do, then those that ended last."""
+    """The tasks in progress, then those to do, what is ready before what waits, then those that ended last."""
     status_of = dependencies.among(found)
     by_age = {task.id: place for place, task in enumerate(found)}
 
-    def rank(task: Task) -> tuple[int, int]:
+    def rank(task: Task) -> tuple[int, bool, int]:
         newest_first = task.status in tasks.FINISHED
-        return _ORDER.index(task.status), -by_age[task.id] if newest_first else by_age[task.id]
+        waits = task.status == "pending" and bool(dependencies.open_blockers(task, status_of))
+        return _ORDER.index(task.status), waits, -by_age[task.id] if newest_first else by_age[task.id]
 
     return [dependencies.to_document(task, status_of) for task in sorted(found, key=rank)[:_TASKS]]

@@ -112,10 +112,10 @@ def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: 
 def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.click("#tab-activity")
-    page.reads(".activity", "zoe task failed task-3")
+    page.reads(".activity", "zoe failed task-3")
     page.choose("#view-activity select[aria-label=Who]", "bob")
     page.until(lambda: "zoe" not in page.text(".activity"))
-    page.reads(".activity", "bob task completed task-1")
+    page.reads(".activity", "bob completed task-1")
     page.picture("activity")
     assert page.barriers() == []
     cli.ok("announce", "at the next wall", agent="bob")

@@ -30,7 +30,7 @@ def ended(done: dict[str, Any]) -> Parts:
     """How an agent ended, and what came out."""
     if done["outcome"] == "completed":
         return [(done["output"] or "").rstrip("\n") or f"{done['agent']}: completed without output"]
-    return present(f"{done['agent']}: {done['outcome']}: {done['failure']}", done["output"])
+    return present(f"{done['agent']}: {done['outcome']}: {done['failure']}", done["output"], done.get("hint"))
 
 
 def _summary(agent: dict[str, Any]) -> Parts:

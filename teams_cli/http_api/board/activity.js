@@ -2,6 +2,7 @@
 
 import { read } from './api.js';
 import { timeAgo } from './clock.js';
+import { deed } from './deeds.js';
 import { byId, button, el, keyed } from './dom.js';
 import { attempt } from './notices.js';
 import { go, said } from './place.js';
@@ -15,6 +16,7 @@ let parts = null;
 let entries = [];
 let of = '';
 let looking = null;
+let titles = new Map();
 
 /** Show it. */
 export async function open() {
@@ -64,18 +66,18 @@ function fill() {
   const chosen = parts.agent.options.length ? parts.agent.value : said('who');
   parts.agent.replaceChildren(el('option', { value: '' }, 'Everybody'), ...actors.map((name) => el('option', { value: name }, name === 'human' ? 'You' : name)));
   parts.agent.value = actors.includes(chosen) ? chosen : '';
+  titles = new Map(current().tasks.map(({ id, title }) => [id, title]));
   const shown = entries.filter(({ actor }) => !parts.agent.value || actor === parts.agent.value);
   const counts = new Map();
   for (const { what } of shown) counts.set(what, (counts.get(what) ?? 0) + 1);
   const most = [...counts].sort(([, a], [, b]) => b - a).slice(0, 4).map(([what, number]) => `${number} × ${what}`);
   parts.told.textContent = shown.length ? [...most, shown.length > SHOWN ? `the newest ${SHOWN} of ${shown.length} are shown` : ''].filter(Boolean).join(', ') : 'Nothing happened in this time.';
-  const rows = shown.map((entry, number) => ({ ...entry, key: `${entry.at} ${entry.actor} ${number}` })).slice(-SHOWN).reverse();
-  keyed(parts.list, rows, { key: ({ key }) => key, create: () => el('li'), fill: fillEntry });
+  const rows = shown.map((entry, number) => ({ entry, id: `${entry.at} ${entry.actor} ${number}` })).slice(-SHOWN).reverse();
+  keyed(parts.list, rows, { key: ({ id }) => id, create: () => el('li'), fill: fillEntry });
 }
 
-function fillEntry(row, { key, at, actor, what, task, title, ...rest }) {
-  const more = Object.entries(rest).filter(([name]) => name !== 'claim').map(([, value]) => (Array.isArray(value) ? value.join(', ') : String(value)));
-  row.className = /failed|lost|cancelled/.test(what) ? 'bad' : '';
-  row.replaceChildren(timeAgo(at), el('span', {}, el('b', {}, actor === 'human' ? 'you' : actor), ` ${what} `,
-    task ? button(task, () => openTask(task), { class: 'chip' }) : null, ' ', ...visible([title, ...more].filter(Boolean).join(' '))));
+function fillEntry(row, { entry }) {
+  row.className = /failed|lost|cancelled/.test(entry.what) ? 'bad' : '';
+  const said = deed(entry, titles).flatMap((part) => (part.task ? [button(part.task, () => openTask(part.task), { class: 'chip' })] : visible(String(part))));
+  row.replaceChildren(timeAgo(entry.at), el('span', {}, el('b', {}, entry.actor === 'human' ? 'you' : entry.actor), ' ', ...said));
 }

@@ -23,6 +23,7 @@ export function startAgents() {
       leads: agent.name === team.leader,
       tasks: (busy.get(agent.name) ?? []).map(({ id }) => id),
     }));
+    rows.sort((a, b) => TROUBLE.has(b.trouble) - TROUBLE.has(a.trouble));
     keepingFocus(() => keyed(byId('agent-list'), rows, { key: ({ name }) => name, create, fill }));
     setText(byId('count-agents'), String(rows.filter(({ state }) => state !== 'stopped').length));
     const troubled = rows.filter(({ trouble }) => TROUBLE.has(trouble)).length;
@@ -71,7 +72,8 @@ function kind(agent) {
 }
 
 function status(agent) {
-  if (!agent.status) return el('p', { class: 'agent-status muted' }, agent.session?.description ? firstLine(agent.session.description) : 'no status announced');
+  const about = agent.session?.description && firstLine(agent.session.description);
+  if (!agent.status) return about ? el('p', { class: 'agent-status muted' }, about) : null;
   return el('p', { class: 'agent-status', dir: 'auto' }, ...visible(agent.status));
 }
 

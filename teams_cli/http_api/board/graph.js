@@ -77,8 +77,8 @@ function build() {
 
 function legend() {
   const item = (kind, text) => el('li', {}, el('span', { class: `swatch ${kind}` }), text);
-  return el('ul', { class: 'legend' }, item('completed', 'done'), item('in_progress', 'in work'), item('ready', 'ready'), item('blocked', 'waits'),
-    item('failed', 'failed'), item('held', 'held up'), item('critical', 'longest chain'));
+  return el('ul', { class: 'legend' }, item('completed', 'done'), item('in_progress', 'in work'), item('in_review', 'in review'), item('ready', 'ready'), item('blocked', 'waits'),
+    item('failed', 'failed'), item('held', 'held up'), item('critical', 'longest chain ahead'));
 }
 
 function arrowHead() {
@@ -169,7 +169,7 @@ function paintBox(node, task, critical) {
   id.textContent = `${[SIGNS[task.status], task.id, task.owner].filter(Boolean).join(' ')} `; // the blank divides it from the title
   title.textContent = firstLine(task.title, 23);
   const whole = title.textContent.endsWith('…') ? `: ${plain(task.title)}` : '';
-  const said = [WORDS[task.status], task.owner && `owner ${task.owner}`, critical && 'on the longest chain', task.heldUp && 'held up', task.waiting && `${task.waiting} wait for it`];
+  const said = [WORDS[task.status], task.owner && `owner ${task.owner}`, critical && 'on the longest chain ahead', task.heldUp && 'held up', task.waiting && `${task.waiting} wait for it`];
   node.setAttribute('aria-label', `${id.textContent}${title.textContent}${whole} (${said.filter(Boolean).join('; ')})`);
 }
 

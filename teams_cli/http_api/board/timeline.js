@@ -94,7 +94,7 @@ function fillRow(row, { name, scale, spans, marks }) {
 function bar(work, lane, scale) {
   const { task, title, from, to, how } = work;
   const said = `${task} ${plain(title)}: ${span((to - from) / 1000)}, ${how ?? 'in work'}`;
-  const node = button(`${how === 'failed' ? '✗ ' : ''}${task}`, () => openTask(task), { class: `bar ${how ?? 'in_progress'}`, title: said, 'aria-label': said, 'data-key': work.key });
+  const node = button(el('span', {}, `${how === 'failed' ? '✗ ' : ''}${task}`), () => openTask(task), { class: `bar ${how ?? 'in_progress'}`, title: said, 'aria-label': said, 'data-key': work.key });
   const [left, width] = [place(Math.max(from, scale.first), scale), (Math.min(to, scale.first + scale.length) - Math.max(from, scale.first)) / scale.length];
   Object.assign(node.style, { left: `${100 * left}%`, width: `max(0.7rem, ${100 * width}%)`, top: `${lane * 1.7}rem` });
   return node;

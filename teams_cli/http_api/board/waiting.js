@@ -88,7 +88,7 @@ function kindOf(question) {
 
 function count(team, mine) {
   byId('waiting-none').hidden = mine.length > 0;
-  setText(byId('count-waiting'), mine.length ? String(mine.length) : '');
+  for (const id of ['count-waiting', 'count-mine']) setText(byId(id), mine.length ? String(mine.length) : '');
   byId('count-waiting').classList.toggle('some', mine.length > 0);
   document.title = `${mine.length ? `(${mine.length}) ` : ''}${team} – teams`;
   const ids = new Set(mine.map(({ id }) => id));
@@ -163,7 +163,7 @@ function createMail(row) {
     act(send, () => perform('reply', { message: id, text: area.value }));
   });
   sendByKey(form);
-  return card(row, row.type === 'output' ? `${from} hands in` : `${from} writes to you`, timeAgo(row.timestamp), block(row.message), form);
+  return card(row, row.type === 'output' ? `${from} reports` : `${from} writes to you`, timeAgo(row.timestamp), block(row.message), form);
 }
 
 /** Work that the person is to accept or reject. */
