@@ -126,10 +126,26 @@ function draw() {
   })));
   const had = parts.boxes.contains(document.activeElement);
   parts.boxes.replaceChildren(...laid.nodes.map(box));
-  if (!laid.nodes.some(([id]) => id === chosen)) chosen = laid.nodes[0]?.[0] ?? null;
+  const isNew = !laid.nodes.some(([id]) => id === chosen);
+  if (isNew) chosen = laid.nodes[0]?.[0] ?? null;
   setScale(scale);
   paint(current());
+  if (isNew) bringToSight(foremost(current()));
   if (had) focus(chosen);
+}
+
+/** What one looks for first: where the longest chain ahead begins, else what failed, else what stands at the left. */
+function foremost({ tasks, course }) {
+  const failed = new Set(tasks.filter(({ status }) => status === 'failed').map(({ id }) => id));
+  const among = (ids) => laid.nodes.find(([id]) => ids.has(id));
+  return among(new Set(course.criticalPath.slice(0, 1))) ?? among(failed) ?? [...laid.nodes].sort(([, a, b], [, c, d]) => a - c || b - d)[0];
+}
+
+/** Have that box in the middle of a graph that is larger than its frame. */
+function bringToSight(node) {
+  if (!node) return;
+  const { clientWidth, clientHeight } = parts.frame;
+  parts.frame.scrollTo(node[1] * scale - clientWidth / 2, node[2] * scale - clientHeight / 2);
 }
 
 function round(number) {
