@@ -19,7 +19,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import dependencies, plans, reviews, tasks
+from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
@@ -148,7 +148,7 @@ def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
 def _failures(rows: list[Task]) -> Iterator[tuple[str, Event]]:
     for task in rows:
         if task.status == "failed":
-            said = f"{task.id} failed: {task.title}: {(task.result or 'no reason was given')[-_TEXT:]}"
+            said = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
             step = f"teams update-task {task.id} --status pending --reason WHY"
             yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, said, step)
 

@@ -1,4 +1,4 @@
-"""How often a task was tried, and giving it up: what is given back again and again comes to an end."""
+"""How often a task was tried, why it failed, and giving it up: what is given back again and again comes to an end."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def last_reason(task: Task) -> str:
     """Why it came back the last time, as far as that was said."""
     back = [note for note in _since_reopened(task) if note.what in _BACK]
     return (back[-1].reason or back[-1].what) if back else ""
+
+
+def why_failed(task: Task) -> str:
+    """Why it failed: the end of what it said, in which the reason is last, or what was noted with it."""
+    said = [line for line in (task.result or "").splitlines() if line.strip()]
+    noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
+    return "\n".join(said[-3:]) or noted or "no reason was given"
 
 
 def _since_reopened(task: Task) -> list[Note]:

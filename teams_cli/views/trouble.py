@@ -8,7 +8,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
-from teams_cli.tasks import reviews
+from teams_cli.tasks import attempts, reviews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ _ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", 
 
 
 def reason(task: Task) -> str:
-    """Why it failed: the end of what it said, in which the reason is last, or what was noted with it."""
-    said = [line for line in (task.result or "").splitlines() if line.strip()]
-    noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
-    return ("\n".join(said[-3:]) or noted or "no reason was given")[-_REASON:]
+    """Why it failed, as much as a card has room for."""
+    return attempts.why_failed(task)[-_REASON:]
 
 
 def work(task: Task) -> list[list[str | None]]:
