@@ -32,7 +32,7 @@ _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 class LiveScreen:
     """What is shown of the newest frame, and what the keys made of it."""
 
-    def __init__(self, output_of: Callable[[str], list[str]], answer: Callable[[str, str], str] | None = None) -> None:
+    def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
         self.frame: Frame | None = None
         self.offset = 0
         self.chosen = ""
@@ -128,12 +128,18 @@ class LiveScreen:
         return picture.body(self.frame, width, self.chosen)
 
     def _output(self, width: int) -> list[Text]:
-        """What the agent printed, wrapped."""
-        lines = [Text(f"Output of {safe(self.opened)}", style="bold")]
-        for said in self._output_of(self.opened) or ["Nothing was printed yet."]:
-            text = safe(said).expandtabs()
+        """What the agent printed, or else did, wrapped."""
+        found = self._output_of(self.opened)
+        title = "What {} did; teams did not start it, and has no output" if _is_history(found) else "Output of {}"
+        lines = [Text(title.format(safe(self.opened)), style="bold")]
+        for said in found or ["Nothing was printed yet."]:
+            text = safe(said if isinstance(said, str) else picture.entry(said)).expandtabs()
             lines += [Text(text[at : at + width]) for at in range(0, max(1, len(text)), width)]
         return lines
+
+
+def _is_history(found: list[Any]) -> bool:
+    return bool(found) and not isinstance(found[0], str)
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
@@ -150,7 +156,7 @@ def _fitting(parts: tuple[str, ...], width: int) -> str:
 def show(
     frames: Iterator[Frame],
     out: TextIO,
-    output_of: Callable[[str], list[str]],
+    output_of: Callable[[str], list[Any]],
     answer: Callable[[str, str], str] | None = None,
 ) -> None:
     """Show each frame in place of the one before, until there are no more, or somebody quits or interrupts."""

@@ -10,6 +10,7 @@ from rich.text import Text
 from teams_cli.clock import length
 from teams_cli.records.annotations import Any
 from teams_cli.tasks.tasks import FINISHED
+from teams_cli.teams import history
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -200,6 +201,11 @@ def _messages(frame: Frame, width: int, _: str) -> list[Line]:
         line.append(safe(f"{row['from']} → {row['to']}: "), style="cyan")
         lines.append(_cut(line.append(safe(_flat(row["message"])), style="default"), width))
     return lines
+
+
+def entry(found: dict[str, Any]) -> str:
+    """What somebody did, at which time of the day."""
+    return f"{local_time(found['at'])}  {' '.join(history.line(found).split(': ', 1)[1:])}"
 
 
 def local_time(at: str) -> str:

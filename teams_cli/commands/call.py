@@ -319,14 +319,14 @@ class Outcome:
 
 class Stream:
     """An answer that comes in parts, each as soon as it is there; of a live one each takes the place of the last, and
-    *output_of* gives what an agent printed last, and *answer* takes what the person says to a question, by its id.
+    *output_of* gives what an agent printed or did, and *answer* takes what the person says to a question, by its id.
     """
 
     def __init__(
         self,
         parts: Iterator[dict[str, Any]],
         live: bool = False,
-        output_of: Callable[[str], list[str]] = lambda agent: [],
+        output_of: Callable[[str], list[Any]] = lambda agent: [],
         answer: Callable[[str, str], str] | None = None,
     ) -> None:
         self.parts = parts

@@ -16,8 +16,8 @@ from teams_cli.views import frame
 
 _WATCH = """Watch the team: the course of its work, what waits for you, what failed, its agents, tasks and messages.
 
-In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints;
-`a` answers the first question that waits for you.
+In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, and Enter shows what it prints
+or did; `a` answers the first question that waits for you.
 Without a terminal, print the present state, then a line for each change. With --json, the whole as one JSON object a
 line, each time that anything changed. With --once, how it is now.
 """
@@ -50,10 +50,12 @@ def _answer(call: Call, team: str, key: str, text: str) -> str:
         return f"{refused.message}. {refused.hint}"
 
 
-def _output(call: Call, team: str, agent: str) -> list[str]:
-    """The last that an agent printed; nothing of one that `teams` did not start."""
+def _output(call: Call, team: str, agent: str) -> list[Any]:
+    """The last that an agent printed; of one that `teams` did not start the last that it did, from the history."""
     session = sessions.find(call.store, team, agent)
-    return logs.tail(call.store, team, agent, session.turns, _LINES) if session else []
+    if session:
+        return list(logs.tail(call.store, team, agent, session.turns, _LINES))
+    return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_LINES:]
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:

@@ -209,6 +209,10 @@ def test_one_scrolls_and_looks_at_what_an_agent_prints(tmp_path: Path) -> None:
         assert "Output of kim" in plain(shown(terminal, "Output of kim"))
         os.write(terminal, b"q")
         shown(terminal, "Agents (3)")
+        os.write(terminal, b"\t\r")
+        assert "agent started kim" in plain(shown(terminal, "What lea did"))
+        os.write(terminal, b"q")
+        shown(terminal, "Agents (3)")
         os.write(terminal, b"q")
         assert process.wait(TIMEOUT) == 0
         os.close(terminal)
