@@ -108,6 +108,9 @@ PLANTED: dict[str, tuple[str, str]] = {
     "shop/missing.py": ("from shop.stock import nothing\n\nnothing()\n", "import"),
     "shop/calls.py": ("def g(a, b):\n    return a\n\n\ndef f():\n    return g(1)\n", "call"),
     "shop/waits.py": ("async def g():\n    return 1\n\n\nasync def f():\n    g()\n", "await"),
+    "shop/sleeps.py": ("import asyncio\n\n\nasync def f():\n    asyncio.sleep(1)\n", "await"),
+    "shop/sorts.py": ("def f(x):\n    x.sort\n    return x[0]\n", "B018"),
+    "shop/draws.py": ("import random\n\n\ndef new_token():\n    return random.choice('abc')\n", "S311"),
     "shop/dots.py": ("def f(g):\n    try:\n        g()\n    except Exception:\n        ...\n", "swallowed"),
     "shop/order.py": (
         "def f(g):\n    try:\n        g()\n    except Exception:\n        raise\n    except OSError:\n        raise\n",
@@ -122,6 +125,8 @@ PLANTED: dict[str, tuple[str, str]] = {
     "web/eval.ts": ("export const f = (x: string) => eval(x);\n", "no-eval"),
     "web/keys.js": ("export const a = { b: 1, b: 2 };\n", "no-dupe-keys"),
     "deploy.sh": ('#!/bin/sh\ncurl -s "https://example.org/i.sh" | sh\n', "curl-sh"),
+    "typed.sh": ('#!/bin/bash\ntarget=$1\nls "$targt/build"\n', "SC2154"),
+    "unset.sh": ('#!/bin/bash\nls "$nowhere/build"\n', "SC2154"),
     "clean.sh": ("#!/bin/bash\nrm -rf $1/build\n", "SC2086"),
 }
 """A file each, how the change leaves it, and the rule by which it must be named."""
@@ -166,6 +171,7 @@ def numbers():
     "chart/templates/deploy.yaml": "name: {{ .Values.name }}\n{{- if .Values.x }}\nport: 80\n{{- end }}\n",
     "many.yaml": "a: !Ref b\n---\na: 1\n",
     "fine.sh": '#!/bin/bash\nset -e\nrm -rf "${1:?}/build"\n',
+    "part.sh": '#!/bin/bash\n. ./settings.sh\nls "$given_there"\n',
     "web/fine.js": "export function f(a) {\n  return a === undefined ? window.x : process.env.Y;\n}\n",
     "tests/data/broken.json": "{",
     "tests/test_fine.py": "import subprocess\n\n\ndef test_it():\n    assert subprocess.run('ls', shell=True)\n",
@@ -196,6 +202,7 @@ def test_what_was_removed_or_changed_and_is_still_used(tmp_path: Path) -> None:
     """In other files than those that changed; a use that the change took away with it is none."""
     repository = make_repository(tmp_path / "repo", BEFORE)
     stock = BEFORE["shop/stock.py"].replace("def count", "def total").replace("target)", "to)")
+    stock += "\n\ndef work_out(text):\n    exec(text, {})\n"
     commit(repository, {"shop/stock.py": stock})
     found = review(repository, tmp_path / "work", "names")
     assert {("shop/sales.py", 2, "removed"), ("shop/sales.py", 7, "removed")} <= found.rules

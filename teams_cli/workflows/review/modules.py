@@ -6,6 +6,8 @@ import ast
 
 from teams_cli.workflows.review.signatures import Signature, signature
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
 
 def import_names(path: str) -> set[str]:
     """The names by which the module can be imported: from the top, and from the directories that may be the top."""
@@ -17,11 +19,12 @@ def import_names(path: str) -> set[str]:
 
 def is_open(module: ast.Module) -> bool:
     """Whether names may come from where they are not seen: `from x import *`, `__getattr__`, globals()."""
+    inside = {inner for node in ast.walk(module) if isinstance(node, _FUNCTIONS) for inner in ast.walk(node)}
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             return True
-        if isinstance(node, ast.Name) and node.id in ("globals", "exec"):
-            return True
+        if isinstance(node, ast.Name) and (node.id == "globals" or (node.id == "exec" and node not in inside)):
+            return True  # what `exec` makes within a function the module does not have
     return any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in module.body)
 
 
@@ -44,7 +47,7 @@ def names(module: ast.Module) -> set[str]:
 
 def functions(module: ast.Module) -> dict[str, Signature]:
     """The functions that are defined once and not wrapped, so that what is written is what is called."""
-    nodes = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = [node for node in module.body if isinstance(node, _FUNCTIONS)]
     names = [node.name for node in nodes]
     return {node.name: signature(node) for node in nodes if not node.decorator_list and names.count(node.name) == 1}
 

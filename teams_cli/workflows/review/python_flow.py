@@ -13,6 +13,7 @@ from teams_cli.workflows.review.python_reading import parsed
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = ("sys.exit", "os._exit", "os.abort", "exit", "quit")
+_AWAITED = ("asyncio.sleep", "asyncio.wait", "asyncio.wait_for", "asyncio.to_thread")
 _BROAD = ("Exception", "BaseException")
 
 
@@ -20,7 +21,7 @@ def check(tree: str, paths: list[str]) -> Iterator[Finding]:
     """What is wrong with the flow of control, file by file."""
     for path in paths:
         if module := parsed(content(tree, path)):
-            waited = {node.name for node in module.body if isinstance(node, ast.AsyncFunctionDef)}
+            waited = {*_AWAITED, *(node.name for node in module.body if isinstance(node, ast.AsyncFunctionDef))}
             for node in ast.walk(module):
                 for block in _blocks(node):
                     yield from _behind(path, block)
@@ -32,7 +33,7 @@ def check(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _name(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    return ast.unparse(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else ""
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:

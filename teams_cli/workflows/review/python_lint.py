@@ -9,7 +9,7 @@ from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.workflows.review import kinds, tools
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, Finding
-from teams_cli.workflows.review.ruff_rules import CALLED_ONCE, FROM_ELSEWHERE, GUESSED, NOT_IN_TESTS, known
+from teams_cli.workflows.review.ruff_rules import CALLED_ONCE, FROM_ELSEWHERE, GUESSED, METHODS, NOT_IN_TESTS, known
 
 _WORDS = (
     "check",
@@ -23,6 +23,7 @@ _WORDS = (
 )
 _FILLED = re.compile(r"\{([\w.]+)|%\s*\(?([\w.]+)|\+\s*([\w.]+)")
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
+_NAMED = re.compile(r"\s*(async )?def \w+")
 _CONSTANT = re.compile(r"[A-Z_]+\s*=")
 _TARGET = "--target-version=py314"
 
@@ -62,15 +63,22 @@ def _meant(row: dict[str, Any], path: str, tree: str) -> bool:
     code = row["code"]
     if code == "F401":  # a package's `__init__` imports what others shall find in it
         return not path.endswith(("__init__.py", "compat.py"))
-    if code == "B018":  # some attributes are read for what that does
-        return not _ATTRIBUTE.fullmatch(_line(tree, path, row["location"]["row"]).partition("#")[0].strip())
+    if code == "B018":  # some attributes are read for what that does; of a method the call was forgotten
+        said = _line(tree, path, row["location"]["row"]).partition("#")[0].strip()
+        return not _ATTRIBUTE.fullmatch(said) or said.rpartition(".")[2] in METHODS
     if code == "F811" and kinds.is_test(path):  # a fixture's name is that of what it gives
         return _line(tree, path, row["location"]["row"]).lstrip().startswith(("def ", "async def ", "class "))
     if code == "B008":
         return any(word in row["message"] for word in CALLED_ONCE)
     if code in ("S311", "S605", "S108", "S608", "N805"):
-        return _meant_by_line(code, row["message"], _text(tree, path, row))
+        return _meant_by_line(code, row["message"], _text(tree, path, row) + _around(code, tree, path, row))
     return True
+
+
+def _around(code: str, tree: str, path: str, row: dict[str, Any]) -> str:
+    """Where it matters what a value is for: the name of the function that makes it."""
+    above = content(tree, path).splitlines()[: row["location"]["row"] - 1] if code == "S311" else []
+    return next((found[0] for line in reversed(above) if (found := _NAMED.match(line))), "")
 
 
 def _meant_by_line(code: str, said: str, line: str) -> bool:

@@ -138,6 +138,8 @@ NOT_IN_TESTS = frozenset(_IN_TESTS.split())
 CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(")
 """Calls whose result in a default is surely meant anew each time; others, as `Depends()`, are meant so."""
 GUESSED = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
+METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
+"""Methods that nobody names but to call them."""
 
 
 def known(code: str, table: dict[str, tuple[str, str]]) -> tuple[str, str] | None:

@@ -17,7 +17,6 @@ _LEFT_OUT = (
     "SC2148",
     "SC2155",
     "SC2034",
-    "SC2154",
     "SC2207",
     "SC2178",
     "SC2120",
@@ -25,6 +24,9 @@ _LEFT_OUT = (
     "SC2046",
 )
 _TASTE = ("info", "style")
+_FRAGILE = ("SC2045", "SC2068")
+"""What shellcheck calls an error, and goes well with most names."""
+_READS_IN = re.compile(r".*(^|[\s;&|])(\.|source|eval)\s")
 _DESTROYS = re.compile(r"\b(rm|mv|cp|chmod|chown|rsync|dd)\b")
 _DANGERS = (
     (
@@ -82,7 +84,12 @@ def _finding(row: dict[str, Any], tree: str) -> Finding | None:
     destroys = code == "SC2086" and _DESTROYS.search(line)
     if code in _LEFT_OUT or (row["level"] in _TASTE and not destroys) or row["code"] < 2000:
         return None
-    weight = SERIOUS if (row["level"] == "error" and code != "SC2068") or code == "SC2115" else WARNING
+    if (
+        code == "SC2154" and "did you mean" not in row["message"]
+    ):  # it may be set where this is read in, or by what it reads
+        alone = lines[0].startswith("#!") and not any(_READS_IN.match(each) for each in lines)
+        return Finding(NOTE, path, number, row["message"], code) if alone else None
+    weight = SERIOUS if (row["level"] == "error" and code not in _FRAGILE) or code == "SC2115" else WARNING
     return Finding(weight, path, number, row["message"], code)
 
 
