@@ -6,6 +6,7 @@ from teams_cli.agents import interrupting, logs, sessions
 from teams_cli.errors import AgentNotFound, InvalidValue
 from teams_cli.http_api import refusals
 from teams_cli.http_api.refusals import Document
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -45,9 +46,29 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) ->
     if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
+        call.said_team = call.said_team or _meant(call, name)
         return _send(call, name, body, given.get("uid"), _flag(interrupt))
     except AgentNotFound as missing:
         return _missing(call, name, missing)
+
+
+def _meant(call: Call, name: str) -> str:
+    """The team of a message where none is said: the only one that has both, or else that has who is written to; empty
+    where that does not tell.
+
+    Raises:
+        AgentNotFound: There are several teams, and none has one of that name.
+    """
+    known = [teams.get(call.store, team) for team in call.likely_teams()]
+    there = [team for team in known if _has(team, name)]
+    if len(known) > 1 and not there:
+        raise AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
+    meant = [team for team in there if _has(team, call.agent)] or there
+    return meant[0].name if len(meant) == 1 else ""
+
+
+def _has(team: Team, name: str) -> bool:
+    return name in (HUMAN, "leader") or team.member(name) is not None
 
 
 def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
@@ -72,7 +93,8 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
 
 
 def _missing(call: Call, name: str, missing: AgentNotFound) -> Document:
-    available = call.load_team().active_names()
+    known = [call.said_team] if call.said_team else call.likely_teams()
+    available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
 
 
