@@ -26,8 +26,11 @@ _NAMED = 10
 _REASON = 100
 
 
-def examine(store: Store, config: Config, fix: bool = False, only: str = "") -> list[Finding]:
-    """Look through all teams, or *only* one, and the user's rules; with *fix*, mend what can be mended.
+def examine(
+    store: Store, config: Config, fix: bool = False, only: str = "", opencode: str | None = None
+) -> list[Finding]:
+    """Look through all teams, or *only* one, and the user's rules, also those in the directory of OpenCode's own; with
+    *fix*, mend what can be mended.
 
     Each finding has a level (`problem`, `warning`, `fixed`), where, what, and what to do about it.
     """
@@ -43,7 +46,10 @@ def examine(store: Store, config: Config, fix: bool = False, only: str = "") -> 
         if only in ("", name):
             found += _team(store, team, fix)
         defined.update(team.roles)
-    return [*found, *_rules(config, defined)]
+    found += _rules(config, defined)
+    for where, why in opencode_rules.passed_over(opencode) if opencode else ():
+        found.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
+    return found
 
 
 def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
@@ -65,7 +71,10 @@ def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:
 
 
 def _idle_rule(place: str, why: str, remedy: str) -> Finding:
-    where = f"config.json: {place}"
+    return _changes_nothing(f"config.json: {place}", why, remedy)
+
+
+def _changes_nothing(where: str, why: str, remedy: str) -> Finding:
     return {"level": "warning", "where": where, "what": f"{why}, so this changes nothing", "remedy": remedy}
 
 

@@ -6,7 +6,7 @@ It is another program's file: what in it is not of our form is meant for that pr
 from __future__ import annotations
 
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Mapping, RoleTable
+from teams_cli.records.annotations import Any, Iterator, Mapping, RoleTable
 from teams_cli.records.json_text import loads
 from teams_cli.store.files import disk
 
@@ -46,17 +46,41 @@ def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
     return {"*": said} if isinstance(said, str) else dict(said)
 
 
-def _document(path: str) -> dict[str, Any]:
+def passed_over(directory: str) -> Iterator[tuple[str, str]]:
+    """What there looks as if it were meant for us, and has no form that counts: where, and why."""
+    for name in FILES:
+        path = f"{directory}/{name}"
+        data = _data(path)
+        if data and _parsed(data) is None:
+            yield path, "it is not valid JSON"
+        permission = _document(path).get("permission")
+        table = permission.get("tool") if isinstance(permission, dict) else None
+        for tool, said in table.items() if isinstance(table, dict) else ():
+            if not _counts(said):
+                words = f"a word of {', '.join(_VERDICTS)}, or a table of such words by role"
+                yield f"{path}: permission.tool.{tool}", f"it is not {words}"
+
+
+def _data(path: str) -> bytes:
+    """What the file says; nothing if it says nothing that could be for us."""
     try:
         data = disk.read_named(path, _LONGEST)
     except OSError:
-        return {}
-    if not any(word in data for word in _OURS):
-        return {}
+        return b""
+    return data if any(word in data for word in _OURS) else b""
+
+
+def _parsed(data: bytes) -> Any:
+    """The document; None if it is none."""
     try:
-        document = loads(_without_comments(data.decode()))
+        return loads(_without_comments(data.decode()))
     except (ValueError, RecursionError):
-        return {}
+        return None
+
+
+def _document(path: str) -> dict[str, Any]:
+    data = _data(path)
+    document = _parsed(data) if data else None
     return document if isinstance(document, dict) else {}
 
 
@@ -73,15 +97,14 @@ def _rules(permission: Any) -> Rules:
     table = permission.get("tool") if isinstance(permission, dict) else None
     if not isinstance(table, dict):
         return {}
-    return {tool: said for tool, said in table.items() if _is_verdict(said) or _is_by_role(said)}
+    return {tool: said for tool, said in table.items() if _counts(said)}
 
 
-def _is_verdict(said: Any) -> bool:
-    return isinstance(said, str) and said in _VERDICTS
-
-
-def _is_by_role(said: Any) -> bool:
-    return isinstance(said, dict) and all(_is_verdict(word) for word in said.values())
+def _counts(said: Any) -> bool:
+    """Whether it is a verdict on all roles, or on each of some."""
+    return all(
+        isinstance(word, str) and word in _VERDICTS for word in (said.values() if isinstance(said, dict) else [said])
+    )
 
 
 def _roles(agents: Any) -> RoleTable:

@@ -120,3 +120,14 @@ def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
 
 def test_who_is_in_no_team_makes_one(tmp_path: Path) -> None:
     assert Cli(tmp_path / "root").ok("spawn-team", ALPHA, agent="zoe")["leader"] == "zoe"
+
+
+def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_path: Path) -> None:
+    """A misspelt word would else allow what it was to forbid, and nobody would know."""
+    cli = make_team(tmp_path / "root")
+    opencode(no_real_home, {"permission": {"tool": {"send-message": "denied", "announce": {"*": "deny"}}}})
+    (warning,) = json.loads(cli("doctor").stdout)["findings"]
+    assert warning["level"] == "warning" and warning["where"].endswith("opencode.json: permission.tool.send-message")
+    opencode(no_real_home, '{"permission": {"tool": ')
+    (warning,) = json.loads(cli("doctor").stdout)["findings"]
+    assert "it is not valid JSON" in warning["what"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import environment
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.doctor import clients, teams, wakes
@@ -18,7 +19,8 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
         if wake and found[0]["level"] == "good":
             found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
     else:
-        found = teams.examine(call.store, call.config, fix, only or "")
+        beneath = environment.opencode_directory(call.store.root, call.environ)
+        found = teams.examine(call.store, call.config, fix, only or "", beneath)
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)
