@@ -106,7 +106,7 @@ def _failures(tasks: list[Task], team: str) -> str:
 
 
 def _failure(task: Task, team: str) -> str:
-    by = f"By {task.owner}. See all of it: `teams show-task {task.id} --team {team}`."
+    by = f"{f'By {task.owner}. ' if task.owner else ''}See all of it: `teams show-task {task.id} --team {team}`."
     return f"### {escaped(task.title)}\n\n{fenced(_reason(task))}\n\n{by}\n"
 
 

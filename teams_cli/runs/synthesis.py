@@ -79,7 +79,9 @@ class Synthesis:
         root, leader = self.store.root, self.caller.name
         given = hand_offs.give(root, self.team, leader, found)
         try:
-            made = self._thought(given, found) if self.run.thinks else self._scripted(given)
+            # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
+            thinks = self.run.thinks and (found or not self.how.run)
+            made = self._thought(given, found) if thinks else self._scripted(given)
         finally:
             hand_offs.take_back(root, self.team, leader)
         return made

@@ -27,20 +27,25 @@ some_clients = pytest.mark.parametrize("office", ("claude", "codex"), indirect=T
 
 
 class Working(list[Step]):
-    """The steps of a model that claims what is ready and completes it with *result*, until nothing is."""
+    """The steps of a model that claims what is ready and completes it with *result*, until nothing is; before, where it
+    *answers*, it replies to what the leader asked all.
+    """
 
-    def __init__(self, office: Office, word: str, result: str) -> None:
+    def __init__(self, office: Office, word: str, result: str, answers: bool) -> None:
         super().__init__()
         self.office = office
         self.word = word
         self.result = result
         self.done: set[str] = set()
         self.claiming = False
+        self.replies = ["teams read-messages --wait 60", f"teams reply 1 '{result}'"] if answers else []
 
     def __bool__(self) -> bool:
         return True
 
     def pop(self, _: Any = 0) -> Step:
+        if self.replies:
+            return Run(self.replies.pop(0))
         self.claiming = not self.claiming
         if self.claiming:
             return Run("teams claim-task --next --json")
@@ -57,7 +62,7 @@ def play(office: Office, name: str, result: str, *says: str) -> None:
     for member in MEMBERS[name]:
         word = f"You are {member} ("
         office.model.script(word)
-        office.model.scripts[word] = Working(office, word, result)
+        office.model.scripts[word] = Working(office, word, result, name == "council")
     office.model.script(LEADER, *(Say(text) for text in says))
 
 
@@ -111,11 +116,57 @@ def test_a_review_with_a_member_that_fails(office: Office) -> None:
 @pytest.mark.parametrize("name", ["parallel-refactor", "feature-factory", "council"])
 def test_the_other_workflows(office: Office, name: str) -> None:
     """Their reports are the leader's words, and no script's."""
-    play(office, name, "--- a.py: done as asked", "## This is what came of it\n\nAll as asked.")
+    play(office, name, "a.py: done as asked", "## This is what came of it\n\nAll as asked.")
     document = run(office, name)
     assert document["status"] == "completed"
     assert "## This is what came of it" in document["text"] and "is delivered" not in document["text"]
-    assert "done as asked" in office.model.requests[LEADER][0].text
+    asked = office.model.requests[LEADER][0].text
+    assert "done as asked" in asked
+    assert asked.count(" replied:\na.py: done as asked") == (4 if name == "council" else 0)
+
+
+@some_clients
+def test_a_refactoring_with_nothing_to_do(office: Office) -> None:
+    """No model is asked: there is nothing that it could tell of."""
+    play(office, "parallel-refactor", "never", "never")
+    document = run(office, "parallel-refactor", "--var", "pattern=nowhere_to_be_found")
+    assert document["status"] == "completed" and "No file matches" in document["text"]
+    assert not any(office.model.requests.values())
+
+
+@some_clients
+@pytest.mark.parametrize("name", ["feature-factory", "council"])
+def test_the_others_with_nothing_found(office: Office, name: str) -> None:
+    """The leader says what it is; the program makes no success of it."""
+    play(office, name, "Nothing to propose: all is there", "## Nothing came of it\n\nAll is there already.")
+    document = run(office, name)
+    assert document["status"] == "completed" and "## Nothing came of it" in document["text"]
+    assert not re.search(r"is delivered|git apply|points", document["text"])
+    assert "Nothing to propose: all is there" in office.model.requests[LEADER][0].text
+
+
+@some_clients
+def test_a_refactoring_with_a_worker_that_fails(office: Office) -> None:
+    """Its files are done by the others; that it died is told, and nothing is left out."""
+    play(office, "parallel-refactor", "done as asked", "Two files, as asked.")
+    office.model.refuse("You are worker-1 (")
+    document = run(office, "parallel-refactor")
+    assert document["status"] == "completed" and {task["status"] for task in document["tasks"]} == {"completed"}
+    assert "worker-1 died" in document["text"] and "Two files, as asked." in document["text"]
+
+
+@some_clients
+@pytest.mark.parametrize(("name", "member", "done"), [("feature-factory", "tester", 3), ("council", "size", 3)])
+def test_the_others_with_a_member_that_fails(office: Office, name: str, member: str, done: int) -> None:
+    """What only that one can do is left, with what waits for it; the leader is told, and the status is no success."""
+    play(office, name, "done as asked", "## It is done\n\nAll went well.")
+    office.model.refuse(f"You are {member} (")
+    document = run(office, name, status=1)
+    assert document["status"] == "incomplete" and f"{member} died" in document["text"]
+    assert [task["status"] for task in document["tasks"]].count("completed") == done
+    assert "## Not run" in document["text"]
+    assert ", pending, by nobody" in office.model.requests[LEADER][0].text
+    assert document["text"].index("Tasks are left") < document["text"].index("## It is done")
 
 
 @some_clients
