@@ -168,7 +168,8 @@ class FileStore(Store):
                 if numbers.in_name(name, kind) if kind.numbered else is_name(key):
                     keys.append(key)
                 else:
-                    problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", "Remove it."))
+                    hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
+                    problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", hint))
         return numbers.in_order(keys, kind)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
