@@ -103,13 +103,15 @@ class Worktree:
         """`gone`, `empty` when it holds nothing of its own, else `work`."""
         return "gone" if not self.there else "work" if self.commits or self.uncommitted else "empty"
 
-    @property
-    def line(self) -> str:
-        """What it holds and what to do with it, for people."""
-        holds = f"{self.commits} commits, {self.uncommitted} uncommitted files on {self.branch}"
+    def line(self, team: str) -> str:
+        """What it holds and what the person can do with it, from any shell."""
+        where = f"{self.agent} --team {team}"
         if self.state == "empty":
-            return f"{self.agent}: nothing on {self.branch}; teams worktree remove {self.agent}"
-        return f"{self.agent}: {holds}; teams worktree diff {self.agent}, teams worktree merge {self.agent}"
+            return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
+        held = [(self.commits, "commit"), (self.uncommitted, "uncommitted file")]
+        holds = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in held if count)
+        ways = f"`teams worktree diff {where}`, `teams worktree merge {where} --as human`"
+        return f"{self.agent}: {holds or 'no directory'} on {self.branch}: {ways}"
 
     def to_json(self) -> dict[str, Any]:
         """The worktree as others see it."""

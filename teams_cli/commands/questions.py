@@ -12,8 +12,8 @@ from teams_cli.records.annotations import Any
 _ASK = """Ask the other members something, or the human, and wait for the answers.
 
 Whom it asks is the team's setting `broadcast`: `agents`, `human`, or `false` for nobody. Agents answer through a copy
-of themselves and work on. What the human has answered before comes back as `deferred`; asking something else after that
-asks the human again.
+of themselves and work on; who can't be copied is asked by a message. What the human has answered before comes back as
+`deferred`; asking something else after that asks the human again.
 
 Raises:
     NotAllowed: Questions are off in this team.

@@ -106,7 +106,7 @@ def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
     for tree in worktrees.all_of(store, team.name) if team.state == "closed" else []:
         done = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
-        yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name}")
+        yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name} --as human")
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Finding]:

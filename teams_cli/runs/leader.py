@@ -235,7 +235,7 @@ class Leader:
 
     def _worktrees(self) -> list[str]:
         """What agents left in worktrees of their own, a line each."""
-        return [tree.line for tree in worktrees.all_of(self.store, self.team)]
+        return [tree.line(self.team) for tree in worktrees.all_of(self.store, self.team)]
 
     def _close(self) -> None:
         """Close the team, whose work is done; this process is the last that works for it."""

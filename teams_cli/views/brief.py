@@ -106,7 +106,7 @@ def _about_team(team: Team, caller: Caller, found: Overview) -> Found:
         "leader": team.leader,
         "members": len(team.active_names()),
         "tasks": counts,
-        "leads": bool(at and at.leads),
+        "leads": bool(at and at.leads) or (caller.is_human and team.leader == HUMAN),
         "going": bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW)) or counts.get("pending", 0) > len(stuck),
         "stuck": stuck,
     }

@@ -250,7 +250,7 @@ def test_the_work_in_a_worktree_is_seen_merged_and_removed(cli: Cli, tmp_path: P
     front += "tasks: [{id: a, title: A, prompt: x}]\n"
     document = run(cli, write_workflow(tmp_path / "w", front), "--var", f"repo={repository}", "--harness", "f")
     more = ("--team", document["team"])
-    assert "## Worktrees" in document["text"] and "teams worktree merge ann" in document["text"]
+    assert "## Worktrees" in document["text"] and f"merge ann --team {more[1]} --as human`" in document["text"]
     listed = cli.ok("worktree", "list", *more)
     assert [(row["agent"], row["state"], row["uncommitted"]) for row in listed] == [
         ("ann", "work", 2),

@@ -30,7 +30,7 @@ def brief(found: dict[str, Any]) -> Parts:
     last = f"next: {found['next']}"
     head = (
         f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
-        f" (leader {found['leader']}, {found['members']} members)"
+        f" (leader {found['leader']}, {found['members']} member{'' if found['members'] == 1 else 's'})"
     )
     while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
         lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
