@@ -122,7 +122,9 @@ def test_the_other_workflows(office: Office, name: str) -> None:
     assert "## This is what came of it" in document["text"] and "is delivered" not in document["text"]
     asked = office.model.requests[LEADER][0].text
     assert "done as asked" in asked
-    assert asked.count(" replied:\na.py: done as asked") == (4 if name == "council" else 0)
+    assert asked.count(" replied:\na.py: done as asked") == (4 if name == "council" else 0), {
+        word: [request.text[-700:] for request in requests[:4]] for word, requests in office.model.requests.items()
+    }
 
 
 @some_clients

@@ -126,8 +126,8 @@ def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_
     """A misspelt word would else allow what it was to forbid, and nobody would know."""
     cli = make_team(tmp_path / "root")
     opencode(no_real_home, {"permission": {"tool": {"send-message": "denied", "announce": {"*": "deny"}}}})
-    (warning,) = json.loads(cli("doctor").stdout)["findings"]
+    (warning,) = cli.ok("doctor")["findings"]
     assert warning["level"] == "warning" and warning["where"].endswith("opencode.json: permission.tool.send-message")
     opencode(no_real_home, '{"permission": {"tool": ')
-    (warning,) = json.loads(cli("doctor").stdout)["findings"]
+    (warning,) = cli.ok("doctor")["findings"]
     assert "it is not valid JSON" in warning["what"]
