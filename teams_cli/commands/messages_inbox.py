@@ -29,7 +29,8 @@ Raises:
 _ATTEND = """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
 
 It is made for the end of the context of the next model call. Messages come again at every call until they are
-handled; being shown marks them as read. `hint` is there until you have announced yourself.
+handled; being shown marks them as read. `hint` is there until you have announced yourself; a message
+to one agent tells the others nothing of that.
 """
 _READ = """Show your new messages, and in a line each what you read before and neither answered nor set aside.
 
