@@ -38,18 +38,19 @@ class Working(list[Step]):
         self.result = result
         self.done: set[str] = set()
         self.claiming = False
-        self.replies = ["teams read-messages --wait 60", f"teams reply 1 '{result}'"] if answers else []
+        self.answers = answers
 
     def __bool__(self) -> bool:
         return True
 
     def pop(self, _: Any = 0) -> Step:
-        if self.replies:
-            return Run(self.replies.pop(0))
+        shown = self.office.model.requests[self.word][-1].text
+        if self.answers and "msg-1 is handled" not in shown:
+            asked = re.search(r"From agent \W*leader", shown)
+            return Run(f"teams reply 1 '{self.result}'" if asked else "teams read-messages --wait 60")
         self.claiming = not self.claiming
         if self.claiming:
             return Run("teams claim-task --next --json")
-        shown = self.office.model.requests[self.word][-1].text
         claimed = [key for key in re.findall(r"\bid\W+(task-\d+)", shown) if key not in self.done]
         if not claimed:
             return Say("nothing is ready for me")
