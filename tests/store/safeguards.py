@@ -10,7 +10,7 @@ RACES, CRASH, FILES, LOCKS, NUMBERS = (
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
 PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
-CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[handing over]"
+CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
 SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
@@ -287,10 +287,10 @@ MUTANTS = [
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
-        "refused for want of a line in the history",
-        "../teams/history",
-        "except TeamsError:  # the time",
-        "except InvalidValue:  # the time",
+        "refused for want of a mark on what was answered",
+        "../messages/handling",
+        "    except TeamsError as problem:\n        problems.append(TeamsError(f",
+        "    except MessageNotFound as problem:\n        problems.append(TeamsError(f",
         CUT,
     ),
     Mutant(
