@@ -280,13 +280,6 @@ MUTANTS = [
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
-        "reviews of one's own work",
-        "postgres/schema.sql",
-        "OR was->>'owner' = who OR said",
-        "OR said",
-        f"tests/{LOGINS}_of_checks.py",
-    ),
-    Mutant(
         "refused for want of a mark on what was answered",
         "../messages/handling",
         "    except TeamsError as problem:\n        problems.append(TeamsError(f",
