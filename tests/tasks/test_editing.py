@@ -124,14 +124,17 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
     told = cli("create-task", "--from", str(file), agent="lea").stdout
-    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\n"
+    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\nnext: teams wait\n"
 
 
 def test_many_tasks_each_for_somebody(cli: Cli) -> None:
     """Who is told at once what waits, and by whom it is claimed."""
     text = "- {id: b, title: second, blockedBy: [a], for: ann}\n- {id: a, title: first, for: bob}\n"
     told = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
-    assert told == ("task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n")
+    assert told == (
+        "task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n"
+        "next: teams wait\n"
+    )
     assert "task-1 (first) is kept for you and ready" in cli("read-messages", agent="bob").stdout
     assert "task-2 (second) is kept for you; it waits for task-1 (pending)" in cli("read-messages", agent="ann").stdout
     assert cli.refused("claim-task", "1", agent="ann") == (11, "task_kept")
