@@ -138,7 +138,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], …: the options}.",
+            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], checkIn, …}.",
             metavar="FILE",
             name="from_",
             text=True,

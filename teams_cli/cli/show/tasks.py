@@ -99,7 +99,8 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     done = [blocker for blocker in task.get("blockers", ()) if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}, {left(task['leaseExpiresAt'])}; whatever you do with teams, waiting too, renews it",
+        f"claim {task['claim']}, {left(task['leaseExpiresAt'])}, then others may take it; "
+        "whatever you do with teams renews it",
         *_taken_over(task.get("takenOver")),
         *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
