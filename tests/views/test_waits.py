@@ -154,16 +154,9 @@ def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path, each_engine:
 
 
 def test_a_closed_team_ends_it(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
-    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
-    ended(begin(cli, "bob"))
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
     waiting = begin(cli, "bob")
     cli.ok("close-team", agent="lea")
-    error = ended(waiting, 11)["error"]
-    assert error["code"] == "wrong_state"
-    assert error["message"] == f"team {ALPHA} is closed: nothing is left to do (1 of 2 tasks completed)"
+    assert ended(waiting, 11)["error"]["code"] == "wrong_state"
 
 
 def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:

@@ -36,6 +36,9 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
+    cli.ok("close-team", agent="lea")
+    end = f"teams: team {ALPHA} is closed: nothing is left to do (2 of 2 tasks completed)\n"
+    assert cli("wait", agent="bob").stderr.startswith(end)
 
 
 def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:

@@ -374,7 +374,7 @@ def test_council_speaks_of_sources_alone(cli: Cli, tmp_path: Path) -> None:
         commit(repository, {"CHANGES.rst": f"# TODO {number}\n" * 300})
     found = review(cli, "council", repository)
     assert "**core.py**" in found["text"] and "CHANGES" not in found["text"] and "test_a" not in found["text"]
-    assert "Its members have no model" in found["text"]
+    assert "The members have no model" in found["text"]
 
 
 def test_parallel_refactor_says_that_no_file_matches(cli: Cli, tmp_path: Path) -> None:
