@@ -44,13 +44,12 @@ def _whoami(call: Call) -> Any:
 
 
 def _brief(call: Call) -> Any:
-    _ = call.agent
-    assert call.caller is not None
+    caller = call.known
     try:
         team = call.team
     except NoTeam:  # then what to do about that is what is next
-        return brief.outside(call.store, "", call.caller)
-    return brief.brief(call.store, team, call.caller)
+        return brief.outside(call.store, "", caller)
+    return brief.brief(call.store, team, caller)
 
 
 COMMANDS = table(

@@ -43,9 +43,8 @@ def _wait(
     else:
         _go_on(call)
     if not wanted:
-        _ = call.agent
-        assert call.caller is not None
-        return concerns.wait(call.store, call.team, call.caller, timeout, call.say)
+        caller = call.known
+        return concerns.wait(call.store, call.team, caller, timeout, call.say)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
@@ -79,9 +78,7 @@ def _conditions(
     if message:
         yield conditions.message_there(store, team, call.agent)
     if ready:
-        _ = call.agent
-        assert call.caller is not None
-        yield conditions.task_ready(store, team, call.caller)
+        yield conditions.task_ready(store, team, call.known)
     if all_tasks:
         yield conditions.all_settled(store, team)
 

@@ -41,7 +41,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
         return
     store, parent = exchange.opened(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
-    place = _Place(store.root, standpoint.team, standpoint.agent, child)
+    place = _ChildPlace(store.root, standpoint.team, standpoint.agent, child)
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
         reply = _answer(store, standpoint.team, parent, dialect, event, place)
@@ -55,11 +55,11 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
 
 def caller_of(store: Store, team: str, parent: Caller, child: str) -> Caller | None:
     """The member that the agent of that id inside the parent's client is; None before it began, and after it ended."""
-    return _Place(store.root, team, parent.name, child).caller(parent)
+    return _ChildPlace(store.root, team, parent.name, child).caller(parent)
 
 
 def _answer(
-    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _Place
+    store: Store, team: str, parent: Caller, dialect: Dialect, event: dict[str, Any], place: _ChildPlace
 ) -> Reply | None:
     name = event.get("hook_event_name")
     own = {key: value for key, value in event.items() if key != "agent_id"}
@@ -80,7 +80,7 @@ def _answer(
     return None
 
 
-def _join(store: Store, team: str, parent: Caller, kind: str, place: _Place) -> Caller:
+def _join(store: Store, team: str, parent: Caller, kind: str, place: _ChildPlace) -> Caller:
     """Make it a member under the next alias, as a child of its client's agent."""
     specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
     member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
@@ -98,7 +98,7 @@ def _introduction(store: Store, team: str, caller: Caller, parent: Caller) -> st
     )
 
 
-def _leave(store: Store, team: str, parent: Caller, caller: Caller, event: dict[str, Any], place: _Place) -> None:
+def _leave(store: Store, team: str, parent: Caller, caller: Caller, event: dict[str, Any], place: _ChildPlace) -> None:
     """Pipe what it said last to its parent, who has it from the client as well and need not read it; it leaves then."""
     said = str(event.get("last_assistant_message") or "").strip()[:_LONGEST]
     if said and teams.get(store, team).member(caller.name):
@@ -109,7 +109,7 @@ def _leave(store: Store, team: str, parent: Caller, caller: Caller, event: dict[
     place.forget()
 
 
-class _Place:
+class _ChildPlace:
     """Where it is kept on this machine which member an agent inside a client is."""
 
     def __init__(self, root: str, team: str, parent: str, child: str) -> None:

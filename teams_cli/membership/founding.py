@@ -54,18 +54,18 @@ def _judge(store: Store, caller: Caller, name: str) -> None:
     can only take from that.
     """
     if caller.is_human:
-        judged = [_Standing(names.HUMAN, None, caller)]
+        judged = [_Judgement(names.HUMAN, None, caller)]
     else:
-        judged = sorted(_standings(store, caller), key=_Standing.weight)[:1]
+        judged = sorted(_judgements(store, caller), key=_Judgement.weight)[:1]
         if caller.type or not judged:
             # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
             said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
-            judged.append(_Standing(said, None, caller))
-    strictest = max(judged, key=_Standing.weight)
+            judged.append(_Judgement(said, None, caller))
+    strictest = max(judged, key=_Judgement.weight)
     permission.judge(strictest.role, "spawn-team", strictest.decision, caller, name, strictest.team)
 
 
-class _Standing:
+class _Judgement:
     """A role of the caller, in a team or by its own word, and what the rules say of it when it makes a team."""
 
     def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
@@ -78,7 +78,7 @@ class _Standing:
         return ("allow", "ask", "deny").index(self.decision)
 
 
-def _standings(store: Store, caller: Caller) -> Iterator[_Standing]:
+def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
     """Where the caller stands in the teams that are open."""
     for name in store.teams():
         try:
@@ -87,7 +87,7 @@ def _standings(store: Store, caller: Caller) -> Iterator[_Standing]:
             continue
         member = team.member(caller.name) if team.state != "closed" else None
         if member:
-            yield _Standing(member.role, team, caller)
+            yield _Judgement(member.role, team, caller)
 
 
 def _refuse_remains(store: Store, name: str) -> None:
