@@ -11,6 +11,7 @@ from teams_cli.clock import boot_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import NoReturn
 
 TAG = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
@@ -34,6 +35,11 @@ _SUBREAPER = 36
 _LADDER = (("TERM", 2.0), ("KILL", 2.0))
 _adopts = False
 _alone = False
+
+
+def leave(number: int, _frame: object) -> NoReturn:
+    """Handle a signal by ending in order, with the status of one whom it ended."""
+    raise SystemExit(128 + number)
 
 
 def adopt_orphans(alone: bool = False) -> None:

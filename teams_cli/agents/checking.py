@@ -85,7 +85,7 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplac
     """
     task_changes.refuse_finishing(store, at, task, edit)
     directory = checkouts.worktree_of(store, at.team.name, at.name)
-    found = _Examination(store, at.team, task, at.name, place.environ).made(directory or "", place)
+    found = _Examination(store, at.team, task, at.name, place).made(directory or "")
     if not found.passed:
         note_failed(store, at.team, task, found)
         checks.refuse_failed(task, found)
@@ -95,23 +95,23 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplac
 class _Examination:
     """The check of a task, run for *by*, whose leases are kept meanwhile."""
 
-    def __init__(self, store: Store, team: Team, task: Task, by: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, team: Team, task: Task, by: str, place: Workplace) -> None:
         self.store = store
         self.team = team
         self.task = task
         self.by = by
-        self.environ = environ
+        self.place = place
 
-    def made(self, worktree: str, place: Workplace) -> Check:
+    def made(self, worktree: str) -> Check:
         """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
         else in the checkout that the place is in, on its commit, or in the place, if it is in none.
         """
-        directory = worktree or self.task.check_in or place.directory
+        directory = worktree or self.task.check_in or self.place.directory
         if not os.path.isdir(directory):
             missing = f"{directory} is not there, where {self.task.id} is to be checked"
             raise InvalidValue(missing, "Is it the right machine?")
         checkout = checkouts.at(directory)
-        if checkout and (worktree or not (self.task.check_in or place.as_it_is)):
+        if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
             return self._on_commit(checkout)
         dirty = checkout and checkout.uncommitted()
         found = self._run(directory)
@@ -141,7 +141,7 @@ class _Examination:
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             trial_trees.own_place(self.store.root, self.team.name, top) as path,
-            trial_trees.tree(self.team, top, checkout.head, path, self.environ, otherwise),
+            trial_trees.tree(self.team, top, checkout.head, path, self.place.environ, otherwise),
         ):
             found = self._run(path)
         left_out = f"; not committed here, so no part of it: {text.listed(names)}" if names else ""
@@ -150,7 +150,7 @@ class _Examination:
         return found.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
-        place = Workplace(directory, self.environ)
+        place = Workplace(directory, self.place.environ)
         return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
 
     def _beat(self) -> float:

@@ -16,10 +16,8 @@ from contextlib import suppress
 from teams_cli.agents.terminals import lines
 from teams_cli.agents.terminals.lines import END, KEYS, OUTPUT, SIZE, Line
 from teams_cli.agents.terminals.modes import Modes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
+from teams_cli.processes import leave
+from teams_cli.store.files.disk import write_all
 
 KEY = "Ctrl-\\"
 _DETACHES = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
@@ -49,10 +47,6 @@ def _call(door: str) -> Line | None:
     return line
 
 
-def _leave(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
 class Attached:
     """This terminal, while it shows the agent's."""
 
@@ -65,7 +59,7 @@ class Attached:
     def run(self) -> int:
         """Show it until the person detaches or the client ends; the exit status."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
+            signal.signal(number, leave)
         print(f"[teams] {self.agent}: {KEY} detaches, and leaves it running.", flush=True)
         time.sleep(_TO_READ)
         signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -74,12 +68,12 @@ class Attached:
         before = termios.tcgetattr(0)
         try:
             tty.setraw(0)
-            _show(_CLEAR)
+            write_all(1, _CLEAR)
             self.say_size()
             self.loop(signals)
         finally:
             with suppress(OSError, termios.error):  # the terminal may be what is gone
-                _show(self.modes.undone() + b"\r\n")
+                write_all(1, self.modes.undone() + b"\r\n")
                 termios.tcsetattr(0, termios.TCSADRAIN, before)
         print(self.said(), flush=True)
         return self.status or 0
@@ -111,7 +105,7 @@ class Attached:
         for kind, data in self.line.heard():
             if kind == OUTPUT:
                 self.modes.feed(data)
-                _show(data)
+                write_all(1, data)
             elif kind == END:
                 self.status = int(data)
 
@@ -127,12 +121,6 @@ class Attached:
         """Say how large this terminal is."""
         size = os.get_terminal_size(1)
         self.line.send(SIZE, lines.pack_size(size.lines or _ROWS, size.columns or _COLUMNS))
-
-
-def _show(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]
 
 
 if __name__ == "__main__":

@@ -21,12 +21,11 @@ from teams_cli.agents.terminals import lines
 from teams_cli.agents.terminals.lines import END, KEYS, OUTPUT, SIZE, Line
 from teams_cli.agents.terminals.modes import Shown, answers
 from teams_cli.agents.terminals.reports import plain, typed_in
-from teams_cli.cli.wrapper import Wrapper, write_all
+from teams_cli.cli.wrapper import Wrapper
+from teams_cli.processes import leave
 from teams_cli.records.annotations import Any, Sequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
+from teams_cli.store.files import locks
+from teams_cli.store.files.disk import write_all
 
 _ROWS, _COLUMNS = 40, 120
 _REDRAW = 0.2
@@ -41,32 +40,23 @@ _CLEAR = b"\x1b[2J\x1b[H"
 def main() -> None:
     """Run the client that the first argument describes, as JSON, to its end."""
     order = json.loads(sys.argv[1])
-    if not _is_alone(f"{order['door']}.lock"):
+    if not _is_alone(order):
         sys.exit(f"teams: {order['agent']} has a detached terminal already")
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.exit(Detached(order).run())
 
 
-def _is_alone(path: str) -> bool:
+def _is_alone(order: dict[str, Any]) -> bool:
     """Whether we are the one terminal of the agent, until we end. Who looks whether there is one has the lock for a
     moment.
     """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     give_up = time.monotonic() + _TO_LOOK
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(0.02)
-        else:
-            return True
-
-
-def _leave(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
+    while locks.hold(f"{order['door']}.lock", order["root"]) is None:
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 class Detached(Wrapper):

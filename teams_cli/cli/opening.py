@@ -11,12 +11,11 @@ import subprocess
 import sys
 
 from teams_cli.errors import WrongUsage
+from teams_cli.processes import leave
 from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from teams_cli.agents.terminals.opening import Opened
     from teams_cli.commands.call import Call
     from teams_cli.commands.terminals import TakingOver
@@ -54,16 +53,12 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 def _in_its_place(taking: TakingOver) -> int:
     """Run the client of an agent that is taken over, and give it back however the client ends; the exit status."""
     for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, _leave)
+        signal.signal(number, leave)
     opened = taking.begin()
     try:
         return _stay_behind(opened)
     finally:
         taking.end()
-
-
-def _leave(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 def _stay_behind(opened: Opened) -> int:

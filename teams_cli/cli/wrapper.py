@@ -23,6 +23,7 @@ from teams_cli.agents.terminals.doorbells import LINE, MAIL, Doorbell
 from teams_cli.agents.terminals.reports import LISTENING, Reports, Typing
 from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.records.annotations import Any, Sequence
+from teams_cli.store.files.disk import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -285,13 +286,6 @@ def run_aside(words: list[str], given: bytes) -> None:
         os.execv(words[0], words)
     os.close(source)
     os.waitpid(child, 0)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 if __name__ == "__main__":

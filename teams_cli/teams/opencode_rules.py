@@ -27,8 +27,8 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
     rules: Rules = {}
     agents: RoleTable = {}
     for name in FILES:
-        document = _document(f"{directory}/{name}")
-        rules = laid_over(rules, _rules(document.get("permission")))
+        document = _document(f"{directory}/{name}") or {}
+        rules = laid_over(rules, {tool: said for tool, said in _tools(document).items() if _counts(said)})
         agents.update(_roles(document.get("agent")))
     return rules, agents
 
@@ -50,37 +50,27 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
     """What there looks as if it were meant for us, and has no form that counts: where, and why."""
     for name in FILES:
         path = f"{directory}/{name}"
-        data = _data(path)
-        if data and _parsed(data) is None:
+        document = _document(path)
+        if document is None:
             yield path, "it is not valid JSON"
-        permission = _document(path).get("permission")
-        table = permission.get("tool") if isinstance(permission, dict) else None
-        for tool, said in table.items() if isinstance(table, dict) else ():
+        for tool, said in _tools(document or {}).items():
             if not _counts(said):
                 words = f"a word of {', '.join(_VERDICTS)}, or a table of such words by role"
                 yield f"{path}: permission.tool.{tool}", f"it is not {words}"
 
 
-def _data(path: str) -> bytes:
-    """What the file says; nothing if it says nothing that could be for us."""
+def _document(path: str) -> dict[str, Any] | None:
+    """What the file says; nothing if it says nothing that could be for us, None if it is not valid JSON."""
     try:
         data = disk.read_named(path, _LONGEST)
     except OSError:
-        return b""
-    return data if any(word in data for word in _OURS) else b""
-
-
-def _parsed(data: bytes) -> Any:
-    """The document; None if it is none."""
+        return {}
+    if not any(word in data for word in _OURS):
+        return {}
     try:
-        return loads(_without_comments(data.decode()))
+        document = loads(_without_comments(data.decode()))
     except (ValueError, RecursionError):
         return None
-
-
-def _document(path: str) -> dict[str, Any]:
-    data = _data(path)
-    document = _parsed(data) if data else None
     return document if isinstance(document, dict) else {}
 
 
@@ -93,11 +83,11 @@ def _without_comments(text: str) -> str:
     return text
 
 
-def _rules(permission: Any) -> Rules:
+def _tools(document: dict[str, Any]) -> dict[str, Any]:
+    """What it says of each tool, whatever form that has."""
+    permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
-    if not isinstance(table, dict):
-        return {}
-    return {tool: said for tool, said in table.items() if _counts(said)}
+    return table if isinstance(table, dict) else {}
 
 
 def _counts(said: Any) -> bool:

@@ -86,7 +86,7 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
 def refuse_closed(store: Store, team: str) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
     if teams.get(store, team).state == "closed":
-        counts = tasks.count(tasks.all_of(store, team, []))
+        counts = overviews.overview(store, team).counts
         came_to = f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
         raise WrongState(
             f"team {team} is closed: nothing is left to do{came_to}", f"`teams restore-team {team}` opens it again."

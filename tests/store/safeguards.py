@@ -34,7 +34,7 @@ IN_PLACE = """\
         with open(temp, "rb") as source:
             data = source.read()
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        _write_all(target, data)
+        write_all(target, data)
         os.fsync(target)
         os.close(target)
         os.unlink(temp)
@@ -81,8 +81,8 @@ MUTANTS = [
     Mutant(
         "no file sync",
         "files/disk",
-        "            _write_all(descriptor, data)\n            os.fsync(descriptor)\n",
-        "            _write_all(descriptor, data)\n",
+        "            write_all(descriptor, data)\n            os.fsync(descriptor)\n",
+        "            write_all(descriptor, data)\n",
         CRASH,
     ),
     Mutant(

@@ -92,7 +92,7 @@ def write_temp(directory: str, data: bytes) -> str:
         raise failed("write", path, error) from None
     try:
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -132,14 +132,15 @@ def begin(temp: str, data: bytes) -> None:
     try:
         descriptor = os.open(temp, _BEGIN)
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise failed("write", temp, error) from None
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it, however little is taken at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

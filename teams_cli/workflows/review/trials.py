@@ -141,17 +141,13 @@ def findings(
             continue
         now = _run(suite, _copy(change, git, "now"), environ, seconds)
         if now.problem:
-            told(f"{suite.name} of {_said(suite.files)} could not be run: {now.problem}")
+            told(f"{suite.name} of {text.listed(suite.files, 3)} could not be run: {now.problem}")
             continue
         old = _run(suite, _copy(change, git, "before"), environ, seconds) if now.failed else SuiteOutcome({})
         fresh = {name: why for name, why in now.failed.items() if name not in old.failed and not old.problem}
-        told(f"{suite.name} ran {_said(suite.files)}: {_sum(now, fresh)}")
+        told(f"{suite.name} ran {text.listed(suite.files, 3)}: {_sum(now, fresh)}")
         for name, why in fresh.items():
             yield Finding(SERIOUS, _file_of(name, suite), 0, f"a test fails since this change: {name}: {why}", "test")
-
-
-def _said(files: list[str]) -> str:
-    return text.listed(files, 3)
 
 
 def _sum(now: SuiteOutcome, fresh: dict[str, str]) -> str:
