@@ -6,6 +6,7 @@ from teams_cli.agents.sessions import Session
 from teams_cli.errors import NotFound
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Count, Name, Text
 from teams_cli.records.records import Record
@@ -49,31 +50,41 @@ def find(store: Store, team: str, agent: str) -> str | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether mail resumed this generation, and the caller was told by mail what came of it: it is told once."""
-    return _is_of_mail(session) and _told_otherwise(store, team, session)
+    """Whether mail resumed this generation, and the caller was told by mail what came of it, or, where other agents
+    wrote and not the caller, one of these: it is told once.
+    """
+    if not _is_of_mail(session):
+        return False
+    wrote = _writers(session)
+    others = set() if wrote & {session.caller, HUMAN} else wrote
+    return any(_told(store, team, session, name) for name in {session.caller, *others})
 
 
 def is_waited_for(session: Session) -> bool:
     """Whether the caller is to be resumed for the output: not when others wrote what the agent worked at."""
-    wrote = {resume.by for resume in session.resumes if resume.at >= session.started_at}
-    return not _is_of_mail(session) or session.caller in wrote
+    return not _is_of_mail(session) or session.caller in _writers(session)
 
 
 def _is_of_mail(session: Session) -> bool:
     return session.generation > 1 and session.outcome == "completed"
 
 
-def _told_otherwise(store: Store, team: str, session: Session) -> bool:
-    """Whether the agent wrote to its caller in this generation, or answered a question of it."""
+def _writers(session: Session) -> set[str]:
+    """Whose messages the agent was given in this generation."""
+    return {resume.by for resume in session.resumes if resume.at >= session.started_at}
+
+
+def _told(store: Store, team: str, session: Session, name: str) -> bool:
+    """Whether the agent wrote to that one in this generation, or answered a question of it."""
     agent, since = session.agent, session.started_at
     start = max(0, store.last(team, MESSAGE) - _RECENT)
-    for message in store.read(team, MESSAGE, session.caller, start, []):
+    for message in store.read(team, MESSAGE, name, start, []):
         if message.from_ == agent and message.timestamp >= since and message.type in _WRITTEN:
             return True
     return any(
         answer.responder == agent and answer.at >= since
         for question in questions.all_of(store, team, [])
-        if question.from_ == session.caller
+        if question.from_ == name
         for answer in question.answers
     )
 

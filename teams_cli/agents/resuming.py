@@ -65,26 +65,33 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
     """Why the session shall not be resumed once more: *by* did as often as `max_resumes_per_hour` says, or all did ten
     times that, and no task made progress. Empty while it may.
 
-    Agents that answer each other without end cost money and get nowhere. The human may always.
+    Agents that answer each other without end cost money and get nowhere. What an agent starts itself is counted
+    together: it may start another one in each turn. The human may always.
     """
     limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
-    if by == HUMAN or not _many(lately, by, limit):
+    if by == HUMAN or len(lately) < limit:
         return ""
-    progress = _progress(store, team, {session.agent, by})
+    own = {child.agent for child, _ in store.scan(team, SESSION, []) if child.caller == session.agent}
+    names = own if by in own else {by}
+    if not _many(lately, names, limit):
+        return ""
+    progress = _progress(store, team, {session.agent, *names})
     since = [resume for resume in lately if not progress or parse_rfc3339(resume.at) > parse_rfc3339(progress)]
-    if not _many(since, by, limit):
+    if not _many(since, names, limit):
         return ""
-    often = f"it was resumed {len(since)} times within an hour, {_count(since, by)} times by {by}"
+    whose = "what it started itself" if by in own else by
+    often = f"it was resumed {len(since)} times within an hour, {_count(since, names)} times by {whose}"
     return f"{often}, and no task made progress"
 
 
-def _many(resumes: list[Resume], by: str, limit: int) -> bool:
-    return _count(resumes, by) >= limit or len(resumes) >= 10 * limit
+def _many(resumes: list[Resume], names: set[str], limit: int) -> bool:
+    return _count(resumes, names) >= limit or len(resumes) >= 10 * limit
 
 
-def _count(resumes: list[Resume], by: str) -> int:
-    return sum(resume.by == by for resume in resumes)
+def _count(resumes: list[Resume], names: set[str]) -> int:
+    """How many turns these had the agent take: several of them may have been in one."""
+    return len({resume.at for resume in resumes if resume.by in names})
 
 
 def _progress(store: Store, team: str, names: set[str]) -> str:

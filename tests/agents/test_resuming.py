@@ -99,6 +99,20 @@ def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
     until(lambda: len(lines(cli, "turns")) > before)
 
 
+def test_an_answer_to_another_is_none_to_the_caller(cli: Cli) -> None:
+    """Who wrote is told by mail; whoever started the agent hears nothing of it, unless it, or the person, wrote too."""
+    kid = "test $TEAMS_RESUME && for n in 2 3 4; do $T reply msg-$n done; done; echo printed"
+    detach(cli, "kid", kid)
+    ended(cli, "kid")
+    cli.ok("send-message", "kid", "what is it?", agent="bob")
+    ended(cli, "kid", 2)
+    assert [m["message"] for m in cli.ok("read-messages", agent="bob")] == ["done"]
+    assert len(outputs_to(cli, "lea")) == 1
+    cli.ok("send-message", "kid", "do it anew", agent="human")
+    ended(cli, "kid", 3)
+    assert len(outputs_to(cli, "lea")) == 2
+
+
 @pytest.mark.parametrize(
     "asks", ["$T send-message asker which", "$T ask-others which --to asker --timeout 60 >>$D/said &"]
 )
@@ -178,6 +192,24 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     cli.ok("interject", "a", "go on, quietly", agent="lea")
     assert (ended(cli, "a", session(cli, "a").generation).turns, session(cli, "a").state) == (turns + 1, "done")
     assert unread(cli, "a") == []
+
+
+def test_an_agent_that_starts_another_in_each_turn_is_paused(cli: Cli) -> None:
+    """A command that is run again for each output, and again starts one: what it starts is counted together."""
+    cli.ok("set", "max_resumes_per_hour", "3", agent="lea")
+    done = run_agent(cli, "echo x >>$D/turns; $T spawn 'echo hi'; echo parent", "--agent-id", "par")
+    assert {row["outcome"] for row in done["agents"]} == {"completed"}
+    assert (len(lines(cli, "turns")), session(cli, "par").state) == (4, "paused")
+    told = [m["message"] for m in cli.ok("read-messages", agent="lea") if m["from"] == "system"]
+    assert len(told) == 1 and "3 times by what it started itself" in told[0]
+
+
+def test_many_outputs_in_one_turn_are_one(cli: Cli) -> None:
+    """However many an agent starts at once, it is resumed for all together."""
+    cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
+    spawns = "for n in 1 2 3; do $T spawn true; done"
+    run_agent(cli, f"echo x >>$D/turns; test $(wc -l <$D/turns) -gt 2 || {{ {spawns}; }}", "--agent-id", "par")
+    assert (len(lines(cli, "turns")), session(cli, "par").state) == (3, "done")
 
 
 def test_two_that_pause_each_other_at_one_moment_are_told_of_once(cli: Cli) -> None:
