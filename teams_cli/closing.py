@@ -7,7 +7,10 @@ from contextlib import suppress
 from teams_cli import processes
 from teams_cli.agents import ending
 from teams_cli.agents.landings import landings, queueing
+from teams_cli.agents.terminals import terminals, unattended
+from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.errors import Conflict, TeamsError
+from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
@@ -21,9 +24,30 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
+class Closed:
+    """A team that was closed: the agents whose detached clients ended with it, and those *left* as somebody looks."""
+
+    def __init__(self, team: Team, ended: list[str], left: list[str]) -> None:
+        self.team = team
+        self.ended = ended
+        self.left = left
+
+
+def close_with_clients(
+    store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
+) -> Closed:
+    """Close the team, and end its clients on this machine that run where nobody sits or looks."""
+    there = unattended.agents_of(store, team_name, environ)
+    team = close(store, team_name, caller, force)
+    left = unattended.end_all(store, team_name, environ)
+    return Closed(team, [agent for agent in there if agent not in left], left)
+
+
 @operation("close-team", may=LEADERS)
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
     """Close the team: it stays readable, and changes are refused until it is restored.
+
+    Clients that were opened with --detach end, unless somebody looks at them.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs, and *force* was not given.
@@ -32,7 +56,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     team, caller = at.team, at.caller
     name = caller.name
     if not force:
-        refuse_busy(store, team)
+        refuse_busy(store, team, name)
 
     def change(team: Team) -> Team:
         return team if team.state == "closed" else team.having(state="closed", closed_at=teams.now(store))
@@ -45,8 +69,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     return team
 
 
-def refuse_busy(store: Store, team: Team) -> None:
-    """Raises Conflict: A task is in progress or an agent runs."""
+def refuse_busy(store: Store, team: Team, but: str = "") -> None:
+    """Raises Conflict: A task is in progress or an agent runs, other than the one that asks."""
     leases.release_all(store, team)
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
@@ -59,17 +83,22 @@ def refuse_busy(store: Store, team: Team) -> None:
     if landing:
         raise Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
-    running = sorted(started.union(name for name in team.active_names() if _runs(store, team.name, name)))
+    sat_at = [name for name in team.active_names() if name != but and _runs(store, team, name)]
+    running = sorted(started.union(sat_at))
     if running:
         raise Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
 
 
-def _runs(store: Store, team: str, name: str) -> bool:
-    agent = presence.load(store, team, name)
+def _runs(store: Store, team: Team, name: str) -> bool:
+    """Whether a process has the name; a client that waits for its person does nothing."""
+    agent = presence.load(store, team.name, name)
     if agent.pid is None or presence.is_gone(agent):
         return False
+    terminal = terminals.find(store, team.name, name)
+    if terminal and terminal.pid == agent.pid and terminals.state_of(store, team, terminal) in (GONE, IDLE):
+        return False
     elsewhere = store.host not in ("", processes.host_of(agent.pid_boot))
-    return not (elsewhere and presence.is_silent(store, teams.get(store, team), name))
+    return not (elsewhere and presence.is_silent(store, team, name))
 
 
 @operation("restore-team", may=LEADERS, of_closed_team=True)

@@ -7,7 +7,7 @@ import os
 from teams_cli import processes
 from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.sessions import SESSION, Session
-from teams_cli.agents.terminals import stopping, takeovers, terminals
+from teams_cli.agents.terminals import stopping, takeovers, terminals, unattended
 from teams_cli.clients.seats import GONE
 from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
@@ -171,9 +171,24 @@ def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_set
     return True
 
 
-@operation("stop-agent", may=LEADERS)
+def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
+    """End the client of an agent that was opened where nobody sits; False if it has none on this machine.
+
+    Raises:
+        Conflict: It did not end in time.
+    """
+    name = require(store, team, caller, "stop-agent", agent).caller.name
+    if sessions.find(store, team, agent) is not None or not unattended.end(store, team, agent, environ):
+        return False
+    history.note(store, team, name, "agent stopped", agent=agent)
+    return True
+
+
+@operation("stop-agent", may=LEADERS, of_closed_team=True)
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
     """End an agent and all its processes. Its caller is told; it is not resumed by messages any more.
+
+    A client that was opened with --detach is ended too.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

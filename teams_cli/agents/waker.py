@@ -15,7 +15,7 @@ from functools import partial
 from teams_cli import names
 from teams_cli.agents import background, ending, sessions, waking
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import rousing
+from teams_cli.agents.terminals import rousing, unattended
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
@@ -49,6 +49,8 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
                 _resume(store, team, user, environ, tried, session)
         resume = partial(_resume, store, team, user, environ, tried)
         anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
+        if team.state == "closed":
+            unattended.end_all(store, name, environ)
         return team.state == "closed" or not (store.host or anybody)
     except NotFound:
         return True

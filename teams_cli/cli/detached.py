@@ -16,9 +16,10 @@ import struct
 import sys
 import termios
 import time
+from contextlib import suppress
 
 from teams_cli.agents.terminals import lines
-from teams_cli.agents.terminals.lines import END, KEYS, OUTPUT, SIZE, Line
+from teams_cli.agents.terminals.lines import CLOSE, END, KEYS, LOOKED_AT, OUTPUT, SIZE, Line
 from teams_cli.agents.terminals.modes import Shown, answers
 from teams_cli.agents.terminals.reports import plain, typed_in
 from teams_cli.cli.wrapper import Wrapper
@@ -32,6 +33,8 @@ _REDRAW = 0.2
 """Seconds for which who attaches has a row less: a client draws itself anew when its size changes."""
 _TO_TAKE, _TO_LOOK = 2.0, 1.0
 _LAST_WORDS = 2000
+_LADDER = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
+"""How a client is ended, and the seconds that each signal is given: first it is told that its terminal is closed."""
 _TOO_MUCH = 1 << 20
 """Bytes that may wait for one who looks and does not take them."""
 _CLEAR = b"\x1b[2J\x1b[H"
@@ -69,6 +72,8 @@ class Detached(Wrapper):
         self.lookers: list[Looker] = []
         """In the order in which they attached or typed."""
         self.whole_at = 0.0
+        self.signals_left: list[tuple[int, float]] = []
+        self.signal_at = 0.0
 
     def run(self) -> int:
         """Run it to its end; its exit status."""
@@ -119,6 +124,8 @@ class Detached(Wrapper):
         if self.whole_at and time.monotonic() >= self.whole_at:
             self.whole_at = 0.0
             self.resize()
+        if self.signals_left and time.monotonic() >= self.signal_at:
+            self.end_client()
         return True
 
     def take(self, looker: Looker, kind: bytes, data: bytes) -> None:
@@ -131,6 +138,24 @@ class Detached(Wrapper):
                 self.lead(looker)
             if looker is self.lookers[-1]:
                 self.pass_keys(data)
+        elif kind == CLOSE:
+            self.close(looker, bool(data))
+
+    def close(self, caller: Looker, watched: bool) -> None:
+        """End the client for one who called for that; one that is *watched* only if they said so."""
+        if not watched and any(looker.size for looker in self.lookers):
+            caller.line.send(LOOKED_AT, b"")
+        elif not self.signals_left:
+            self.signals_left = list(_LADDER)
+            self.end_client()
+
+    def end_client(self) -> None:
+        """Give what stands in front of the terminal the next signal; the last again and again."""
+        number, seconds = self.signals_left[0]
+        del self.signals_left[: len(self.signals_left) > 1]
+        self.signal_at = time.monotonic() + seconds
+        with suppress(OSError):  # it has ended meanwhile
+            os.killpg(os.tcgetpgrp(self.master), number)
 
     def lead(self, looker: Looker, is_new: bool = False) -> None:
         """Have the terminal be as large as theirs; one who just came is shown it."""

@@ -244,7 +244,8 @@ def become(words: list[str], slave: int) -> NoReturn:
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(slave, os.getpid())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    for number in (signal.SIGTTOU, signal.SIGHUP):  # what we ignore it would ignore too
+        signal.signal(number, signal.SIG_DFL)
     for descriptor in (0, 1, 2):
         os.dup2(slave, descriptor)
     os.closerange(3, 256)

@@ -177,6 +177,9 @@ def _restart(call: Call, to: str, fresh: bool) -> Any:
 
 
 def _stop(call: Call, to: str) -> Any:
+    if interrupting.stop_unattended(call.store, call.team, call.caller, to, call.environ):
+        ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
+        return {"agent": to, **ended}
     return result_of(call, interrupting.stop(call.store, call.team, call.caller, to))
 
 

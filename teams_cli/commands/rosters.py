@@ -17,7 +17,7 @@ Raises:
 """
 _DOWN = """End the team of this repository: its agents are stopped, their tasks are free, the team is closed.
 
-Nothing is lost: `teams up` goes on with it.
+Nothing is lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks.
 
 Raises:
     TeamNotFound: It was never brought up.

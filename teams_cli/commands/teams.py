@@ -107,10 +107,12 @@ def _hand_over(call: Call, to: str) -> Any:
 
 
 def _close(call: Call, force: bool) -> Any:
-    closed = closing.close(call.store, call.team, call.caller, force)
+    closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
     left: list[Any] = []
-    call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.name)))
-    return {**team_document(closed), **({"worktrees": left} if left else {})}
+    call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)))
+    clients = {"endedClients": closed.ended, "leftClients": closed.left}
+    said = {key: names for key, names in clients.items() if names}
+    return {**team_document(closed.team), **said, **({"worktrees": left} if left else {})}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:

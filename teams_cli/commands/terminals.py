@@ -6,12 +6,12 @@ import os
 import sys
 
 from teams_cli.agents import ending
-from teams_cli.agents.terminals import bindings, detached, opening, takeovers, windows
+from teams_cli.agents.terminals import bindings, detached, opening, sitting, takeovers, windows
 from teams_cli.agents.terminals.opening import Opened, OpenRequest
 from teams_cli.clients import known
 from teams_cli.commands.call import Call, Service
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import InvalidValue, NotFound, WrongUsage
+from teams_cli.errors import InvalidValue, NotFound, WrongState, WrongUsage
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history, teams
@@ -36,7 +36,7 @@ which types a line for it when nobody else types. What follows `--` are options 
 Raises:
     InvalidValue: There is no such client.
     NotFound: It is not installed.
-    WrongState: The agent can't be taken over: it is another client's, or somebody did.
+    WrongState: The agent can't be taken over: it is another client's or machine's, or somebody sits there.
 """
 
 
@@ -78,6 +78,10 @@ def _open(
         windows.program(call.environ)
     in_window = tmux or (detach and windows.found(call.environ) is not None)
     if resume:
+        if _words_to_show(call, resume):
+            raise WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
+        if opened := _reopened(call, client, resume, wrap, options):
+            return Service("cli.opening", "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
         return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=agent_id, wrap=wrap)
@@ -93,9 +97,25 @@ def _open(
     return Service("cli.opening", "", {"opened": opened})
 
 
-def _attach(call: Call, of: str) -> Any:
+def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:
+    """The client of an agent that sat in a terminal here, in its session again; None for one that `teams` keeps."""
+    if ending.current(call.store, call.team, agent) is not None:
+        return None
+    found = sitting.to_reopen(call.store, call.team, agent, client)
+    if found is None:
+        return None
+    wish = OpenRequest(client, options, call.directory, wrap=wrap, session=sitting.as_session(found), is_kept=False)
+    return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+
+
+def _words_to_show(call: Call, of: str) -> list[str]:
+    """The words that show the detached terminal of an agent; none if it has none here."""
     words = detached.attach_words(sys.executable, call.store, call.team, of)
-    words = words or windows.attach_words(call.team, of, call.environ)
+    return words or windows.attach_words(call.team, of, call.environ)
+
+
+def _attach(call: Call, of: str) -> Any:
+    words = _words_to_show(call, of)
     if not words:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
         raise NotFound(
@@ -169,7 +189,7 @@ COMMANDS = table(
         switch("--wrap", "Run it in the wrapper, though it can be woken without."),
         switch("--detach", "Leave it running where nobody sits, in tmux if that is there: `teams attach` shows it."),
         switch("--tmux", "Open it in a window of tmux, in the session of the team, and show that."),
-        option("--resume", "Take over this agent, which `teams` keeps, until you leave.", metavar="AGENT"),
+        option("--resume", "Go on as this agent: take over one that `teams` keeps, until you leave.", metavar="AGENT"),
         argument("OPTIONS", "Options of the client itself, after `--`.", name="options", required=False, many=True),
         doc=_OPEN,
         changes=False,

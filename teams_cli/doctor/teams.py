@@ -5,10 +5,11 @@ from __future__ import annotations
 from teams_cli import kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.sessions import SESSION
+from teams_cli.agents.terminals import unattended
 from teams_cli.errors import TeamsError
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.annotations import Iterator
+from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
@@ -27,7 +28,12 @@ _REASON = 100
 
 
 def examine(
-    store: Store, config: Config, fix: bool = False, only: str = "", opencode: str | None = None
+    store: Store,
+    config: Config,
+    fix: bool = False,
+    only: str = "",
+    opencode: str | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     """Look through all teams, or *only* one, and the user's rules, also those in the directory of OpenCode's own; with
     *fix*, mend what can be mended.
@@ -45,6 +51,7 @@ def examine(
             continue  # the store has said so
         if only in ("", name):
             found += _team(store, team, fix)
+            found += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)
     found += _rules(config, defined)
     for where, why in opencode_rules.passed_over(opencode) if opencode else ():
@@ -99,6 +106,16 @@ def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
             yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
+
+
+def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Detached clients in a closed team: somebody looked at them when it was closed, or nobody came to end them."""
+    there = unattended.agents_of(store, team.name, environ)
+    left = unattended.end_all(store, team.name, environ) if fix else there
+    for name in there:
+        what = f"the client of {name} runs on in a detached terminal"
+        remedy = f"teams stop-agent {name} --team {team.name} --as human"
+        yield _finding(team.name, "warning" if name in left else "fixed", what, remedy if name in left else "")
 
 
 def _worktrees(store: Store, team: Team) -> Iterator[Finding]:

@@ -192,9 +192,11 @@ class _Rise:
 
 
 @operation("down", may=LEADERS, of_closed_team=True)
-def down(store: Store, caller: Caller | None, path: str, config: Config, name: str = "") -> dict[str, Any]:
+def down(
+    store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
+) -> dict[str, Any]:
     """End the team of this repository: its agents are stopped, their tasks are free, the team is closed. Nothing is
-    lost: `teams up` goes on with it.
+    lost: `teams up` goes on with it. Clients that were opened with --detach end, unless somebody looks at them.
 
     Raises:
         TeamNotFound: It was never brought up.
@@ -205,11 +207,12 @@ def down(store: Store, caller: Caller | None, path: str, config: Config, name: s
     name = name or rosters.read(path).name
     caller = caller or Caller(teams.get(store, name).leader, config=config)
     team = require(store, name, caller, "down").team
-    stopped = []
-    if team.state != "closed":
-        stopped = _stop_all(store, team, caller)
-        closing.close(store, name, caller, force=True)
-    return {"team": name, "state": "closed", "stopped": stopped}
+    if team.state == "closed":
+        return {"team": name, "state": "closed", "stopped": []}
+    stopped = _stop_all(store, team, caller)
+    closed = closing.close_with_clients(store, name, caller, True, environ)
+    left = {"leftClients": closed.left} if closed.left else {}
+    return {"team": name, "state": "closed", "stopped": stopped + closed.ended, **left}
 
 
 def _stop_all(store: Store, team: Team, caller: Caller) -> list[str]:

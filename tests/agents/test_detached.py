@@ -162,3 +162,36 @@ def test_who_takes_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyP
     terminal.type("bye\r")
     assert terminal.end() == 7
     deaf.close()
+
+
+def test_it_ends_with_its_team_unless_somebody_looks(cli: Cli) -> None:
+    """Who is left is named with the command that ends it, which does in the closed team; doctor names it too."""
+    opened(cli)
+    closed = cli.ok("close-team", agent="lea")
+    assert closed["endedClients"] == ["ann"] and "leftClients" not in closed
+    wait(lambda: not of_office(cli))
+    cli.ok("restore-team", agent="lea")
+    opened(cli)
+    terminal = attached(cli)
+    closed = cli.ok("close-team", agent="lea")
+    assert closed["leftClients"] == ["ann"] and "endedClients" not in closed
+    assert of_office(cli)
+    (found,) = (found for found in cli.ok("doctor", agent="lea")["findings"] if "detached" in found["what"])
+    assert found["remedy"] == "teams stop-agent ann --team alpha --as human"
+    assert cli.ok("stop-agent", "ann", agent="human")["outcome"] == "stopped"
+    assert terminal.end() == 128 + signal.SIGHUP
+    wait(lambda: not of_office(cli))
+
+
+def test_who_runs_detached_is_shown_and_not_taken_over(cli: Cli) -> None:
+    opened(cli)
+    refused = cli("open", "claude", "--resume", "ann", "--json", agent="human")
+    assert refused.status == 11 and "teams attach ann" in refused.stderr
+    terminal = attached(cli)
+    terminal.type("join\r")
+    terminal.until("joined")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+    wait(lambda: not of_office(cli))
+    again = Terminal(cli, "open", "claude", "--resume", "ann")
+    again.until("--resume theirs of ann kept")

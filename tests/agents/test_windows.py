@@ -210,3 +210,13 @@ def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli, number: int) -> Non
     terminal.end()
     assert session(cli).pause_asked is None and session(cli).state == "running"
     cli.ok("stop-agent", "ann", agent="lea")
+
+
+@with_tmux
+def test_windows_at_which_nobody_looks_close_with_the_team(cli: Cli) -> None:
+    cli.ok("open", "claude", "--detach", "--agent-id", "ann", agent="human")
+    subprocess.run([TMUX, "new-window", "-t", "=teams-alpha:", "-n", "mine"], env=cli.environ("human"), check=True)
+    assert cli.ok("close-team", agent="lea")["endedClients"] == ["ann"]
+    listed = [TMUX, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}"]
+    done = subprocess.run(listed, env=cli.environ("human"), capture_output=True, text=True)
+    assert done.stdout.split() == ["mine"], "a window that its person opened there stays"

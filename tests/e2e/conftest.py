@@ -201,3 +201,13 @@ def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     yield made
     made.close()
     model.close()
+
+
+@pytest.fixture
+def desk(office: Office) -> Iterator[Any]:
+    """The terminals in front of which people sit."""
+    from tests.e2e.sitting import Desk
+
+    made = Desk(office)
+    yield made
+    made.close()

@@ -8,14 +8,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import BINARIES, TO_START, Office
+from tests.e2e.conftest import TO_START, Office
 from tests.e2e.test_doctor import trust
 
 TMUX = shutil.which("tmux") or ""
@@ -32,6 +32,18 @@ _READY = {
         },
     ),
 }
+NAME = "agentA"
+"""Who the first client is that nobody named."""
+WOKEN_NATIVELY = ("claude", "codex", "opencode", "qwen")
+ALLOWING = {
+    "claude": ["--allowedTools", "Bash(teams:*)"],
+    "codex": ["-s", "danger-full-access", "-a", "never"],
+    "gemini": ["--approval-mode", "yolo"],
+    "qwen": ["--yolo"],
+}
+ASKING = {"codex": ["-c", 'approval_policy="untrusted"'], "qwen": ["--approval-mode", "default"]}
+ASKING_BY = {"opencode": {"OPENCODE_PERMISSION": '{"bash":"ask"}'}}
+"""What has them ask their person before a command, by options or by variables; the others do by themselves."""
 _WORDS = {"claude": ["--permission-mode", "default"], "gemini": ["--skip-trust"]}
 
 
@@ -63,10 +75,11 @@ class Desk:
         """Start the office's client in a terminal of that name, as its person does: with a team, and no name."""
         return self.run(name, self.office.client, *_WORDS.get(self.office.client, []), *words, **environ)
 
-    def open(self, name: str, *words: str, **environ: str) -> Seat:
-        """Start it by `teams open` with these words."""
-        options = ["--", *options] if (options := _WORDS.get(self.office.client, [])) else []
-        return self.run(name, "teams", "open", self.office.client, *words, *options, **environ)
+    def open(self, name: str, *words: str, options: Iterable[str] = (), **environ: str) -> Seat:
+        """Start it by `teams open` with these words, and with these options of its own."""
+        own = [*_WORDS.get(self.office.client, []), *options]
+        given = ["--", *own] if own else []
+        return self.run(name, "teams", "open", self.office.client, *words, *given, **environ)
 
     def run(self, name: str, *words: str, **environ: str) -> Seat:
         """Start any program in a terminal of that name."""
@@ -198,6 +211,45 @@ def wait_for_state(office: Office, name: str, state: str, patience: float = PATI
     return row_of(office, name)
 
 
-def binary(client: str) -> str:
-    """The real program."""
-    return BINARIES[client]
+def seats(*clients: str, beside: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Which clients a test is for; those *beside* among the slower proofs."""
+    slower = [pytest.param(client, marks=pytest.mark.slow) for client in beside]
+    return pytest.mark.parametrize("office", [*clients, *slower], indirect=True)
+
+
+def seated(office: Office, desk: Desk, name: str = "one", *words: str, **environ: str) -> Seat:
+    """The client in front of its person, at its prompt; in our wrapper if nothing else can wake it."""
+    if office.client in WOKEN_NATIVELY:
+        return desk.start(name, *words, **environ).ready()
+    return desk.open(name, options=words, **environ).ready()
+
+
+def history_of(office: Office) -> str:
+    """What happened in the team."""
+    return str(office.say("history"))
+
+
+def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me]") -> None:
+    """Block until the model was shown it. A client that just started may be long about its first turn."""
+
+    def why() -> str:
+        return f"no {text}\n{seat.screen}\n{office.logs()}"
+
+    until(lambda: text in office.model.requests[word][-1].text, why, TO_START)
+
+
+def processes_of(office: Office, text: str) -> list[int]:
+    """The processes of ours that serve the office and have that in their command line."""
+    home = f"TEAMS_HOME={office.cli.root}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (path / "cmdline").read_bytes()
+            if text.encode() in words and home in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+    return found
+
+
+def waiting_for(office: Office) -> list[int]:
+    """The hooks that wait beside clients."""
+    return processes_of(office, "--wait")

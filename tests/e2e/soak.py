@@ -18,8 +18,7 @@ from pathlib import Path
 
 from tests.e2e.conftest import BINARIES, Office
 from tests.e2e.model import Model, Say
-from tests.e2e.sitting import Desk, install, prepare, row_of, until, wait_for_state
-from tests.e2e.test_sitting import WOKEN_NATIVELY, processes_of
+from tests.e2e.sitting import WOKEN_NATIVELY, Desk, install, prepare, processes_of, row_of, until, wait_for_state
 
 STAY = ("agents.waker", "--wait")
 """The processes of ours that stay beside clients, by a word of their command line."""

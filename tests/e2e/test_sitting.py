@@ -5,64 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
-import pytest
-
-from teams_cli.messages import messages
-from teams_cli.teams.caller import Caller
-from tests.e2e.conftest import NEWEST, TO_START, Office, every_client
+from tests.e2e.conftest import TO_START, Office, every_client
 from tests.e2e.model import Run, Say
-from tests.e2e.sitting import Desk, Seat, install, row_of, until, wait_for_state, without_tmux
-from tests.support.cli import ALPHA
-
-NAME = "agentA"
-WOKEN_NATIVELY = ("claude", "codex", "opencode", "qwen")
-RESUME = {"claude": ["--resume"], "codex": ["resume"], "opencode": ["--session"], "qwen": ["--resume"]}
-ALLOWING = {
-    "claude": ["--allowedTools", "Bash(teams:*)"],
-    "codex": ["-s", "danger-full-access", "-a", "never"],
-    "qwen": ["--yolo"],
-}
-ASKING = {"qwen": ["--approval-mode", "default"]}
-ASKING_BY = {"opencode": {"OPENCODE_PERMISSION": '{"bash":"ask"}'}}
-"""What has them ask their person before a command, by options or by variables; the others do by themselves."""
-
-
-def seats(*clients: str) -> pytest.MarkDecorator:
-    """Which clients a test is for."""
-    return pytest.mark.parametrize("office", clients, indirect=True)
-
-
-every_seat = seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
-
-
-@pytest.fixture
-def desk(office: Office) -> Iterator[Desk]:
-    made = Desk(office)
-    yield made
-    made.close()
-
-
-@every_seat
-def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) -> None:
-    """It joined by itself at its start; what its person was typing stays; the mail is in the turn it is woken to."""
-    office.model.script("[me]", Say("hello"), Say("seen"))
-    install(office)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1, TO_START)
-    row = wait_for_state(office, NAME, "idle")
-    assert row["terminal"]["client"] == office.client
-    seat.type("half a line")
-    office.say("send-message", NAME, "the build is red")
-    office.model.wait_for("[me]", 2)
-    until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
-    assert "half a line" not in office.model.requests["[me]"][-1].text
-    wait_for_state(office, NAME, "idle")
-    assert "half a line" in seat.screen
+from tests.e2e.sitting import (
+    ALLOWING,
+    NAME,
+    Desk,
+    Seat,
+    history_of,
+    install,
+    row_of,
+    seats,
+    until,
+    wait_for_mail,
+    wait_for_state,
+    waiting_for,
+    without_tmux,
+)
 
 
 @every_client
@@ -79,99 +39,6 @@ def test_an_opened_client_is_woken_with_nothing_installed(office: Office, desk: 
     until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen + office.logs())
     assert office.model.requests["[me]"][-1].text.count("| the build is red") == 1
     wait_for_state(office, "ann", "idle")
-
-
-@seats("claude", "opencode", "qwen", f"claude{NEWEST}", f"opencode{NEWEST}")
-def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office, desk: Desk) -> None:
-    """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
-    office.say("set", "tellPermissionAfter", "0.5")
-    install(office)
-    office.model.script("[me]", Run("touch made-by-nobody"), Say("then"), Say("seen"), Say("seen"))
-    seat = desk.start("one", *ASKING.get(office.client, ()), **ASKING_BY.get(office.client, {})).ready()
-    seat.say("[me] hi")
-    row = wait_for_state(office, NAME, "permission", TO_START)
-    assert "made-by-nobody" in row["terminal"]["waitsFor"] and row["state"] == "permission"
-    office.say("send-message", NAME, "the build is red")
-    until(lambda: "waits for a permission" in office.say("read-messages", "--peek"), office.logs)
-    assert len(office.model.requests["[me]"]) == 1 and not (office.work / "made-by-nobody").exists()
-    assert row_of(office, NAME)["terminal"]["state"] == "permission"
-    seat.press("Enter")
-    wait_for_mail(office, seat, "| the build is red")
-    assert (office.work / "made-by-nobody").exists()
-
-
-@seats(*WOKEN_NATIVELY)
-def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 9)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    wait_for_state(office, NAME, "idle")
-    store = office.cli.store()
-    for number in range(20):
-        messages.send(store, ALPHA, Caller("lea"), NAME, f"note {number}.")
-    until(lambda: row_of(office, NAME)["queueDepth"] == 0, lambda: seat.screen + office.logs())
-    wait_for_state(office, NAME, "idle")
-    assert history_of(office).count("terminal woken") == 1
-    shown = "\n".join(request.text for request in office.model.requests["[me]"][-1:])
-    assert [shown.count(f"| note {number}.") for number in range(20)] == [1] * 20
-
-
-@seats("claude", "codex")
-def test_eleven_wakes_in_a_row(office: Office, desk: Desk) -> None:
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 13)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    for number in range(11):
-        wait_for_state(office, NAME, "idle")
-        office.say("send-message", NAME, f"note {number}.")
-        wait_for_mail(office, seat, f"| note {number}.")
-    wait_for_state(office, NAME, "idle")
-    assert history_of(office).count("terminal woken") == 11
-
-
-@seats("claude", "codex")
-def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None:
-    install(office)
-    words = ("[one]", "[two]")
-    seats = []
-    for word, name in zip(words, ("agentA", "agentB"), strict=True):
-        office.model.script(word, Run("teams whoami"), *[Say("on it")] * 4)
-        seats.append(desk.start(word[1:-1], *ALLOWING.get(office.client, ())).ready())
-        seats[-1].say(f"{word} hi")
-        office.model.wait_for(word, 2)
-        wait_for_state(office, name, "idle")
-        assert f"{name} in team alpha" in office.model.requests[word][1].text
-    for name in ("agentA", "agentB"):
-        office.say("send-message", name, f"for {name} alone")
-    for word, seat, name in zip(words, seats, ("agentA", "agentB"), strict=True):
-        wait_for_mail(office, seat, f"| for {name} alone", word)
-    for word, other in zip(words, ("agentB", "agentA"), strict=True):
-        assert f"for {other} alone" not in office.model.requests[word][-1].text
-
-
-@seats("claude", "codex")
-def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office, desk: Desk) -> None:
-    """Its waiting hook ends with it; who writes to it is told; its session has its name again."""
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 4)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    row = wait_for_state(office, NAME, "idle")
-    os.kill(row["terminal"]["pid"], signal.SIGKILL)
-    wait_for_state(office, NAME, "gone")
-    office.say("send-message", NAME, "are you there?")
-    until(lambda: "has not read msg-1" in office.say("read-messages", "--peek"), office.logs)
-    until(lambda: not waiting_for(office), lambda: str(waiting_for(office)))
-    again = desk.start("two", *RESUME[office.client], row["terminal"]["sessionId"]).ready()
-    if office.client == "codex":
-        again.say("go on")
-    wait_for_mail(office, again, "| are you there?")
-    assert row_of(office, NAME)["terminal"]["pid"] != row["terminal"]["pid"] and not row_of(office, "agentB")
 
 
 @seats("opencode")
@@ -210,27 +77,6 @@ def test_doctor_sees_mail_wake_the_client(office: Office, desk: Desk) -> None:
         office.model.script(word, *[Say(word)] * 9)
     *_, last = json.loads(office.say("doctor", "--client", office.client, "--wake"))["findings"]
     assert last["level"] == "good" and "was woken by mail" in last["what"], last
-
-
-@seats("claude")
-def test_a_killed_waker_and_a_killed_waiter_are_no_loss(office: Office, desk: Desk) -> None:
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 6)
-    seat = desk.start("one").ready()
-    seat.say("[me] hi")
-    office.model.wait_for("[me]", 1)
-    wait_for_state(office, NAME, "idle")
-    for pid in processes_of(office, "agents.waker"):
-        os.kill(pid, signal.SIGKILL)
-    office.say("send-message", NAME, "first")
-    wait_for_mail(office, seat, "| first")
-    wait_for_state(office, NAME, "idle")
-    for pid in waiting_for(office):
-        os.kill(pid, signal.SIGKILL)
-    seat.say("now you")  # a turn, whose end starts a waiter again
-    wait_for_state(office, NAME, "idle")
-    office.say("send-message", NAME, "second")
-    wait_for_mail(office, seat, "| second")
 
 
 @seats("claude")
@@ -339,34 +185,3 @@ def test_interjecting_reaches_a_client_that_can_be_interrupted(office: Office, d
     until(lambda: office.cli("interject", NAME, "stop that", agent="lea").status == 0, office.logs)
     wait_for_mail(office, seat, "| stop that")
     wait_for_state(office, NAME, "idle")
-
-
-def history_of(office: Office) -> str:
-    """What happened in the team."""
-    return str(office.say("history"))
-
-
-def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me]") -> None:
-    """Block until the model was shown it. A client that just started may be long about its first turn."""
-
-    def why() -> str:
-        return f"no {text}\n{seat.screen}\n{office.logs()}"
-
-    until(lambda: text in office.model.requests[word][-1].text, why, TO_START)
-
-
-def processes_of(office: Office, text: str) -> list[int]:
-    """The processes of ours that serve the office and have that in their command line."""
-    home = f"TEAMS_HOME={office.cli.root}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (path / "cmdline").read_bytes()
-            if text.encode() in words and home in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-    return found
-
-
-def waiting_for(office: Office) -> list[int]:
-    """The hooks that wait beside clients."""
-    return processes_of(office, "--wait")

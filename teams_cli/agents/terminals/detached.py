@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import time
 
 from teams_cli import processes
 from teams_cli.agents import logs
-from teams_cli.agents.terminals import bindings
+from teams_cli.agents.terminals import bindings, lines
 from teams_cli.clients import hook_settings
 from teams_cli.errors import Conflict
 from teams_cli.store.contract import Store
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from teams_cli.agents.terminals.opening import Opened
 
 _DETACHED, _ATTACHING = "teams_cli.cli.detached", "teams_cli.cli.attaching"
-_TO_OPEN = 20.0
+_TO_OPEN, _TO_END = 20.0, 20.0
+_DOOR = ".tty"
 _TERMINAL = "xterm-256color"
 
 
@@ -58,5 +60,34 @@ def attach_words(python: str, store: Store, team: str, agent: str) -> list[str]:
     return [*hook_settings.of_module(python, _ATTACHING), json.dumps(order)]
 
 
+def agents_of(store: Store, team: str) -> list[str]:
+    """The agents of the team that have one on this machine."""
+    try:
+        found = os.listdir(os.path.dirname(_door(store, team, "")))
+    except FileNotFoundError:
+        return []
+    names = [name.removesuffix(_DOOR) for name in found if name.endswith(_DOOR)]
+    return [name for name in names if is_there(store, team, name)]
+
+
+def hang_up(store: Store, team: str, agent: str, watched: bool) -> bool:
+    """End the client in it; one that is *watched* only if that is said. Whether it ended."""
+    line = lines.call(_door(store, team, agent))
+    if line is None:
+        return not is_there(store, team, agent)
+    line.send(lines.CLOSE, b"watched" if watched else b"")
+    give_up = time.monotonic() + _TO_END
+    said: list[bytes] = []
+    while line.is_open and not said and time.monotonic() < give_up:
+        select.select([line], [line] if line.waits else [], [], 0.5)
+        line.flush()
+        said = [kind for kind, _ in line.heard() if kind in (lines.END, lines.LOOKED_AT)]
+    ended = lines.LOOKED_AT not in said and (bool(said) or not line.is_open)
+    line.close()
+    while ended and is_there(store, team, agent) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return ended
+
+
 def _door(store: Store, team: str, agent: str) -> str:
-    return bindings.kept(os.path.abspath(store.root), team, agent, "tty")
+    return bindings.kept(os.path.abspath(store.root), team, agent, _DOOR[1:])

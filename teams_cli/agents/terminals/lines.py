@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from contextlib import contextmanager
+
+from teams_cli.records.annotations import Iterator
 
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """What is typed, the size of the terminal of who looks; what is to be shown, the exit status of the client."""
+CLOSE, LOOKED_AT = b"c", b"l"
+"""The client is to end: with any data even if somebody looks; the answer that somebody does, and it goes on."""
 _HEAD = struct.Struct(">cI")
 _SIZES = struct.Struct(">HH")
 _CHUNK = 1 << 16
@@ -95,15 +100,31 @@ def listen(path: str) -> socket.socket:
 
 
 def call(path: str) -> Line | None:
-    """The line to the terminal there; None if there is none. Goes to the directory of it."""
+    """The line to the terminal there; None if there is none."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        os.chdir(os.path.dirname(path))
-        line.connect(os.path.basename(path))
+        with _short(path) as address:
+            line.connect(address)
     except OSError:
         line.close()
         return None
     return Line(line)
+
+
+@contextmanager
+def _short(path: str) -> Iterator[str]:
+    """The same place by a path that is short enough for a socket. Where the system tells nobody of its open files, that
+    takes going to the directory.
+    """
+    place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if os.path.isdir("/proc/self/fd"):
+            yield f"/proc/self/fd/{place}/{os.path.basename(path)}"
+        else:
+            os.fchdir(place)
+            yield os.path.basename(path)
+    finally:
+        os.close(place)
 
 
 def pack_size(rows: int, columns: int) -> bytes:

@@ -38,6 +38,7 @@ class OpenRequest:
         agent: str | None = None,
         wrap: bool = False,
         session: Session | None = None,
+        is_kept: bool = True,
     ) -> None:
         self.client = client
         self.options = list(options)
@@ -45,6 +46,8 @@ class OpenRequest:
         self.agent = session.agent if session else agent
         self.wrap = wrap
         self.session = session
+        self.is_kept = is_kept
+        """Whether `teams` keeps the agent whose session it is."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -118,7 +121,7 @@ def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]
 def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str, str]]:
     """The name of the member that it becomes, and the variables that say so."""
     caller = Caller(wish.agent) if wish.agent else None
-    if caller and wish.session:
+    if caller and wish.session and wish.is_kept:
         caller.token = joining.renew_token(store, team, caller.name)
     elif caller:
         caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")

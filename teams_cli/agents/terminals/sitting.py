@@ -149,6 +149,31 @@ def _note_session(store: Store, team: str, terminal: Terminal) -> None:
         started_here.note(store, team, kept.having(session_id=terminal.session_id))
 
 
+def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
+    """The terminal in which the agent sat, if its client is gone and its session can be opened here; None if it never
+    sat in one.
+
+    Raises:
+        WrongState: Its client is there still, is another one, sat on another machine, or said no session.
+        NotAllowed: This machine does not know the session that its record says.
+    """
+    found = terminals.find(store, team, agent)
+    if found is None:
+        return None
+    again = f"teams open {found.client} --resume {agent}"
+    if found.host not in ("", store.host):
+        raise WrongState(f"{agent} sits on another machine, {found.host}", f"There: {again}")
+    if found.client != client:
+        raise WrongState(f"{agent} sits in {found.client}, not in {client}", again)
+    if found.state != "gone" and not found.has_ended:
+        where = f", {found.tty}" if found.tty else ""
+        raise WrongState(f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}")
+    if not found.session_id:
+        raise WrongState(f"{agent} never said its session", f"Begin a new one: teams open {client} --agent-id {agent}")
+    started_here.check(store, team, as_session(found))
+    return found
+
+
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:
     """The client is gone: note it, and forget what only it needed. Its name is its session's still."""
     found = terminals.find(store, team, agent)

@@ -47,14 +47,38 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
     """The words that show the window of the agent in this terminal; none if it has no window."""
     tmux = found(environ)
-    if tmux is None:
-        return []
-    listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", "#{window_name}"]
-    done = subprocess.run(listed, capture_output=True, text=True, check=False)
-    if agent not in done.stdout.splitlines():
+    if tmux is None or agent not in _windows(team, environ):
         return []
     show = "switch-client" if environ.get("TMUX") else "attach-session"
     return [tmux, show, "-t", f"={_session(team)}:={agent}"]
+
+
+def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
+    """The agents of the team that have a window."""
+    return sorted(_windows(team, environ))
+
+
+def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
+    """Close the window of the agent, whose client hears of that; one that is *watched* only if that is said. Whether it
+    is closed.
+    """
+    window, lookers = _windows(team, environ).get(agent, ("", ""))
+    if window and (watched or lookers in ("", "0")):
+        subprocess.run([program(environ), "kill-window", "-t", window], capture_output=True, check=False)
+        return True
+    return not window
+
+
+def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The windows of the team's session by their names: their ids, and how many look at them."""
+    tmux = found(environ)
+    if tmux is None:
+        return {}
+    form = "#{window_name} #{window_id} #{window_active_clients}"
+    listed = [tmux, "list-windows", "-t", f"={_session(team)}", "-F", form]
+    done = subprocess.run(listed, capture_output=True, text=True, check=False)
+    rows = [line.split(" ") for line in done.stdout.splitlines() if line.count(" ") == 2]
+    return {name: (window, lookers) for name, window, lookers in rows}
 
 
 def found(environ: Mapping[str, str]) -> str | None:

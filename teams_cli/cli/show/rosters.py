@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.cli.show import present
+from teams_cli.cli.show.teams import client_left
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -22,4 +23,8 @@ def risen(done: dict[str, Any]) -> Parts:
 
 
 def ended(done: dict[str, Any]) -> Parts:
-    return present(f"{done['team']}: closed", f"stopped: {', '.join(done['stopped'])}" if done["stopped"] else None)
+    return present(
+        f"{done['team']}: closed",
+        f"stopped: {', '.join(done['stopped'])}" if done["stopped"] else None,
+        *(client_left(done["team"], name) for name in done.get("leftClients", ())),
+    )

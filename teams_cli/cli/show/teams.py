@@ -91,7 +91,14 @@ _END = {"work": "merge", "empty": "remove"}
 
 def closed(team: dict[str, Any]) -> Parts:
     left = [f"{tree['agent']} left {tree['path']}: {_remedy(team, tree)}" for tree in team.get("worktrees", ())]
-    return [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again", *left]
+    ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
+    watched = [client_left(team["name"], name) for name in team.get("leftClients", ())]
+    return [f"{team['name']}: closed; `teams restore-team {team['name']}` opens it again", *ended, *watched, *left]
+
+
+def client_left(team: str, name: str) -> str:
+    """What is said of a detached client that somebody looks at."""
+    return f"{name}: somebody looks at its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
 def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:

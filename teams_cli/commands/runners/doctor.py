@@ -20,7 +20,7 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
             found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
     else:
         beneath = environment.opencode_directory(call.store.root, call.environ)
-        found = teams.examine(call.store, call.config, fix, only or "", beneath)
+        found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
     bad = any(finding["level"] == "problem" for finding in found)
     document = {"root": call.store.root, "store": call.store.address, "healthy": not bad, "findings": found}
     return Outcome(document, 1 if bad else 0)

@@ -14,7 +14,7 @@ def up(call: Call, file: str | None) -> Any:
 
 
 def down(call: Call, file: str | None) -> Any:
-    return rosters.down(call.store, call.caller, _path(call, file), call.config, _name(call))
+    return rosters.down(call.store, call.caller, _path(call, file), call.config, call.environ, _name(call))
 
 
 def _path(call: Call, file: str | None) -> str:

@@ -1,0 +1,206 @@
+"""The table of the clients that people sit in front of: each is woken, and loses nothing, whatever comes between.
+
+Some of it is tried with two of them by default; the rest, and their newest versions, is among the slower proofs:
+`python -m pytest -m "" tests/e2e/test_table.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from teams_cli.messages import messages
+from teams_cli.teams.caller import Caller
+from tests.e2e.conftest import NEWEST, TO_START, Office
+from tests.e2e.model import Run, Say
+from tests.e2e.sitting import (
+    ALLOWING,
+    ASKING,
+    ASKING_BY,
+    NAME,
+    WOKEN_NATIVELY,
+    Desk,
+    Seat,
+    history_of,
+    install,
+    processes_of,
+    row_of,
+    seated,
+    seats,
+    until,
+    wait_for_mail,
+    wait_for_state,
+    waiting_for,
+)
+from tests.support.cli import ALPHA
+
+RESUME = {
+    "claude": ["--resume"],
+    "codex": ["resume"],
+    "opencode": ["--session"],
+    "qwen": ["--resume"],
+    "gemini": ["--resume"],
+}
+EVERY = (*WOKEN_NATIVELY, "gemini")
+NEW = tuple(f"{client}{NEWEST}" for client in EVERY)
+TYPED_FOR = ("gemini", f"gemini{NEWEST}")
+"""Who has a line typed for it, as it knows no other way."""
+whole_row = seats("claude", "codex", beside=("opencode", "qwen", "gemini", *NEW))
+
+
+def begun(office: Office, desk: Desk, *words: str) -> Seat:
+    """The client that its person said something to, idle again."""
+    install(office)
+    office.model.script("[me]", Say("hello"), *[Say("on it")] * 15)
+    seat = seated(office, desk, "one", *words)
+    seat.say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
+    wait_for_state(office, NAME, "idle")
+    return seat
+
+
+@seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
+def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) -> None:
+    """It joined by itself at its start; what its person was typing stays; the mail is in the turn it is woken to."""
+    seat = begun(office, desk)
+    assert row_of(office, NAME)["terminal"]["client"] == office.client
+    seat.type("half a line")
+    office.say("send-message", NAME, "the build is red")
+    office.model.wait_for("[me]", 2)
+    until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
+    assert "half a line" not in office.model.requests["[me]"][-1].text
+    wait_for_state(office, NAME, "idle")
+    assert "half a line" in seat.screen
+
+
+@seats(beside=TYPED_FOR)
+def test_nothing_is_typed_into_a_line_that_is_half_typed(office: Office, desk: Desk) -> None:
+    """It stays as it is; when its person ends it, the mail comes with it."""
+    seat = begun(office, desk)
+    seat.type("half a line")
+    office.say("send-message", NAME, "the build is red")
+    time.sleep(5)  # more than twice as long as it waits after a key
+    assert len(office.model.requests["[me]"]) == 1
+    assert "half a line" in seat.screen and "[teams]" not in seat.screen
+    seat.press("Enter")
+    wait_for_mail(office, seat, "| the build is red")
+    assert "half a line" in office.model.requests["[me]"][-1].text
+
+
+@seats("claude", "opencode", "qwen", f"claude{NEWEST}", f"opencode{NEWEST}", beside=("codex", *TYPED_FOR))
+def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office, desk: Desk) -> None:
+    """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
+    office.say("set", "tellPermissionAfter", "0.5")
+    install(office)
+    office.model.script("[me]", Run("touch made-by-nobody"), Say("then"), Say("seen"), Say("seen"))
+    seat = seated(office, desk, "one", *ASKING.get(office.client, ()), **ASKING_BY.get(office.client, {}))
+    seat.say("[me] hi")
+    row = wait_for_state(office, NAME, "permission", TO_START)
+    assert "made-by-nobody" in row["terminal"]["waitsFor"] and row["state"] == "permission"
+    office.say("send-message", NAME, "the build is red")
+    until(lambda: "waits for a permission" in office.say("read-messages", "--peek"), office.logs)
+    assert len(office.model.requests["[me]"]) == 1 and not (office.work / "made-by-nobody").exists()
+    assert row_of(office, NAME)["terminal"]["state"] == "permission"
+    seat.press("Enter")
+    wait_for_mail(office, seat, "| the build is red")
+    assert (office.work / "made-by-nobody").exists()
+
+
+@seats(*WOKEN_NATIVELY, beside=("gemini", *NEW))
+def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
+    seat = begun(office, desk)
+    store = office.cli.store()
+    for number in range(20):
+        messages.send(store, ALPHA, Caller("lea"), NAME, f"note {number}.")
+    until(lambda: row_of(office, NAME)["queueDepth"] == 0, lambda: seat.screen + office.logs())
+    wait_for_state(office, NAME, "idle")
+    assert history_of(office).count("terminal woken") == 1
+    shown = "\n".join(request.text for request in office.model.requests["[me]"][-1:])
+    assert [shown.count(f"| note {number}.") for number in range(20)] == [1] * 20
+
+
+@whole_row
+def test_eleven_wakes_in_a_row(office: Office, desk: Desk) -> None:
+    seat = begun(office, desk)
+    for number in range(11):
+        wait_for_state(office, NAME, "idle")
+        office.say("send-message", NAME, f"note {number}.")
+        wait_for_mail(office, seat, f"| note {number}.")
+    wait_for_state(office, NAME, "idle")
+    assert history_of(office).count("terminal woken") == 11
+
+
+@whole_row
+def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None:
+    install(office)
+    names = {"[one]": "agentA", "[two]": "agentB"}
+    sitting = {}
+    for word, name in names.items():
+        office.model.script(word, Run("teams whoami"), *[Say("on it")] * 4)
+        sitting[word] = seated(office, desk, word[1:-1], *ALLOWING.get(office.client, ()))
+        sitting[word].say(f"{word} hi")
+        office.model.wait_for(word, 2)
+        wait_for_state(office, name, "idle")
+        assert f"{name} in team alpha" in office.model.requests[word][1].text
+    for name in names.values():
+        office.say("send-message", name, f"for {name} alone")
+    for word, name in names.items():
+        wait_for_mail(office, sitting[word], f"| for {name} alone", word)
+    for word, other in (("[one]", "agentB"), ("[two]", "agentA")):
+        assert f"for {other} alone" not in office.model.requests[word][-1].text
+
+
+@whole_row
+def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office, desk: Desk) -> None:
+    """Its waiting hook ends with it; who writes to it is told; its session has its name again."""
+    begun(office, desk)
+    row = row_of(office, NAME)
+    os.kill(row["terminal"]["pid"], signal.SIGKILL)
+    wait_for_state(office, NAME, "gone")
+    office.say("send-message", NAME, "are you there?")
+    until(lambda: "has not read msg-1" in office.say("read-messages", "--peek"), office.logs)
+    until(lambda: not waiting_for(office), lambda: str(waiting_for(office)))
+    resume = [*RESUME[office.client], row["terminal"]["sessionId"]]
+    native = office.client in WOKEN_NATIVELY
+    again = (desk.start("two", *resume) if native else desk.open("two", "--agent-id", NAME, options=resume)).ready()
+    if office.client == "codex":
+        again.say("go on")
+    wait_for_mail(office, again, "| are you there?")
+    assert row_of(office, NAME)["terminal"]["pid"] != row["terminal"]["pid"] and not row_of(office, "agentB")
+
+
+@seats("claude", beside=(*WOKEN_NATIVELY[1:], "gemini", *NEW))
+def test_a_killed_waker_is_no_loss(office: Office, desk: Desk) -> None:
+    seat = begun(office, desk)
+    for pid in processes_of(office, "agents.waker"):
+        os.kill(pid, signal.SIGKILL)
+    office.say("send-message", NAME, "first")
+    wait_for_mail(office, seat, "| first")
+    wait_for_state(office, NAME, "idle")
+
+
+@seats("claude", beside=("opencode", f"claude{NEWEST}", f"opencode{NEWEST}"))
+def test_a_killed_waiter_is_no_loss(office: Office, desk: Desk) -> None:
+    """What waits beside the client; the others have nothing beside them."""
+    seat = begun(office, desk)
+    until(lambda: bool(waiting_for(office)), office.logs)
+    for pid in waiting_for(office):
+        os.kill(pid, signal.SIGKILL)
+    office.say("send-message", NAME, "first")
+    seat.say("now you")  # a turn, whose end starts a waiter again
+    wait_for_mail(office, seat, "| first")
+    wait_for_state(office, NAME, "idle")
+    office.say("send-message", NAME, "second")
+    wait_for_mail(office, seat, "| second")
+
+
+@seats(beside=TYPED_FOR)
+def test_a_client_ends_with_its_wrapper_and_the_sender_hears_of_it(office: Office, desk: Desk) -> None:
+    seat = begun(office, desk)
+    client = row_of(office, NAME)["terminal"]["pid"]
+    os.kill(seat.pid, signal.SIGKILL)
+    wait_for_state(office, NAME, "gone")
+    until(lambda: not os.path.exists(f"/proc/{client}"), office.logs)
+    office.say("send-message", NAME, "are you there?")
+    until(lambda: "has not read msg-1" in office.say("read-messages", "--peek"), office.logs)
