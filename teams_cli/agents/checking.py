@@ -127,7 +127,7 @@ class _Examination:
             return self._apart(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
         found = self._run(checkout.top)
-        after = Checkout(checkout.top)
+        after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
             return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
         if checkout.is_main:

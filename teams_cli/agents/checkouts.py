@@ -10,15 +10,25 @@ from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
 
+_HEADS = "refs/heads/"
+_HERE = (
+    "--path-format=absolute",
+    "--show-toplevel",
+    "--git-common-dir",
+    "HEAD^{commit}",
+    "--symbolic-full-name",
+    "HEAD",
+)
+
 
 class Checkout:
     """A git checkout: its *top*, the *main* one of the repository that it belongs to, its branch and its commit."""
 
-    def __init__(self, top: str) -> None:
+    def __init__(self, top: str, common: str, head: str, branch: str) -> None:
         self.top = top
-        self.main = main_of(top)
-        self.branch = branch_of(top)
-        self.head = git.said(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        self.main = common.removesuffix("/.git")
+        self.head = head
+        self.branch = branch.removeprefix(_HEADS) if branch.startswith(_HEADS) else ""
 
     @property
     def is_main(self) -> bool:
@@ -49,11 +59,8 @@ def branch_of(top: str) -> str:
 
 def at(directory: str) -> Checkout | None:
     """The checkout that the directory is in; None if it is in none, or nothing was committed yet."""
-    top = git.said(directory, "rev-parse", "--show-toplevel") if os.path.isdir(directory) else ""
-    if not top:
-        return None
-    found = Checkout(top)
-    return found if found.head else None
+    said = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
+    return Checkout(*said) if len(said) == 4 else None
 
 
 def repository_of(path: str) -> tuple[str, str]:

@@ -25,14 +25,15 @@ def tree(
     Raises:
         SetupFailed, StorageFailed: It can't be furnished.
     """
-    _clear(repository, path)
+    if os.path.lexists(path):
+        clear(repository, path)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    try:
-        git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", path, commit)
+    try:  # forced twice: git may know of one there that is gone, locked while it was made
+        git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
         furnishing.furnish(team, repository, path, environ, otherwise)
         yield
     finally:
-        _clear(repository, path)
+        clear(repository, path)
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     for name in disk.names_in(directory):
         lock = f"{directory}/{name}"
         if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock, root)) is not None:
-            _clear(repository, lock.removesuffix(_LOCK))
+            clear(repository, lock.removesuffix(_LOCK))
             _give_back(lock, held)
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
     held = locks.hold(lock, root)
@@ -61,10 +62,10 @@ def _give_back(lock: str, held: int) -> None:
     os.close(held)
 
 
-def _clear(repository: str, path: str) -> None:
+def clear(repository: str, path: str) -> None:
     """Remove the checkout, also one that was half made or half removed by one that was ended."""
-    if os.path.isdir(repository) and f"worktree {path}" in git.worktrees(repository):
-        git.run(repository, "worktree", "unlock", path)
-        git.run(repository, "worktree", "remove", "--force", "--force", path)
+    if git.run(repository, "worktree", "remove", "--force", "--force", path).returncode == 0:
+        return
     shutil.rmtree(path, ignore_errors=True)
+    git.run(repository, "worktree", "unlock", path)
     git.run(repository, "worktree", "prune")

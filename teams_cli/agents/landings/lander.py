@@ -85,6 +85,7 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
 def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
     """Land what is queued, best first; who calls has the lock. False where that can't be: a member's login may not."""
     apart: set[str] = set()
+    trials.clear_left(store, team)
     while found := _queue(store, team):
         of_now = teams.get(store, team)
         try:
@@ -135,9 +136,9 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     base = merging.tip(landing.repository, landing.onto)
     if not base:
         return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
-    if merging.holds(landing.repository, base, landing.head):
-        return progress.landed(store, team, landing, base)
     checkout = merging.checked_out(landing.repository, landing.onto)
+    if merging.holds(landing.repository, base, landing.head):
+        return progress.landed(store, team, landing, base, checkout)
     try:
         commit = merging.merged(landing.repository, base, landing.head, landing.words(team.name))
     except merging.Clash as clash:
@@ -149,12 +150,12 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
     if check and not check.passed:
         return outcomes.end(store, team, landing, "red", checked=check.to_json())
-    if why := merging.in_the_way(checkout, base, commit) if checkout else "":
+    if why := merging.in_the_way(checkout, base, commit) if checkout and wanted else "":  # trying takes its time
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
     landing = progress.about_to_move(store, team, landing, commit, check.to_json() if check else None)
     if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
         return landing  # the branch moved meanwhile: again, on the tip that it has now
-    return progress.landed(store, team, landing, commit)
+    return progress.landed(store, team, landing, commit, checkout)
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:

@@ -12,7 +12,12 @@ from teams_cli import text
 from teams_cli.agents import git
 from teams_cli.errors import StorageFailed
 
-_IDENTITY = {"NAME": "teams", "EMAIL": "teams@localhost"}
+_NOBODY = {
+    f"GIT_{who}_{what}": said
+    for who in ("AUTHOR", "COMMITTER")
+    for what, said in (("NAME", "teams"), ("EMAIL", "teams@localhost"))
+}
+"""Who merges, where nobody is configured."""
 
 
 class Clash(Exception):
@@ -46,17 +51,9 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
         raise Clash(sorted(set(files)))
     if done.returncode:
         raise StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
-    made = git.must(
-        repository, "commit-tree", tree, "-p", base, "-p", head, "-m", message, variables=_identity(repository)
-    )
-    return made.strip()
-
-
-def _identity(repository: str) -> dict[str, str]:
-    """Who merges, where nobody is configured."""
-    if git.run(repository, "var", "GIT_COMMITTER_IDENT").returncode == 0:
-        return {}
-    return {f"GIT_{who}_{what}": said for who in ("AUTHOR", "COMMITTER") for what, said in _IDENTITY.items()}
+    words = ("commit-tree", tree, "-p", base, "-p", head, "-m", message)
+    made = git.said(repository, *words)  # fails where nobody is configured who commits
+    return made or git.must(repository, *words, variables=_NOBODY).strip()
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
@@ -95,13 +92,18 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     Those that were half brought there by one that was ended are told by what is in them; what somebody else wrote
     since is left alone.
     """
-    if not changed(checkout):
+    if _brought(checkout, base, commit) or not changed(checkout):
         return True
-    if git.run(checkout, "read-tree", "-m", "-u", base, commit).returncode == 0:
+    if _brought(checkout, base, commit):  # git has looked at the files meanwhile, and knows which are as they were
         return True
     if not _is_ours(checkout, base, commit):
         return False
     return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
+
+
+def _brought(checkout: str, base: str, commit: str) -> bool:
+    """Whether git brings the files along; those that are there already stay."""
+    return git.run(checkout, "read-tree", "-m", "-u", base, commit).returncode == 0
 
 
 def _is_ours(checkout: str, base: str, commit: str) -> bool:

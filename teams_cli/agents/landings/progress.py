@@ -41,11 +41,11 @@ def refuse_over(landing: Landing) -> None:
         raise WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
 
 
-def landed(store: Store, team: Team, landing: Landing, tip: str) -> Landing:
-    """The branch holds it: bring along who has the branch checked out, and say so. That is due as well where the branch
-    is further by now: others went on from there, or git, at work still for one that was ended, moved it to its commit.
+def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
+    """The branch holds it: bring along the *checkout* that has the branch, and say so. That is due as well where the
+    branch is further by now: others went on from there, or git, at work still for one that was ended, moved it to its
+    commit.
     """
-    checkout = merging.checked_out(landing.repository, landing.onto)
     behind = ""
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
         behind = f"{checkout} did not go along: somebody changed its files meanwhile; see git status there"

@@ -71,7 +71,7 @@ def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, s
         if checkout:
             merging.follow(checkout, base, commits[-1])
         for landing, commit in zip(group, commits, strict=True):
-            progress.landed(store, team, landing, commit)
+            progress.landed(store, team, landing, commit, checkout)
     return True
 
 

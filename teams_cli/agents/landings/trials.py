@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.agents import checking, trial_trees
 from teams_cli.agents.checking import Workplace
-from teams_cli.agents.landings.landings import Landing
+from teams_cli.agents.landings import landings
+from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.errors import TeamsError
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.tasks import tasks
 from teams_cli.tasks.checks import Check
 from teams_cli.teams import settings
@@ -36,6 +41,15 @@ def tried(
             if not check.passed:
                 break
         return found
+
+
+def clear_left(store: Store, team: str) -> None:
+    """Remove the checkouts of those who were killed while they tried something; who calls has the lander's lock."""
+    directory = f"{store.root}/worktrees/{team}"
+    for name in disk.names_in(directory):
+        if name.startswith(f".{LANDING.name}-"):
+            with suppress(TeamsError):
+                trial_trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 
 def place_of(store: Store, team: str, landing: Landing) -> str:
