@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MAX_OUTPUT = 4000
 """Characters of a check's output that are kept: its end."""
 _TOLD = 1200
+CHECK_STALE = "check stale"
+"""What history says where a check was of another commit than what landed."""
 
 
 class Check(Record):

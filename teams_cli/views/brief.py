@@ -13,6 +13,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import leases, overviews, plans, reviews, tasks
+from teams_cli.tasks.checks import CHECK_STALE
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
@@ -222,7 +223,8 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     others = [entry for _, entry in entries if entry.get("actor") != name]
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Found = {
-        "finished": [{"id": e.get("task"), "by": e.get("actor"), "status": _ENDS[str(e["what"])]} for e in ended],
+        "finished": [_ended(entry) for entry in ended],
+        "stale": list(dict.fromkeys(str(e["task"]) for e in others if e.get("what") == CHECK_STALE)),
         "changes": [text.clipped_line(history.line(entry), _TITLE) for entry in ended],
         "moreChanges": len(others) - len(ended),
     }
@@ -231,6 +233,14 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     if closed := next((e for e in reversed(others) if e.get("what") == "team closed"), None):
         document["closedBy"] = closed.get("actor")
     return document
+
+
+def _ended(entry: Found) -> Found:
+    """Which task ended, by whom, and what its owner's word rests on."""
+    by = entry.get("actor")
+    document = {"id": entry.get("task"), "by": entry.get("owner", by), "status": _ENDS[str(entry["what"])]}
+    accepted = {"acceptedBy": by} if entry.get("owner", by) != by else {}
+    return document | accepted | ({"checked": True} if entry.get("checked") else {})
 
 
 def _looked(store: Store, team: str, name: str, position: int) -> None:

@@ -201,6 +201,25 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
 
 
+def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
+    """Said alone, checked, accepted; and that what landed is not what was checked."""
+    shop.create("t", "--check", CHECK)
+    shop.create("u", "--review-by", "mia")
+    shop.create("v")
+    for key in "123":
+        shop.ok("bob", "claim-task", key)
+        shop.write(shop.trees["bob"], f"new{key}", key)
+        shop.ok("bob", "update-task", key, "--status", "completed")
+    shop.ok("mia", "review-task", "2", "--accept")
+    lines = shop.cli("brief", agent="lea").stdout.splitlines()
+    assert "completed: task-1 (bob, checked), task-3 (bob), task-2 (bob, accepted by mia)" in lines
+    git(shop.trees["bob"], "reset", "-q", "--soft", "trunk")
+    git(shop.trees["bob"], "commit", "-q", "-m", "squashed")
+    assert shop.landed("bob", "1")["state"] == "landed"
+    assert shop.task()["checked"]["stale"] is True and "stale check" in shop.cli("get-tasks", agent="lea").stdout
+    assert "checked on other commits than landed: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
+
+
 def test_another_ends_a_review(shop: Shop) -> None:
     """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
     shop.create("t", "--review-by", "mia")

@@ -124,10 +124,14 @@ class Storm:
         """Do tasks until none is left."""
         chance = random.Random(f"{self.seed} {agent}")
         try:
-            while self.teams(agent, "claim-task", "--next").returncode == 0:
-                for one in self.own(agent):  # two, if it was killed when it had the first
+            while True:
+                free = self.teams(agent, "claim-task", "--next").returncode == 0
+                mine = self.own(agent)  # two, if it was killed when it had the first
+                for one in mine:
                     self.do(agent, chance, one["id"])
                 assert not self.own(agent)  # what has landed is in nobody's hands any more
+                if not free and not mine:
+                    return
         except BaseException as problem:
             self.failures.append(problem)
 

@@ -13,6 +13,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, reviews, tasks
+from teams_cli.tasks.checks import CHECK_STALE
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
@@ -80,6 +81,8 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
         before, task = update(store, team.name, TASK, landing.task, change)
         if before.status != task.status:
             history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
+        if task.checked != before.checked:
+            history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
     except Busy:
         raise
     except TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing

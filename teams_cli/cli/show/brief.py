@@ -98,15 +98,26 @@ def _waiting(found: dict[str, Any]) -> Lines:
 def _others(found: dict[str, Any]) -> Lines:
     lines: Lines = []
     for status in ("completed", "failed"):
-        ended = [f"{each['id']} ({each['by']})" for each in found["finished"] if each["status"] == status]
+        ended = [_end(each, found["leads"]) for each in found["finished"] if each["status"] == status]
         if ended:
             lines.append((f"{status}: {_named(ended)}", _NEEDED))
+    if found["stale"] and found["leads"]:
+        lines.append((f"checked on other commits than landed: {', '.join(found['stale'][:_MOST_STALE])}", _NEEDED))
     if found["stuck"]:
         lines.append((f"stuck behind what failed: {', '.join(found['stuck'][:5])}", _USEFUL))
     if found["moreChanges"]:
         lines.append((f"other changes: {found['moreChanges']}: teams history --since {found['since']}", _EXTRA))
     counts = ", ".join(f"{count} {status}" for status, count in found["tasks"].items()) or "none"
     return [*lines, (f"tasks: {counts}; ready: {found['ready']}", _USEFUL)]
+
+
+def _end(task: dict[str, Any], leads: bool) -> str:
+    """A task that ended, by whom; for who leads also whether it was checked, and who accepted it."""
+    said = [task["by"]]
+    if leads:
+        said += ["checked"] if task.get("checked") else []
+        said += [f"accepted by {task['acceptedBy']}"] if "acceptedBy" in task else []
+    return f"{task['id']} ({', '.join(said)})"
 
 
 def _named(ended: list[str]) -> str:
@@ -118,3 +129,4 @@ def _named(ended: list[str]) -> str:
 
 
 _SHORT = 300
+_MOST_STALE = 10
