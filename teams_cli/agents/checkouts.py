@@ -124,6 +124,12 @@ def trees(store: Store, team: Team) -> list[Tree]:
     ]
 
 
+def unseen(store: Store, team: Team) -> list[str]:
+    """The members, but for the leader, of whom no worktree on this machine is known."""
+    known = {team.leader, *(tree.agent for tree in trees(store, team))}
+    return [name for name in team.active_names() if name not in known]
+
+
 def _is_here(host: str, worktree: str, store: Store) -> bool:
     return host in ("", store.host) and os.path.lexists(f"{worktree}/.git")
 

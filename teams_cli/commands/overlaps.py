@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import overlaps
+from teams_cli import text
+from teams_cli.agents import checkouts, overlaps
 from teams_cli.commands.declaration import Command, table
 from teams_cli.records.annotations import Any
 
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def _overlaps(call: Call) -> Any:
-    return [overlap.to_json() for overlap in overlaps.of_team(call.store, call.load_team())]
+    team = call.load_team()
+    found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
+    if unseen := checkouts.unseen(call.store, team):
+        call.follows = f"teams heartbeat, called in the worktrees of {text.listed(unseen)}: they were not compared"
+    return found
 
 
 COMMANDS = table(
