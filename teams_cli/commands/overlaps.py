@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _overlaps(call: Call) -> Any:
     team = call.load_team()
     found = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
-    if unseen := checkouts.unseen(call.store, team):
+    if not found and (unseen := checkouts.unseen(call.store, team)):
         call.follows = f"teams heartbeat, called in the worktrees of {text.listed(unseen)}: they were not compared"
     return found
 
