@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import datetime
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from teams_cli.cli.show.watching import reach_in_short
 from teams_cli.clock import length
 from teams_cli.records.annotations import Any
 from teams_cli.tasks.tasks import FINISHED
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _TWO_COLUMNS = 140
 _NAME = 20
+_LINES = 3
+"""As many lines has a text where there is room."""
 _SAYS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
 """What somebody does who waits for the person, before what it says."""
 _STATES = {
@@ -91,11 +95,11 @@ def body(frame: Frame, width: int, chosen: str = "") -> list[Line]:
     """All below the head, as many lines as it takes; the agent that is *chosen* is marked."""
     if width < _TWO_COLUMNS:
         parts = (_waiting, _failed, _agents, _tasks, _messages)
-        return [line for part in parts for line in part(frame, width, chosen)]
+        return [line for part in parts for line in part(frame, width, chosen, 1)]
     left = (width - 3) * 11 // 20
     right = width - 3 - left
-    one = [line for part in (_agents, _tasks) for line in part(frame, left, chosen)]
-    other = [line for part in (_waiting, _failed, _messages) for line in part(frame, right, chosen)]
+    one = [line for part in (_agents, _tasks) for line in part(frame, left, chosen, _LINES)]
+    other = [line for part in (_waiting, _failed, _messages) for line in part(frame, right, chosen, _LINES)]
     return _beside(one, other, left)
 
 
@@ -112,7 +116,7 @@ def _heading(words: str, style: str = "bold") -> Line:
     return Text(words, style=style)
 
 
-def _waiting(frame: Frame, width: int, _: str) -> list[Line]:
+def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["waiting"]
     if not rows:
         return []
@@ -120,12 +124,12 @@ def _waiting(frame: Frame, width: int, _: str) -> list[Line]:
     ids = max(len(row["id"]) for row in rows[:8])
     for row in rows[:8]:
         verb = "asked, and waits no more:" if row.get("leftAlone") else _SAYS[row["kind"]]
-        said = f"{row['id']:<{ids}}  {row['from']} {verb} {_flat(row['text'])}"
-        lines.append(_cut(Text(safe(said)), width))
+        said = f"{row['from']} {verb} {_flat(row['text'])}"
+        lines += _hung(Text(f"{row['id']:<{ids}}  "), said, width, most)
     return [*lines, *_more(rows, 8)]
 
 
-def _failed(frame: Frame, width: int, _: str) -> list[Line]:
+def _failed(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["failed"]
     if not rows:
         return []
@@ -133,7 +137,8 @@ def _failed(frame: Frame, width: int, _: str) -> list[Line]:
     for row in rows[:6]:
         what = "cancelled" if row["status"] == "cancelled" else "failed"
         held = f", holds up {row['waiting']}" if row["waiting"] else ""
-        lines.append(_cut(Text(safe(f"{row['id']:<8} {what}{held}: {_flat(row['reason'])}"), style="red"), width))
+        said = f"{what}{held}: {_flat(row['reason'])}"
+        lines += _hung(Text(f"{row['id']:<8} ", style="red"), said, width, most, "red")
     return [*lines, *_more(rows, 6)]
 
 
@@ -141,7 +146,7 @@ def _more(rows: list[Any], shown: int) -> list[Line]:
     return [Text(f"  and {len(rows) - shown} more", style="dim")] if len(rows) > shown else []
 
 
-def _agents(frame: Frame, width: int, chosen: str) -> list[Line]:
+def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     rows = frame["agents"]
     lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: nobody is there")]
     names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
@@ -164,9 +169,12 @@ def _is_bad(row: dict[str, Any]) -> bool:
     return row["trouble"] in ("failed", "lost", "silent")
 
 
-def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
+def _tasks(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["tasks"]
-    lines = [_heading("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)")]
+    heading = _heading("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)")
+    if path := frame["course"]["criticalPath"]:
+        heading.append(f"  longest chain ahead: {' → '.join(path)}", style="not bold dim")
+    lines = [_cut(heading, width)]
     ids = max((len(row["id"]) for row in rows), default=0)
     owners = min(_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
     marks = {row["id"]: "high  " if row["priority"] == "high" and row["status"] not in FINISHED else "" for row in rows}
@@ -180,6 +188,8 @@ def _tasks(frame: Frame, width: int, _: str) -> list[Line]:
         line.append(safe(_flat(row["title"])), style="default")
         if row["openBlockers"]:
             line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
+        elif status == "completed" and row.get("completedAt"):
+            line.append(f"  {local_time(row['completedAt'])} {safe(_flat(row.get('result') or ''))}", style="dim")
         elif status == "in_review" and row.get("reviewBy"):
             line.append(f"  waits for the review of {safe(row['reviewBy'])}", style="dim")
         lines.append(_cut(line, width))
@@ -193,14 +203,27 @@ def _status(row: dict[str, Any]) -> str:
     return str(row["status"])
 
 
-def _messages(frame: Frame, width: int, _: str) -> list[Line]:
+def _messages(frame: Frame, width: int, _: str, most: int) -> list[Line]:
     rows = frame["messages"]
     lines = [_heading("Messages" if rows else "Messages: none yet")]
     for row in rows:
-        line = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
-        line.append(safe(f"{row['from']} → {row['to']}: "), style="cyan")
-        lines.append(_cut(line.append(safe(_flat(row["message"])), style="default"), width))
+        whom = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
+        head = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
+        said = _hung(head, f"{whom}{_flat(row['message'])}", width, _LINES)
+        said[0].stylize("cyan", head.cell_len, head.cell_len + len(whom))
+        lines += said
     return lines
+
+
+def _hung(head: Line, said: str, width: int, most: int, style: str = "default") -> list[Line]:
+    """The text behind its head, on as many lines as it takes but at most so many, each as far in as the first."""
+    room = max(20, width - head.cell_len)
+    parts = textwrap.wrap(safe(said), room, break_on_hyphens=False) if most > 1 else [safe(said)]
+    if len(parts) > most:
+        parts[most - 1 :] = [" ".join(parts[most - 1 :])]
+    first, *rest = parts or [""]
+    lines = [head.append(first, style=style), *(Text(" " * (width - room) + part, style=style) for part in rest)]
+    return [_cut(line, width) for line in lines]
 
 
 def entry(found: dict[str, Any]) -> str:

@@ -64,8 +64,11 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """How far each of the sender's messages got, of the newest of the team, without its text."""
-    found = (message for message in _newest_first(store, team.name, window) if message.from_ == sender)
+    """How far each of the sender's messages got, and of those that anybody is to acknowledge; of the newest of the
+    team, without their texts.
+    """
+    newest = _newest_first(store, team.name, window)
+    found = (message for message in newest if message.from_ == sender or message.ack_by)
     rows = (reached(store, team, message) for message in found)
     return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
 

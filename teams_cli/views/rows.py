@@ -32,7 +32,7 @@ _RESULT = 200
 _MESSAGE = 3000
 _LATEST_STATUSES = 3
 _SENT = 200
-"""Messages of the team, the newest, among which the person's own are told with how far they got."""
+"""Messages, the newest, of which the person's own and those to acknowledge are told with how far they got."""
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: list[TeamsError]) -> dict[str, Rows]:
@@ -46,10 +46,13 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
     asked = [question for question in questions.all_of(store, team.name, problems) if question.open]
     proposed = board.plans_of_interest(store, team, problems)
     missed = trouble.missed(found)
+    deciding = {each["from"]: each["id"] for each in proposed if each["status"] == "proposed"}
     waiting = [shut for shut in shutdowns.all_of(store, team, problems) if shut.status == "requested"]
     return {
         "tasks": _tasks(team, config, graph, finished),
-        "agents": {row["name"]: _agent(row, asked, missed) for row in board.agent_rows(store, team, problems)},
+        "agents": {
+            row["name"]: _agent(row, asked, deciding, missed) for row in board.agent_rows(store, team, problems)
+        },
         "questions": {question.id: questions.to_document(question) for question in asked},
         "plans": {each["id"]: each for each in proposed},
         "shutdowns": {shut.id: shut.to_json() for shut in waiting},
@@ -107,9 +110,11 @@ def _card(task: Task, graph: Graph, moves: list[str]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value or key == "blocked"}
 
 
-def _agent(row: dict[str, Any], asked: list[questions.Question], missed: dict[str, str]) -> dict[str, Any]:
+def _agent(
+    row: dict[str, Any], asked: list[questions.Question], deciding: dict[str, str], missed: dict[str, str]
+) -> dict[str, Any]:
     """The agent's row, with what is wrong with it, if anything, and why; of its statuses the newest."""
-    word, why = trouble.of_agent(row, asked, missed)
+    word, why = trouble.of_agent(row, asked, deciding, missed)
     return {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:], "trouble": word, "why": why}
 
 

@@ -53,8 +53,13 @@ def missed(found: list[Task]) -> dict[str, str]:
     return {agent: task for agent, (_, task) in last.items()}
 
 
-def of_agent(row: dict[str, Any], asked: list[Question], had: dict[str, str]) -> tuple[str | None, str | None]:
-    """What is wrong with a listed agent or what it waits for, in a word, and why; *had* says who is missed."""
+def of_agent(
+    row: dict[str, Any], asked: list[Question], deciding: dict[str, str], had: dict[str, str]
+) -> tuple[str | None, str | None]:
+    """What is wrong with a listed agent or what it waits for, in a word, and why.
+
+    *deciding* has for each agent the plan of its that is not decided, *had* says who is missed.
+    """
     session = row.get("session") or {}
     if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
         lost = "its process is gone" if session["outcome"] == "lost" else None
@@ -66,6 +71,8 @@ def of_agent(row: dict[str, Any], asked: list[Question], had: dict[str, str]) ->
     waits = next((question for question in asked if question.from_ == row["name"]), None)
     if waits is not None:
         return "waiting", f"{waits.id} waits for an answer of {', '.join(waits.waiting_for) or 'somebody'}"
+    if row["name"] in deciding and row["state"] != "stopped":
+        return "waiting", f"{deciding[row['name']]} waits to be decided"
     return None, None
 
 

@@ -369,3 +369,5 @@ def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
     page.reads("#msg-1 .reach.lost", "read; not acknowledged in time")
     cli.ok("ack", "1", agent="bob")
     page.reads("#msg-1 .reach", "handled")
+    cli.ok("send-message", "mia", "Freeze on Friday", "--ack-required", agent="bob")
+    page.reads("#msg-2 .reach.lost", "not acknowledged in time")  # between agents, too

@@ -28,6 +28,9 @@ def morning(cli: Cli) -> None:
     cli.ok("update-task", "6", "--status", "failed", "--result", "The staging database refuses us", agent="zoe")
     cli.ok("ask-others", "Which database instead?", "--human", "--no-wait", agent="zoe")
     cli.ok("send-message", "human", "Part 4 was harder than it looked.", agent="bob")
+    cli.ok("send-message", "mia", "Use the new logo.", agent="human")
+    cli.ok("read-messages", agent="mia")
+    cli.ok("propose-plan", "Part 5 in two halves.", "--task", "5", agent="mia")
     cli.ok("announce", "at part 5", agent="mia")
 
 
@@ -42,6 +45,8 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.reads(".agent.trouble-waiting", "ask-1 waits for an answer of human")
     page.reads(".ask.question", "Which database instead?")  # 5. What waits for me?
     page.reads(".ask.mail", "Part 4 was harder than it looked.")
+    page.reads("#agent-list", "plan-1 waits to be decided")
+    page.reads("#stream", "read")
     page.reads("#agent-list", "at part 5")  # 6. Who does what now?
     page.picture("ten-questions")
     page.click(".part.ready")  # 7. What may be done now?
@@ -49,6 +54,10 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.click(".part.ready")
     page.click("#tab-graph")  # 8. What does the failure hold up?
     page.until(lambda: [e.get_attribute("data-task") for e in page.all(".node.held")] == ["task-9", "task-10"])
+    page.click(".agent-name", "bob")
+    page.reads("dialog", "task-4 Part 4 completed after")
+    page.click("dialog button", "All that it did")
+    page.until(lambda: page.all("#view-activity select[aria-label=Who] option[value=bob]:checked"))
     page.click("#tab-activity")  # 9. What did bob do today?
     page.choose("#view-activity select[aria-label=Who]", "bob")
     page.reads("#view-activity [role=status]", "4 \u00d7 task completed")
@@ -66,7 +75,8 @@ def test_watch_answers_as_many(cli: Cli) -> None:
         "ask-1  zoe   Which database instead?",
         "Part 4 was harder than it looked.",
         "ask-1 waits for an answer of human",
-        "at part 5",
+        "plan-1 waits to be decided",
+        "mia (read)",
         "task-5   in_progress  normal    mia    Part 5",
         "task-7   pending      normal    -      Part 7",
         "task-9   blocked      normal    -      Join the parts",

@@ -44,14 +44,15 @@ def test_once(cli: Cli) -> None:
         "no estimate: fewer than 3 tasks were completed lately",
     ]
     assert (lines[2], lines[6]) == ("agents: 2", "tasks: 1 pending, 1 in_progress")
-    assert lines[7:11] == [
+    assert lines[7:12] == [
+        "longest chain ahead: task-1, task-2",
         "TASK    STATUS       PRIORITY  OWNER  TITLE",
         "task-1  in_progress  normal    bob    first",
         "task-2  blocked      normal    -      second",
         "messages:",
     ]
-    assert lines[11].split() == ["MESSAGE", "AT", "FROM", "TO", "TEXT"]
-    assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[12])
+    assert lines[12].split() == ["MESSAGE", "AT", "FROM", "TO", "TEXT"]
+    assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[13])
     frame = cli.ok("watch", "--once")
     shown = ["course", "waiting", "failed", "agents", "taskCounts", "tasks", "messages"]
     assert list(frame) == ["team", "state", "leader", *shown]

@@ -58,21 +58,21 @@ def sent_before(found: list[dict[str, Any]]) -> Parts:
         short = text.clipped_line(document["message"], _TITLE)
         late = " OVERDUE" if document.get("overdue") else ""
         rows += [
-            [document["id"], each["name"], _how_far(each) + late, ago(document["timestamp"]), short]
+            [document["id"], each["name"], how_far(each) + late, ago(document["timestamp"]), short]
             for each in document["reach"]
         ]
     return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
 
 
-def _how_far(each: dict[str, Any]) -> str:
-    """The state in words, and in which of its turns the agent was shown it."""
+def how_far(each: dict[str, Any]) -> str:
+    """How far it got with one recipient: the state in words, and in which of its turns the agent was shown it."""
     turn = f" (turn {each['turn']})" if "turn" in each else ""
     return f"{each['state'].replace('_', ' ')}{turn}"
 
 
 def reached(document: dict[str, Any]) -> Parts:
     rows = [
-        [to["name"], _how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
+        [to["name"], how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
         for to in document["reach"]
     ]
     late = [f"overdue: it was to be acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []

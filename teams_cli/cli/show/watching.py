@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from teams_cli import text
 from teams_cli.cli.show.ages import moment
+from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
 from teams_cli.records.annotations import Any
@@ -33,6 +36,7 @@ def frame(found: dict[str, Any]) -> Parts:
             ["agent", "role", "state", "unread", "status"], [_agent(row) for row in found["agents"]], "nobody is there"
         ),
         f"tasks: {counts}",
+        *([f"longest chain ahead: {', '.join(path)}"] if (path := found["course"]["criticalPath"]) else []),
         Table(["task", "status", "priority", "owner", "title"], [_task(task) for task in found["tasks"]]),
         "messages:" if found["messages"] else "no messages",
         Table(["message", "at", "from", "to", "text"], [_message(message) for message in found["messages"]]),
@@ -89,9 +93,17 @@ def _message(message: dict[str, Any]) -> list[str]:
         message["id"],
         moment(message["timestamp"]),
         message["from"],
-        message["to"],
+        message["to"] + reach_in_short(message),
         text.clipped_line(message["message"], _SHORT),
     ]
+
+
+def reach_in_short(message: dict[str, Any]) -> str:
+    """How far the message got with those it was sent to; empty where that is not told."""
+    counts = Counter(how_far(each) for each in message.get("reach", ()))
+    words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
+    said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def watched(found: dict[str, Any]) -> Parts:

@@ -63,7 +63,7 @@ async function look(team) {
 
 function fill() {
   const actors = [...new Set([...current().agents.map(({ name }) => name), ...entries.map(({ actor }) => actor)])];
-  const chosen = parts.agent.options.length ? parts.agent.value : said('who');
+  const chosen = said('who');
   parts.agent.replaceChildren(el('option', { value: '' }, 'Everybody'), ...actors.map((name) => el('option', { value: name }, name === 'human' ? 'You' : name)));
   parts.agent.value = actors.includes(chosen) ? chosen : '';
   titles = new Map(current().tasks.map(({ id, title }) => [id, title]));

@@ -1,17 +1,22 @@
-// One agent: where it works, what it announced, and the end of what it printed.
+// One agent: where it works, what it worked on, what it announced, and the end of what it printed.
 
 import { mayChange, read } from './api.js';
 import { changes, stateOf } from './agents.js';
 import { timeAgo } from './clock.js';
+import { span } from './course.js';
 import { button, el } from './dom.js';
 import { dialog } from './forms.js';
 import { attempt } from './notices.js';
 import { go } from './place.js';
 import { current, on } from './state.js';
-import { plain, visible } from './text.js';
+import { chip } from './task_card.js';
+import { openTask } from './task_dialog.js';
+import { firstLine, plain, visible } from './text.js';
+import { showView } from './views.js';
 
 const LINES = 200;
 const LOOK = 2000;
+const NEWEST = 8;
 let shown = null;
 
 export function openAgent(name) {
@@ -35,10 +40,11 @@ on('snapshot', () => shown && fill());
 
 function fill() {
   const agent = current().agents.find(({ name }) => name === shown.agent);
-  const said = JSON.stringify([agent, mayChange()]);
+  const work = agent && workOf(agent.name);
+  const said = JSON.stringify([agent, work, mayChange()]);
   if (!agent || shown.filledWith === said) return;
   shown.filledWith = said;
-  shown.body.replaceChildren(...[actions(agent), facts(agent), announced(agent)].filter(Boolean));
+  shown.body.replaceChildren(...[actions(agent), facts(agent), worked(agent, work), announced(agent)].filter(Boolean));
 }
 
 function actions(agent) {
@@ -58,7 +64,7 @@ function facts(agent) {
   const rows = [
     ['State', el('span', { class: `state ${stateOf(agent)}` }, el('span', { class: 'dot' }), stateOf(agent))],
     ['Role', [agent.role, agent.agentType !== agent.role && agent.agentType].filter(Boolean).map(plain).join(', ')],
-    ['Trouble', agent.why && plain(agent.why)],
+    [agent.trouble === 'waiting' ? 'Waits' : 'Trouble', agent.why && plain(agent.why)],
     ['Unread', String(agent.queueDepth)],
     ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
     ['Note', agent.note && plain(agent.note)],
@@ -71,6 +77,27 @@ function facts(agent) {
     ['Directory', session.directory && plain(session.directory)],
   ];
   return el('dl', { class: 'facts' }, rows.filter(([, value]) => value).flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]));
+}
+
+/** Each time that the agent had a task, the newest first. */
+function workOf(name) {
+  const had = ({ id, title, status, result, work = [] }) => work.filter(([agent]) => agent === name).map(([, from, to, how]) => ({
+    id, title, from, to, how: to ? how : 'in work', result: how === 'completed' && status === 'completed' ? result : '',
+  }));
+  return current().tasks.flatMap(had).sort((a, b) => b.from.localeCompare(a.from));
+}
+
+function worked({ name }, work) {
+  const history = button('All that it did', () => {
+    shown.close();
+    go({ who: name });
+    showView('activity');
+  }, { class: 'link start' });
+  const rows = work.slice(0, NEWEST).map(({ id, title, from, to, how, result }) => el('li', {},
+    el('span', { dir: 'auto' }, chip(id, openTask), ' ', firstLine(title, 60), ' ', el('b', { class: `status ${how}` }, how),
+      to && how === 'completed' ? ` after ${span((Date.parse(to) - Date.parse(from)) / 1000)}` : '', result ? `: ${firstLine(result, 60)}` : ''), timeAgo(to ?? from)));
+  return el('section', {}, el('h3', {}, `Work${work.length > NEWEST ? `, the newest ${NEWEST} of ${work.length}` : ''}`),
+    rows.length ? el('ol', { class: 'timeline' }, rows) : el('p', { class: 'muted' }, 'It has had no task yet.'), history);
 }
 
 function announced({ statusHistory = [] }) {

@@ -121,8 +121,9 @@ function ask(what) {
 }
 
 function draw() {
+  const at = new Map(laid.nodes.map(([id, ...middle]) => [id, middle]));
   parts.lines.replaceChildren(...laid.edges.map(([from, to, points]) => make('path', {
-    d: `M${points.map(([x, y]) => `${round(x)} ${round(y)}`).join('L')}`, 'data-from': from, 'data-to': to, 'marker-end': 'url(#arrow)',
+    d: `M${fromSideToSide(at.get(from), points, at.get(to)).map(([x, y]) => `${round(x)} ${round(y)}`).join('L')}`, 'data-from': from, 'data-to': to, 'marker-end': 'url(#arrow)',
   })));
   const had = parts.boxes.contains(document.activeElement);
   parts.boxes.replaceChildren(...laid.nodes.map(box));
@@ -132,6 +133,11 @@ function draw() {
   paint(current());
   if (isNew) bringToSight(foremost(current()));
   if (had) focus(chosen);
+}
+
+/** The way of a line: out of the right side of a box, and into the left one of another. */
+function fromSideToSide([x, y], points, [toX, toY]) {
+  return [[x + WIDTH / 2, y], ...points.slice(1, -1), [toX - WIDTH / 2, toY]];
 }
 
 /** What one looks for first: where the longest chain ahead begins, else what failed, else what stands at the left. */

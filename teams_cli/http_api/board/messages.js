@@ -11,11 +11,12 @@ import { block, firstLine } from './text.js';
 
 const OLDER = 200;
 const FORMAL = new Set(['notice', 'info', 'shutdown', 'plan']);
+const HOW_TO_ANSWER = /^(?=\(Answer within )/m;
 const STATES = { queued: 'waits to be read', woken: 'woken for it', shown: 'put before the agent', read: 'read', handled: 'handled', will_not_be_read: 'will not be read' };
 let team = '';
 let known = new Map();
 let thread = null;
-let reached = new Map(); // of the person's own newest messages, how far each got
+let reached = new Map(); // of the person's own newest messages and those to acknowledge, how far each got
 
 export function startMessages() {
   byId('message-agent').addEventListener('change', render);
@@ -139,7 +140,14 @@ function create(message) {
 function fill(node, message) {
   const mine = message.from === 'human';
   node.className = ['message', message.type, mine && 'mine', message.to === 'human' && 'to-me'].filter(Boolean).join(' ');
-  node.replaceChildren(...[head(message), quote(message), block(message.message), rest(message), foot(message, mine)].filter(Boolean));
+  node.replaceChildren(...[head(message), quote(message), ...text(message), rest(message), foot(message, mine)].filter(Boolean));
+}
+
+/** Its text; of a question to agents, how they are to answer it is put away. */
+function text({ type, message, length }) {
+  const [asked, ...how] = type === 'question' && !length ? message.split(HOW_TO_ANSWER) : [message];
+  if (!how.length) return [block(message)];
+  return [block(asked.trimEnd()), el('details', {}, el('summary', { class: 'muted' }, 'How it is to be answered'), block(message.slice(asked.length).trimStart(), 'said small'))];
 }
 
 /** Of a long one only the beginning came. */

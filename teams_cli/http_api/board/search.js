@@ -72,7 +72,7 @@ function row(hit) {
   };
   const about = [hit.from && `${hit.from}${hit.to ? ` → ${hit.to}` : ''}`, hit.in === 'tasks' ? '' : hit.title].filter(Boolean).join(' · ');
   return el('li', {}, el('a', { href: link({ ...place, find: '' }), onclick: open },
-    el('span', { class: `tag ${hit.in}` }, PLACES[hit.in] ?? hit.in), ' ', el('span', { class: 'id' }, hit.id), ' ',
+    el('span', { class: 'tag' }, PLACES[hit.in] ?? hit.in), ' ', el('span', { class: 'id' }, hit.id), ' ',
     el('span', { class: 'muted' }, about, ' '), hit.at ? timeAgo(hit.at) : null,
     el('span', { class: 'hit', dir: 'auto' }, ...visible(hit.text))));
 }
