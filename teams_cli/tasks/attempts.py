@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks.tasks import TASK, Note, Task
+from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 
 _BACK = ("released", "expired")
@@ -12,25 +12,21 @@ _BACK = ("released", "expired")
 
 def made(task: Task) -> int:
     """How often it was claimed and came back, since it was last opened again."""
-    return sum(note.what == "claimed" for note in _since_reopened(task)) - (task.status == "in_progress")
+    return sum(note.what == "claimed" for note in task.since_reopened) - (task.status == "in_progress")
 
 
 def last_reason(task: Task) -> str:
     """Why it came back the last time, as far as that was said."""
-    back = [note for note in _since_reopened(task) if note.what in _BACK]
+    back = [note for note in task.since_reopened if note.what in _BACK]
     return (back[-1].reason or back[-1].what) if back else ""
 
 
 def why_failed(task: Task) -> str:
-    """Why it failed: the end of what it said, in which the reason is last, or what was noted with it."""
-    said = [line for line in (task.result or "").splitlines() if line.strip()]
+    """Why it failed: the end of what it said, and last the reason that was noted with it, where that is not in it."""
+    said = "\n".join([line for line in (task.result or "").splitlines() if line.strip()][-3:])
     noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
-    return "\n".join(said[-3:]) or noted or "no reason was given"
-
-
-def _since_reopened(task: Task) -> list[Note]:
-    opened = [index for index, note in enumerate(task.notes) if note.what == "reopened"]
-    return task.notes[opened[-1] + 1 :] if opened else task.notes
+    more = noted if noted and noted not in said else ""
+    return "\n".join(filter(None, (said, more))) or "no reason was given"
 
 
 def give_up(store: Store, team: str, by: str, task_id: str, reason: str) -> bool:

@@ -216,7 +216,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     status = _status_after(task, changes)
     done = task.having(
         status=status,
-        result=task.result if changes.result is None else changes.result,
+        result=task.result_so_far if changes.result is None else changes.result,
         checked=changes.checked.to_json() if changes.checked else task.checked,
         evidence=[*(task.evidence or ()), *changes.evidence] or None,
         completed_at=None if status == IN_REVIEW else now,
@@ -243,11 +243,12 @@ def refuse_finishing(store: Store, at: Standing, task: Task, changes: Edit) -> N
 
 
 def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
-    """The task with another result; of one that is finished the notes tell."""
+    """The task with another result; of one that is finished, or was, the notes tell."""
     result = task.result if changes.result is None else changes.result
     evidence = [*(task.evidence or ()), *changes.evidence] or None
     amended = task.having(result=result, evidence=evidence, updated_at=teams.now(store))
-    if task.status not in FINISHED or (task.result == result and not changes.evidence):
+    was_finished = task.status in FINISHED or any(note.what == "reopened" for note in task.notes)
+    if not was_finished or (result == task.result_so_far and not changes.evidence):
         return amended
     return amended.noted(teams.now(store), who.name, "amended", changes.reason)
 

@@ -60,6 +60,8 @@ class Note(Record):
     added: Text | None = None
 
 
+_RESULTS = ("amended", "in_review", "completed", "failed")
+"""What is noted when a result was said."""
 EDITABLE = ("title", "description", "priority", "check", "review_by")
 """The fields into which an edit puts what it is given. But for the description, they are on the cards of the board."""
 
@@ -153,6 +155,19 @@ class Task(Record):
     def why_ended(self) -> str | None:
         """The reason that was given as the task failed or was cancelled."""
         return next((note.reason for note in reversed(self.notes) if note.what == self.status), None)
+
+    @property
+    def since_reopened(self) -> list[Note]:
+        """What happened to it since it was last opened again."""
+        opened = [place for place, note in enumerate(self.notes) if note.what == "reopened"]
+        return self.notes[opened[-1] + 1 :] if opened else self.notes
+
+    @property
+    def result_so_far(self) -> str | None:
+        """What was said as its result; nothing if that was before it was opened again: another attempt has another."""
+        since = self.since_reopened
+        is_new = len(since) == len(self.notes) or any(note.what in _RESULTS for note in since)
+        return self.result if is_new else None
 
     def was_claimed_by(self, agent: str) -> bool:
         """Whether the agent had it, as far as the notes tell."""

@@ -46,10 +46,11 @@ def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Pa
     cli("get-tasks", agent="bob")
     cli("update-task", "1", "--status", "pending", "--reason", "a disk is there", agent="human")
     cli("claim-task", "1", agent="mia")
-    cli("update-task", "1", "--status", "failed", "--result", "no power", agent="mia")
+    cli("update-task", "1", "--status", "failed", "--reason", "no power", agent="mia")
     wait_for(lambda: events(heard).count("task-1") == 2)
     texts = [event["text"] for call in told(heard) for event in call["events"]]
-    assert sum("no disk" in text for text in texts) == 1 and sum("May I buy one?" in text for text in texts) == 1
+    assert [sum(why in text for text in texts) for why in ("no disk", "no power")] == [1, 1]
+    assert sum("May I buy one?" in text for text in texts) == 1
     assert all(set(call) == {"team", "at", "text", "events"} for call in told(heard))
     assert cli("close-team", "--force", agent="lea").status == 0
 

@@ -168,3 +168,22 @@ def test_only_who_may_create_creates_many(cli: Cli) -> None:
     assert cli.refused("create-task", agent="lea") == (2, "wrong_usage")
     assert cli.refused(*words, "and a title", agent="lea", stdin=b"[]") == (2, "wrong_usage")
     assert cli.refused("create-task", "--from", "/no/such/file", agent="lea") == (2, "invalid_value")
+
+
+def test_another_attempt_has_a_result_of_its_own(cli: Cli) -> None:
+    """What failed before is not why it failed now, nor what it resulted in."""
+    cli.ok("create-task", "Import", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
+    for words, result, why in (
+        (("--status", "failed", "--reason", "the network is away"), None, "the network is away"),
+        (("--status", "failed", "--result", "half", "--reason", "too slow"), "half", "half\ntoo slow"),
+    ):
+        cli.ok("update-task", "1", "--status", "pending", agent="human")
+        cli.ok("claim-task", "1", agent="bob")
+        assert cli.ok("update-task", "1", *words, agent="bob").get("result") == result
+        assert cli.ok("watch", "--once", agent="lea")["failed"][0]["reason"] == why
+    cli.ok("update-task", "1", "--status", "pending", agent="human")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--result", "half", agent="bob")
+    assert cli.ok("update-task", "1", "--status", "completed", agent="bob")["result"] == "half"
