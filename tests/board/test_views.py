@@ -105,6 +105,10 @@ def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: 
     page.one("[aria-label=mia] .bar.completed")
     page.click("#view-timeline summary")
     page.reads("#view-timeline tbody", "task-3 Order the bricks")
+    page.run("document.querySelector('.bar[tabindex=\"0\"]').focus()")
+    assert "task-1" in page.run("return document.activeElement.ariaLabel")  # the only one that Tab comes to
+    page.keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert "task-3" in page.run("return document.activeElement.ariaLabel")
     page.one(".bar.failed").send_keys(Keys.ENTER)
     page.reads("dialog h2", "task-3")
 

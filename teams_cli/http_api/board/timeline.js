@@ -1,4 +1,5 @@
-// Who worked on what when: a row for each agent, with what failed and what was asked; the same as a table.
+// Who worked on what when: a row for each agent, with what failed and what was asked; the same as a table. The arrow keys
+// go from one piece of work to another.
 
 import { read } from './api.js';
 import { now } from './clock.js';
@@ -15,6 +16,7 @@ const STEPS = [1, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200].map(
 let parts = null;
 let questions = [];
 let asked = '';
+let chosen = '';
 
 /** Show it, with all tasks. */
 export async function open() {
@@ -39,7 +41,9 @@ function build() {
   choice.value = '';
   choice.addEventListener('change', () => draw(current()));
   const told = el('p', { class: 'muted', role: 'status' });
-  const chart = el('div', { class: 'chart' });
+  const chart = el('div', { class: 'chart', role: 'group', 'aria-label': 'Timeline; arrow keys go from one piece of work to another' });
+  chart.addEventListener('keydown', keyPressed);
+  chart.addEventListener('focusin', ({ target }) => target.dataset.key && choose(target));
   const rows = el('tbody');
   const columns = ['Agent', 'Task', 'From', 'For', 'How it ended'];
   const table = el('details', { class: 'as-table' }, el('summary', {}, 'As a table'),
@@ -67,6 +71,34 @@ function draw({ tasks, agents }) {
   const rows = names.map((name) => ({ name, scale, spans: spans.filter(({ agent }) => agent === name), marks: marks.filter(({ agent }) => agent === name) }));
   keyed(parts.chart, [{ name: '', scale }, ...rows], { key: ({ name }) => `row ${name}`, create: createRow, fill: fillRow });
   keyed(parts.rows, [...spans].reverse(), { key: ({ key }) => key, create: () => el('tr'), fill: fillTableRow });
+  const bars = [...parts.chart.querySelectorAll('.bar')];
+  if (bars.length) choose(bars.find(({ dataset }) => dataset.key === chosen) ?? bars[0]);
+}
+
+/** Have that bar be the one that Tab comes to. */
+function choose(node) {
+  for (const bar of parts.chart.querySelectorAll('.bar[tabindex="0"]')) bar.tabIndex = -1;
+  node.tabIndex = 0;
+  chosen = node.dataset.key;
+}
+
+/** Left and right along an agent's work, up and down to who else worked then. */
+function keyPressed(event) {
+  const row = event.target.closest('.bar') && event.target.closest('.chart-row');
+  const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!row || !by) return;
+  event.preventDefault();
+  const beside = [...row.querySelectorAll('.bar')];
+  const next = event.key === 'ArrowLeft' || event.key === 'ArrowRight' ? beside[beside.indexOf(event.target) + by] : nearest(row, event.target, by);
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
+/** In the next row that way which has any, the bar that begins nearest. */
+function nearest(row, { offsetLeft }, by) {
+  const rows = [...parts.chart.querySelectorAll('.chart-row')].filter((each) => each === row || each.querySelector('.bar'));
+  const bars = [...(rows[rows.indexOf(row) + by]?.querySelectorAll('.bar') ?? [])];
+  return bars.sort((a, b) => Math.abs(a.offsetLeft - offsetLeft) - Math.abs(b.offsetLeft - offsetLeft))[0];
 }
 
 function createRow({ name }) {
@@ -94,7 +126,7 @@ function fillRow(row, { name, scale, spans, marks }) {
 function bar(work, lane, scale) {
   const { task, title, from, to, how } = work;
   const said = `${task} ${plain(title)}: ${span((to - from) / 1000)}, ${how ?? 'in work'}`;
-  const node = button(el('span', {}, `${how === 'failed' ? '✗ ' : ''}${task}`), () => openTask(task), { class: `bar ${how ?? 'in_progress'}`, title: said, 'aria-label': said, 'data-key': work.key });
+  const node = button(el('span', {}, `${how === 'failed' ? '✗ ' : ''}${task}`), () => openTask(task), { class: `bar ${how ?? 'in_progress'}`, title: said, 'aria-label': said, 'data-key': work.key, tabindex: work.key === chosen ? 0 : -1 });
   const [left, width] = [place(Math.max(from, scale.first), scale), (Math.min(to, scale.first + scale.length) - Math.max(from, scale.first)) / scale.length];
   Object.assign(node.style, { left: `${100 * left}%`, width: `max(0.7rem, ${100 * width}%)`, top: `${lane * 1.7}rem` });
   return node;
