@@ -104,9 +104,10 @@ def state_said(event: Mapping[str, Any]) -> TerminalState | None:
 
 def permission_for(event: Mapping[str, Any]) -> str | None:
     """What the client asks its person to permit, in a line; None if the event does not say."""
-    given = event.get("tool_input")
+    given = event.get("tool_input") or event.get("details")
     wish = given if isinstance(given, dict) else {}
-    said = wish.get("command") or wish.get("file_path") or wish.get("path") or event.get("message") or ""
+    named = (wish.get(key) for key in ("command", "file_path", "filePath", "path"))
+    said = next(filter(None, named), None) or event.get("message") or ""
     words = [str(event.get("tool_name") or ""), " ".join(str(said).split())]
     line = ": ".join(word for word in words if word)
     return line[:_LONGEST] or None

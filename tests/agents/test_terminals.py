@@ -77,6 +77,16 @@ def test_it_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Callable[..
         assert row(cli)["terminal"].get("waitsFor") == ("Bash: rm -r build" if more is asks else None)
 
 
+def test_a_notice_of_a_dialog_says_what_it_asks_for(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+    """As Gemini CLI gives it: a general message, and the command in its details."""
+    client = seat()
+    client.hook("SessionStart")
+    details = {"type": "exec", "title": "Confirm Shell Command", "command": "rm -r build"}
+    said = {"notification_type": "ToolPermission", "message": "Tool Confirm Shell Command requires execution"}
+    client.hook("Notification", **said, details=details)
+    assert row(cli)["terminal"]["waitsFor"] == "rm -r build"
+
+
 def test_a_stop_that_was_refused_is_none(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
     client = seat()
     client.hook("SessionStart")

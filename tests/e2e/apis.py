@@ -22,6 +22,10 @@ class Use:
         self.arguments = arguments
 
 
+class Outside(str):
+    """A command that is to be run outside of the client's own sandbox, if it has one: it asks its person then."""
+
+
 Call = str | Use
 """A command for the client's shell tool, or one of our tools."""
 
@@ -176,7 +180,8 @@ class Responses(Api):
 
     def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
         if "exec_command" in self.tools(body):
-            return "exec_command", {"cmd": command}
+            beyond = {"sandbox_permissions": "require_escalated", "justification": "as scripted"}
+            return "exec_command", {"cmd": command, **(beyond if isinstance(command, Outside) else {})}
         return "shell", {"command": ["sh", "-c", command]}
 
 

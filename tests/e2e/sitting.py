@@ -41,7 +41,7 @@ ALLOWING = {
     "gemini": ["--approval-mode", "yolo"],
     "qwen": ["--yolo"],
 }
-ASKING = {"codex": ["-c", 'approval_policy="untrusted"'], "qwen": ["--approval-mode", "default"]}
+ASKING = {"codex": ["-s", "workspace-write", "-a", "on-request"], "qwen": ["--approval-mode", "default"]}
 ASKING_BY = {"opencode": {"OPENCODE_PERMISSION": '{"bash":"ask"}'}}
 """What has them ask their person before a command, by options or by variables; the others do by themselves."""
 _WORDS = {"claude": ["--permission-mode", "default"], "gemini": ["--skip-trust"]}

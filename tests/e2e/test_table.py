@@ -12,6 +12,7 @@ import time
 
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
+from tests.e2e.apis import Outside
 from tests.e2e.conftest import NEWEST, TO_START, Office
 from tests.e2e.model import Run, Say
 from tests.e2e.sitting import (
@@ -93,7 +94,7 @@ def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office,
     """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
     office.say("set", "tellPermissionAfter", "0.5")
     install(office)
-    office.model.script("[me]", Run("touch made-by-nobody"), Say("then"), Say("seen"), Say("seen"))
+    office.model.script("[me]", Run(Outside("touch made-by-nobody")), Say("then"), Say("seen"), Say("seen"))
     seat = seated(office, desk, "one", *ASKING.get(office.client, ()), **ASKING_BY.get(office.client, {}))
     seat.say("[me] hi")
     row = wait_for_state(office, NAME, "permission", TO_START)
@@ -142,7 +143,7 @@ def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None
         sitting[word].say(f"{word} hi")
         office.model.wait_for(word, 2)
         wait_for_state(office, name, "idle")
-        assert f"{name} in team alpha" in office.model.requests[word][1].text
+        assert f"{name}: team-member of team alpha" in office.model.requests[word][1].text
     for name in names.values():
         office.say("send-message", name, f"for {name} alone")
     for word, name in names.items():
