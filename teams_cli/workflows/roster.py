@@ -5,13 +5,15 @@ members                        a list of {name, role, harness, model, worktree, 
                                harness are started, the others are expected to come by themselves
 rules                          what everybody is to keep to, a text or a list
 pages                          key: text; what the team shares from the start
-tasks                          a list, as of a workflow; or instead
+tasks                          a list, as of a workflow, where one without `id` is known by its title; or instead
 workflow                       the file of a workflow, whose tasks are meant
 """
 
 from __future__ import annotations
 
 import os
+import re
+from itertools import chain, count
 from typing import Annotated, Any
 
 import yaml
@@ -28,11 +30,27 @@ from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 FILE = "teams.yaml"
 _AGENTS = ".claude/agents"
 _FENCE = "---"
+_SHORT = 50
 _HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
 
 
 def _lines(said: object) -> object:
     return "\n".join(f"- {line}" for line in said) if isinstance(said, list) else said
+
+
+def _known_by_title(said: object) -> object:
+    """The tasks, where those without an id have one that is made of their title: the same each time."""
+    taken = {task.get("id") for task in said if isinstance(task, dict)} if isinstance(said, list) else set()
+    found: list[object] = []
+    for task in said if isinstance(said, list) else ():
+        if isinstance(task, dict) and "id" not in task and isinstance(task.get("title"), str):
+            short = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_SHORT] or "task"
+            numbered = (f"{short}-{number}" for number in count(2))
+            key = next(key for key in chain([short], numbered) if key not in taken)
+            taken.add(key)
+            task = {**task, "id": key}
+        found.append(task)
+    return found if isinstance(said, list) else said
 
 
 class MemberTemplate(Form):
@@ -54,7 +72,7 @@ class Roster(Form):
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
     rules: Annotated[Text | None, BeforeValidator(_lines)] = None
     pages: dict[str, Text] = Field(default={})
-    tasks: list[TaskTemplate] = Field(default=[])
+    tasks: Annotated[list[TaskTemplate], BeforeValidator(_known_by_title)] = Field(default=[])
     workflow: Text | None = None
 
     @model_validator(mode="after")

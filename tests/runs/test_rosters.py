@@ -23,7 +23,7 @@ rules: [Be kind, Test first]
 pages: {api: GET /users}
 tasks:
   - {id: one, title: First, touches: [a.py]}
-  - {id: two, title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob}
+  - {title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob}
 """
 
 

@@ -91,6 +91,8 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
         try:
             for landing in reversed(found):  # the first is the last that is looked at
                 known_here.check(store, team, landing)
+            if progress.forget_unmoved(store, of_now, found):
+                continue
             group = together.group(of_now, found, apart)
             if group and together.step(store, of_now, group, environ):
                 continue

@@ -35,6 +35,25 @@ def about_to_move(store: Store, team: Team, landing: Landing, commit: str, check
     return update(store, team.name, LANDING, landing.id, change)[1]
 
 
+def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
+    """Have none of the queue be about to move its branch that did not, as when who tried several together was
+    ended: each has its turn again, behind those before it. Whether there was one.
+    """
+    found = [one for one in queue if one.merge and not one.over and not _is_on_branch(one, one.merge)]
+    for landing in found:
+        update(store, team.name, LANDING, landing.id, _forget)
+    return bool(found)
+
+
+def _is_on_branch(landing: Landing, commit: str) -> bool:
+    tip = merging.tip(landing.repository, landing.onto)
+    return not tip or merging.holds(landing.repository, tip, commit)
+
+
+def _forget(landing: Landing) -> Landing:
+    return landing if landing.over else landing.having(merge=None)
+
+
 def refuse_over(landing: Landing) -> None:
     """Raises WrongState: It is decided."""
     if landing.over:
