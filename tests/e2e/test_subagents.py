@@ -1,0 +1,37 @@
+"""What a client starts inside itself, OpenCode's sub-sessions and Claude's subagents, as agents of the team."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.apis import Use
+from tests.e2e.conftest import NEWEST, Office
+from tests.e2e.model import Run, Say
+
+TOOL = {"opencode": ("task", "general"), "claude": ("Agent", "general-purpose")}
+"""How each starts one: its tool, and the kind of agent that there is always."""
+
+
+@pytest.mark.parametrize("office", [*TOOL, *(f"{client}{NEWEST}" for client in TOOL)], indirect=True)
+def test_a_subagent_is_an_agent_while_it_works(office: Office) -> None:
+    """It joins under the next alias, its parent's child; is written to and told; and leaves with its answer kept."""
+    tool, kind = TOOL[office.client]
+    call = Use(tool, description="count files", prompt="[sub] count the files", subagent_type=kind)
+    office.model.script("[ann]", call, Say("done"), Say("done"))  # the newest Claude Code waits for it in a later turn
+    office.model.script(
+        "[sub]",
+        Run("teams list-agents --json"),
+        Run("teams send-message agentA 'mind the hidden ones' --as human"),
+        Run("true"),
+        Say("7 files"),
+    )
+    done = office.run("[ann] look")
+    assert done["output"] == "done", office.logs()
+    requests = office.model.requests["[sub]"]
+    assert "agentA" in requests[1].text and "mind the hidden ones" in requests[3].text, requests[3].text
+    assert "7 files" in office.model.requests["[ann]"][-1].text
+    rows = {row["name"] for row in json.loads(office.say("list-agents"))["agents"]}
+    assert "agentA" not in rows and "ann" in rows
+    assert "7 files" in office.say("read-messages", "--all", agent="ann")
