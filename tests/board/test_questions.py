@@ -42,7 +42,7 @@ def test_the_board_answers_ten_questions(cli: Cli, server: Serving, page: Page) 
     page.reads("#course", "1 failed, holds up 2")  # 3. Is something wrong?
     page.reads(".ask.failed", "task-6 failed: Part 6")  # 4. Who is stuck, and why?
     page.reads(".ask.failed", "The staging database refuses us")
-    page.reads(".agent.trouble-waiting", "ask-1 waits for an answer of human")
+    page.reads("#agent-list", "ask-1 waits for an answer of human")
     page.reads(".ask.question", "Which database instead?")  # 5. What waits for me?
     page.reads(".ask.mail", "Part 4 was harder than it looked.")
     page.reads("#agent-list", "plan-1 waits to be decided")
@@ -72,7 +72,7 @@ def test_watch_answers_as_many(cli: Cli) -> None:
     for answer in (
         "40 %: 4 of 10 done, 1 in work, 2 ready, 2 blocked, 1 failed (holding up 2); about ",
         "task-6  failed  2         The staging database refuses us",
-        "ask-1  zoe   Which database instead?",
+        "ask-1   zoe   Which database instead?",
         "Part 4 was harder than it looked.",
         "ask-1 waits for an answer of human",
         "plan-1 waits to be decided",
