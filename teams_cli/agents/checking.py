@@ -15,7 +15,7 @@ from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import checks, claims, evidence, life, tasks
+from teams_cli.tasks import checks, evidence, life, owners, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
@@ -225,7 +225,7 @@ def note_failed(store: Store, team: Team, task: Task, found: Check) -> None:
 
     def change(now: Task) -> Task:
         if (now.status, now.claim) != (task.status, task.claim):
-            claims.refuse_stranger(now, found.by)
+            owners.refuse_stranger(now, found.by)
             return now
         how = f"exit status {found.status}"
         return now.having(checked=found.to_json()).noted(teams.now(store), found.by, "check failed", how)

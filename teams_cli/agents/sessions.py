@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import processes
 from teams_cli.errors import Conflict, NotFound
 from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 from teams_cli.records.owed import Owed
@@ -96,6 +95,8 @@ class Session(Record):
 
     def kept_by(self, pid: int, host: str = "") -> Session:
         """The session in the hands of that process, on the machine called so."""
+        from teams_cli import processes
+
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
@@ -107,6 +108,8 @@ class Session(Record):
     @property
     def host(self) -> str:
         """The machine where its keeper runs, and its client's own session is; empty where there is only one."""
+        from teams_cli import processes
+
         return processes.host_of(self.keeper_boot)
 
     @property
@@ -114,6 +117,8 @@ class Session(Record):
         """Whether the process that has the session, or had it last, is there; True where that can't be known."""
         if self.keeper_pid is None:
             return False
+        from teams_cli import processes
+
         ended = processes.has_ended(self.keeper_pid, self.keeper_started, self.keeper_boot)
         return not self.ended if ended is None else not ended
 

@@ -8,7 +8,6 @@ from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.environment import look_up, root_directory, store_address
 from teams_cli.names import HUMAN
-from teams_cli.processes import TAG
 from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -39,7 +38,7 @@ def make_call(
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
-    if not agent and for_person and _is_typed() and not environ.get(TAG):
+    if not agent and for_person and _is_typed() and not _is_ours(environ):
         agent, agent_source = HUMAN, "person"
     if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
         team, team_source = here, "here"
@@ -79,6 +78,13 @@ def _is_typed() -> bool:
     from teams_cli.cli.person import is_person_there
 
     return is_person_there()
+
+
+def _is_ours(environ: Mapping[str, str]) -> bool:
+    """Whether what runs was started by us, for an agent."""
+    from teams_cli.processes import TAG
+
+    return bool(environ.get(TAG))
 
 
 def _directory() -> str:

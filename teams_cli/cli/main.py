@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 
 _USUAL = """
 names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
-processes store.pace commands.declaration teams.history records.json_text teams.opencode_rules teams.roles teams.tokens
+store.pace commands.declaration teams.history records.json_text teams.opencode_rules teams.roles teams.tokens
 teams.permission messages messages.messages store.retrying teams.presence agents agents.terminals
 agents.terminals.bindings environment commands.call records.shapes store.documents store.files store.files.disk
 store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
 store.files.layout store.files.locks store.files.message_log store.files.engine store.opening teams.config teams.caller
-cli.calls cli.output cli.show cli.show.ages
+cli.calls cli.output cli.show cli.show.ages cli.tables views
 """
 """The modules that every everyday command uses, each behind those that it imports."""
+_OF_TASKS = """
+tasks tasks.checks tasks.tasks tasks.dependencies commands.task_documents messages.notices tasks.leases cli.show.tasks
+views.reminders
+"""
+"""Those that every command for tasks uses beside them."""
 INTERRUPTED = 130
 BUG = 3
 _HELP = {"--help", "-h"}
@@ -91,6 +96,8 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     compiled.load(_USUAL.split())
+    if words and ("task" in words[0] or words[0] == "heartbeat"):
+        compiled.load(_OF_TASKS.split())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)

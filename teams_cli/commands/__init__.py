@@ -36,9 +36,11 @@ def find(name: str) -> Command | None:
     """The command of that name; None if there is none.
 
     To import all the modules takes as long as a command does. So that only that one is imported which has the command,
-    they are looked through for its name first; where they can't be read, all are imported.
+    they are looked through for its name first, those with a word of it in theirs before the others; where they can't be
+    read, all are imported.
     """
-    modules = list(_modules())
+    words = name.split("-")
+    modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
     for likely in (True, False):
         for module in modules:
             if not likely or _mentions(module, name):

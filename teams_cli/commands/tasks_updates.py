@@ -6,11 +6,10 @@ import os
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
-from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import changes, editing, reviews
+from teams_cli.tasks import changes, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
-from teams_cli.teams import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def _update(call: Call, task: str, **values: Any) -> Any:
     else:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     if changed.status == "completed":
-        call.try_to(lambda: _land_too(call, changed))
+        call.try_to(lambda: land_too(call, changed))
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
         call.try_to(call.say_what_follows)
     return to_document(call, changed)
@@ -62,21 +61,14 @@ def _place(call: Call) -> str:
     return call.workplace or checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
 
 
-def _land_too(call: Call, task: Task) -> None:
+def land_too(call: Call, task: Task) -> None:
     """Where what is completed lands by itself, queue it."""
+    from teams_cli.teams import settings
+
     if settings.value(call.load_team(), "landing") == "completed":
         from teams_cli.commands import landings
 
         landings.follow(call, task)
-
-
-def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
-    if accept == (reject is not None):
-        raise WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
-    reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    if reviewed.status == "completed":
-        call.try_to(lambda: _land_too(call, reviewed))
-    return to_document(call, reviewed)
 
 
 def _note(call: Call, task: str, text: str) -> Any:
@@ -140,18 +132,6 @@ COMMANDS = table(
             "change-task": "",
             "modify-task": "",
         },
-    ),
-    Command(
-        "review-task",
-        _review,
-        _ID,
-        switch("--accept", "It is done."),
-        option("--reject", "It is not done: why.", metavar="WHY", text=True),
-        doc=reviews.review,
-        words="tasks:line",
-        answers=Task,
-        example='review-task 7 --reject "the tests cover nothing"',
-        also="review accept-task approve-task reject-task",
     ),
     Command(
         "note",

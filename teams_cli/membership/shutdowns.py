@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, NotFound, ShutdownNotFound, TeamsError, WrongState
-from teams_cli.messages import handling
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Name, ShutdownId, ShutdownStatus, Text, Time
@@ -12,7 +11,6 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, claims
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import LEADERS, WORKERS, operation
 from teams_cli.teams.permission import require
@@ -202,6 +200,8 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
     """What follows the stop of a member. It stands whether or not this can be written: see `_as_decided`, and a claim
     of one that is not a member is over.
     """
+    from teams_cli.tasks import assigning, claims
+
     decided = _as_decided(asked, team)
     try:
         done = update(store, team.name, SHUTDOWN, asked.id, lambda found: _as_decided(found, team))[1]
@@ -210,7 +210,7 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
     except TeamsError:
         done, freed = decided, []
     deliver(store, team.name, TEAM, team)
-    handling.settle_about(store, team.name, asked.agent, asked.id)
+    _settle(store, team.name, asked.agent, asked.id)
     return done, freed
 
 
@@ -239,7 +239,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
     if before is not done:
         history.note(store, team_name, name, "shutdown rejected", shutdown=done.id, reason=done.answer)
     deliver(store, team_name, SHUTDOWN, done)
-    handling.settle_about(store, team_name, done.agent, done.id)
+    _settle(store, team_name, done.agent, done.id)
     return done
 
 
@@ -271,3 +271,9 @@ def refuse_return(found: Member) -> None:
     """Raises NotAllowed: The member was shut down, and its name is over."""
     if found.stopped_by:
         raise NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")
+
+
+def _settle(store: Store, team: str, agent: str, shutdown: str) -> None:
+    from teams_cli.messages import handling
+
+    handling.settle_about(store, team, agent, shutdown)

@@ -6,7 +6,6 @@ import time
 from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli.errors import Busy, InvalidValue
-from teams_cli.processes import has_ended
 from teams_cli.records.annotations import Callable, Collection
 
 TYPE_CHECKING = False
@@ -70,6 +69,8 @@ class Alarm:
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
         """End the sleep when the process ends, if it is one of this machine that goes on now."""
+        from teams_cli.processes import has_ended
+
         if pid is not None and has_ended(pid, started, place) is False:
             self._processes.add((pid, started, place))
 
@@ -77,6 +78,11 @@ class Alarm:
         """Whether the sleep is over."""
         if time.monotonic() >= self.moment:
             return True
+        return bool(self._processes) and self._is_over()
+
+    def _is_over(self) -> bool:
+        from teams_cli.processes import has_ended
+
         return any(has_ended(*process) for process in self._processes)
 
     def left(self, give_up: float) -> float:

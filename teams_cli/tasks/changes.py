@@ -18,9 +18,9 @@ from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, claims, dependencies, editing, leases, plans, reviews, tasks
+from teams_cli.tasks import assigning, checks, dependencies, editing, leases, owners, tasks
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.claims import refuse_stranger, state_of
+from teams_cli.tasks.owners import refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
@@ -122,7 +122,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     changes.refuse_senseless()
     task_id = tasks.get(store, team_name, word).id
     if changes.owner:
-        claims.refuse_unable(team, changes.owner, who.caller)
+        owners.refuse_unable(team, changes.owner, who.caller)
     if changes.block:
         dependencies.refuse_cycle(store, team_name, task_id, changes.block)
 
@@ -255,7 +255,7 @@ def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     """Raises PlanRequired or TaskBlocked: It can't be completed yet, whatever was done."""
-    if task.plan_required and not plans.is_approved(store, team.name, task.id):
+    if task.plan_required and not _has_plan(store, team, task):
         raise PlanRequired(
             f"{task.id} needs an approved plan before it is completed",
             f"Propose one: teams propose-plan TEXT --task {task.id}",
@@ -263,6 +263,12 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
+
+
+def _has_plan(store: Store, team: Team, task: Task) -> bool:
+    from teams_cli.tasks import plans
+
+    return plans.is_approved(store, team.name, task.id)
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
@@ -332,6 +338,8 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
         if before.owner not in (None, who.name) and team.member(before.owner or ""):
             notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
     if task.status == IN_REVIEW != before.status:
+        from teams_cli.tasks import reviews
+
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.errors import (
     Conflict,
-    InvalidValue,
     NotAllowed,
     NothingReady,
     StaleClaim,
@@ -21,7 +20,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
-from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, PRIORITIES, TASK, Note, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Note, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import EVERYBODY, WORKERS, operation
 from teams_cli.teams.permission import require
@@ -221,21 +220,6 @@ def before(task: Task) -> Note | None:
     return lost.having(owner=lost.owner or lost.by)
 
 
-def refuse_unable(team: Team, name: str, caller: Caller) -> None:
-    """Refuse an owner that could not claim the task itself.
-
-    Raises:
-        AgentNotFound: It is no active member.
-        InvalidValue, NotAllowed: It can't, or may not.
-    """
-    member = team.member(name)
-    if member is None:
-        teams.get_recipient(team, name)
-        raise InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
-    if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
-        raise NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
-
-
 def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=agent, assignee=None, claimed_at=now, claim=task.claim + 1)
@@ -331,26 +315,3 @@ def heartbeat(
         if note is not None or not renewed:  # else what was asked for is done
             raise
     return renewed
-
-
-def refuse_stranger(task: Task, name: str) -> None:
-    """Let only the owner pass; one who lost the claim is told so."""
-    if task.owner == name:
-        return
-    if task.was_claimed_by(name):
-        last = task.notes[-1]
-        raise StaleClaim(
-            f"your claim on {task.id} is over: it is {state_of(task)}"
-            + (f" ({last.what}: {last.reason})" if last.reason else ""),
-            "Keep your result, and claim the task again if it is free.",
-        )
-    if task.status == "pending":
-        raise WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
-    raise NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
-
-
-def state_of(task: Task) -> str:
-    """Say the status in words, with who has the task: "in progress by bob"."""
-    if task.status == IN_REVIEW:
-        return f"in review ({task.review_by})"
-    return f"in progress by {task.owner}" if task.status == "in_progress" else task.status

@@ -11,7 +11,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
-from teams_cli.tasks.claims import state_of
+from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import EDITABLE, TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation

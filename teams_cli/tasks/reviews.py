@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState, WrongUsage
-from teams_cli.messages import handling
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, claims, leases, tasks
+from teams_cli.tasks import assigning, leases, owners, tasks
 from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
 from teams_cli.teams.operations import EVERYBODY, operation
@@ -58,6 +57,8 @@ def review(
     key = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, key, change)
     deliver(store, team_name, TASK, task)
+    from teams_cli.messages import handling
+
     handling.settle_about(store, team_name, at.name, key)
     if before is not task:
         what = "task completed" if accept else "task rejected"
@@ -74,7 +75,7 @@ def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
 
 def _refuse(task: Task, at: Standing) -> None:
     if task.status != IN_REVIEW:
-        raise WrongState(f"{task.id} is {claims.state_of(task)}, not in review", f"See teams show-task {task.id}")
+        raise WrongState(f"{task.id} is {owners.state_of(task)}, not in review", f"See teams show-task {task.id}")
     if task.owner == at.name:
         raise NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
     if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):

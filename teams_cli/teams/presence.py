@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound, TeamsError
-from teams_cli.processes import has_ended, pid_scope, process_started
 from teams_cli.records.annotations import Callable, Count, Name, Number, Object, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -164,6 +163,8 @@ def saw(
 
 def register_process(store: Store, team: str, name: str, pid: int) -> None:
     """Note the process that runs the agent: when it is gone, the agent's tasks are free at once."""
+    from teams_cli.processes import pid_scope, process_started
+
     place = {"pid_started": process_started(pid), "pid_boot": pid_scope(store.host), "host": store.host or None}
 
     def change(agent: Agent) -> Agent:
@@ -186,7 +187,11 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 
 def is_gone(agent: Agent) -> bool:
     """Whether the process that was registered for the agent has ended, as far as this machine can tell."""
-    return agent.pid is not None and has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
+    if agent.pid is None:
+        return False
+    from teams_cli.processes import has_ended
+
+    return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
 
 
 def every(team: Team) -> float:

@@ -10,7 +10,7 @@ from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, tasks
-from teams_cli.tasks.claims import state_of
+from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, operation

@@ -1,0 +1,41 @@
+"""The command that ends the review of a task."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.task_documents import to_document
+from teams_cli.commands.tasks_updates import land_too
+from teams_cli.errors import WrongUsage
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import reviews
+from teams_cli.tasks.tasks import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
+    if accept == (reject is not None):
+        raise WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
+    reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
+    if reviewed.status == "completed":
+        call.try_to(lambda: land_too(call, reviewed))
+    return to_document(call, reviewed)
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "review-task",
+        _review,
+        argument("ID", "The task: 7, #7 or task-7.", name="task"),
+        switch("--accept", "It is done."),
+        option("--reject", "It is not done: why.", metavar="WHY", text=True),
+        doc=reviews.review,
+        words="tasks:line",
+        answers=Task,
+        example='review-task 7 --reject "the tests cover nothing"',
+        also="review accept-task approve-task reject-task",
+    ),
+)
