@@ -18,7 +18,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, dependencies, editing, leases, owners, tasks
+from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.owners import refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
@@ -122,7 +122,9 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     changes.refuse_senseless()
     task_id = tasks.get(store, team_name, word).id
     if changes.owner:
-        owners.refuse_unable(team, changes.owner, who.caller)
+        from teams_cli.tasks import claims
+
+        claims.refuse_unable(team, changes.owner, who.caller)
     if changes.block:
         dependencies.refuse_cycle(store, team_name, task_id, changes.block)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.errors import (
     Conflict,
+    InvalidValue,
     NotAllowed,
     NothingReady,
     StaleClaim,
@@ -218,6 +219,21 @@ def before(task: Task) -> Note | None:
     if lost.what not in ("expired", "released") or (lost.owner or lost.by) == task.owner:
         return None
     return lost.having(owner=lost.owner or lost.by)
+
+
+def refuse_unable(team: Team, name: str, caller: Caller) -> None:
+    """Refuse an owner that could not claim the task itself.
+
+    Raises:
+        AgentNotFound: It is no active member.
+        InvalidValue, NotAllowed: It can't, or may not.
+    """
+    member = team.member(name)
+    if member is None:
+        teams.get_recipient(team, name)
+        raise InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
+    if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
+        raise NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
 
 
 def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:

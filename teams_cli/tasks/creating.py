@@ -8,7 +8,7 @@ from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, dependencies, owners, tasks, touching
+from teams_cli.tasks import assigning, claims, dependencies, tasks, touching
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -38,7 +38,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
 
 
 def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
-    owners.refuse_unable(at.team, name, at.caller)
+    claims.refuse_unable(at.team, name, at.caller)
     assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
 
 

@@ -1,30 +1,9 @@
-"""Owners: whose a task is, and who may be one, or do what only the owner does."""
+"""Owners: whose a task is, and who is refused what only its owner does."""
 
 from __future__ import annotations
 
-from teams_cli.errors import InvalidValue, NotAllowed, StaleClaim, WrongState
+from teams_cli.errors import NotAllowed, StaleClaim, WrongState
 from teams_cli.tasks.tasks import IN_REVIEW, Task
-from teams_cli.teams import roles, teams
-from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
-
-
-def refuse_unable(team: Team, name: str, caller: Caller) -> None:
-    """Refuse an owner that could not claim the task itself.
-
-    Raises:
-        AgentNotFound: It is no active member.
-        InvalidValue, NotAllowed: It can't, or may not.
-    """
-    member = team.member(name)
-    if member is None:
-        teams.get_recipient(team, name)
-        raise InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
-    if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
-        raise NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
 
 
 def refuse_stranger(task: Task, name: str) -> None:
