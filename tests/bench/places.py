@@ -10,6 +10,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.records.records import Record
 from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import settings
 from teams_cli.teams.caller import Caller
@@ -17,6 +18,7 @@ from tests.support.cli import ALPHA
 
 NOW = "2030-01-01T00:00:00.000Z"
 UNREAD = 10
+FREE = tasks.free("normal")
 WORKERS = 8
 
 
@@ -32,7 +34,7 @@ class Place:
             joining.join(store, ALPHA, Caller(f"a{n}"))
         settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")
         (root / f"teams/{ALPHA}/inboxes").mkdir()
-        (root / f"tasks/{ALPHA}/index/pending-normal").mkdir(parents=True)
+        (root / f"tasks/{ALPHA}/index/{FREE}").mkdir(parents=True)
         for number in range(1, count + 1):
             self.put_task(number)
             self._put_message(number)
@@ -43,7 +45,7 @@ class Place:
         directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
         task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
         _write(directory / f"{key}.json", task)
-        (directory / f"index/pending-normal/{key}").touch()
+        (directory / f"index/{FREE}/{key}").touch()
         (directory / f"index/in_progress/{key}").unlink(missing_ok=True)
 
     def _put_message(self, number: int) -> None:
