@@ -122,9 +122,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     changes.refuse_senseless()
     task_id = tasks.get(store, team_name, word).id
     if changes.owner:
-        from teams_cli.tasks import claims
-
-        claims.refuse_unable(team, changes.owner, who.caller)
+        _refuse_unable(team, changes.owner, who.caller)
     if changes.block:
         dependencies.refuse_cycle(store, team_name, task_id, changes.block)
 
@@ -144,6 +142,12 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     if task.status == "completed" != before.status:
         assigning.tell_ready(store, team, task)
     return task.having(owed=None) if paid else task
+
+
+def _refuse_unable(team: Team, owner: str, caller: Caller) -> None:
+    from teams_cli.tasks import claims
+
+    claims.refuse_unable(team, owner, caller)
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:

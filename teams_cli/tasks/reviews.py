@@ -57,15 +57,19 @@ def review(
     key = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, key, change)
     deliver(store, team_name, TASK, task)
-    from teams_cli.messages import handling
-
-    handling.settle_about(store, team_name, at.name, key)
+    _settle(store, team_name, at.name, key)
     if before is not task:
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
         if accept:
             assigning.tell_ready(store, at.team, task)
     return task
+
+
+def _settle(store: Store, team: str, agent: str, key: str) -> None:
+    from teams_cli.messages import handling
+
+    handling.settle_about(store, team, agent, key)
 
 
 def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
