@@ -9,7 +9,16 @@ from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.terminals import stopping, takeovers, terminals, unattended
 from teams_cli.clients.seats import GONE
-from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, TeamsError, WrongState
+from teams_cli.errors import (
+    AgentNotFound,
+    Busy,
+    Conflict,
+    NotAllowed,
+    OutcomeUnknown,
+    StorageFailed,
+    TeamsError,
+    WrongState,
+)
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -62,7 +71,11 @@ def interject(
         raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
     takeovers.refuse_taken(session)
     message = messages.send(store, team_name, caller, agent, body, wake=False)
-    _interrupt(store, team, caller, message, environ)
+    try:
+        _interrupt(store, team, caller, message, environ)
+    except (StorageFailed, Busy) as failure:
+        at_once = f"To have it read at once: teams interject {agent} 'see {message.id}'"
+        raise OutcomeUnknown(f"{message.id} is sent, but it may not end the turn: {failure.message}", at_once) from None
     return message
 
 
@@ -76,8 +89,7 @@ def _interrupt(
     def ask(found: Session) -> Session:
         if found.taken_by:
             return found
-        if found.state == "paused":
-            found = resuming.unpaused(found)
+        found = resuming.going_on(found)
         found = found.having(fresh=True) if fresh else found
         return found.having(interjected=max(found.interjected, message.number))
 
@@ -151,13 +163,21 @@ def deliver(
     if now:
         now = _may_interject(store, team_name, caller, to, by_setting)
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
-    session = ending.current(store, team_name, message.to)
-    if session is None or (session.ended and session.outcome == "stopped"):
+    try:
+        return message, _hand_in(store, team, caller, message, environ, now)
+    except (StorageFailed, Busy):  # it is read with what comes next
         return message, False
+
+
+def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool) -> bool:
+    """Have the recipient take a stored message, *now* or next; whether that ends a turn."""
+    session = ending.current(store, team.name, message.to)
+    if session is None or (session.ended and session.outcome == "stopped"):
+        return False
     if now and message.number > session.delivered and not session.taken_by:
-        return message, _interrupt(store, team, caller, message, environ)
+        return _interrupt(store, team, caller, message, environ)
     waking.wake(store, team, caller.config, [message.to], caller.name, environ)
-    return message, False
+    return False
 
 
 def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
@@ -201,6 +221,8 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
     before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
         history.note(store, team_name, name, "agent stopped", agent=agent)
+    if after.ended:  # nothing of it goes on that would have to be waited for
+        return after
 
     def stopped() -> bool:
         _end_frozen(store, team_name, agent)
@@ -288,7 +310,9 @@ def take_over(
 def _let_go_on(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> None:
     """As `resume`; that it can't be is no news beside why nobody took it over."""
     try:
-        resume(store, team, caller, agent, environ)
+        session = resume(store, team, caller, agent)
+        if caller:
+            wake(store, team, caller, session, environ)
     except TeamsError:
         return
 
@@ -305,7 +329,7 @@ def _rests(store: Store, team: str, agent: str) -> bool:
 
 
 @operation("resume-agent", may=LEADERS)
-def resume(store: Store, team_name: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> Session:
+def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """Let a paused agent go on, with the mail that waited for it. One that is not paused is left as it is.
 
     Raises:
@@ -313,23 +337,25 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str, envi
         WrongState: It was stopped, or taken over into a terminal.
     """
     at = require(store, team_name, caller, "resume-agent", agent)
-    team, caller = at.team, at.caller
     _started(store, team_name, agent)
 
     def go_on(found: Session) -> Session:
         _refuse_stopped(found)
         takeovers.refuse_taken(found)
-        if found.state == "paused":
-            rested = resuming.unpaused(found)
-            return rested.having(failure=None) if rested.outcome == "completed" else rested
-        return found.having(pause_asked=None) if found.pause_asked else found
+        rested = resuming.going_on(found)
+        return rested.having(failure=None) if found.state == "paused" and rested.outcome == "completed" else rested
 
     before, after = update(store, team_name, SESSION.also_closed, agent, go_on)
     if before is not after:
-        history.note(store, team_name, caller.name, "agent resumed", agent=agent)
-    if after.ended:
-        waking.wake(store, team, caller.config, [agent], caller.name, environ)
-    return sessions.find(store, team_name, agent) or after
+        history.note(store, team_name, at.caller.name, "agent resumed", agent=agent)
+    return after
+
+
+def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
+    """The session of an agent that was let go on, as it is once it was given the mail that waited for it."""
+    if session.ended:
+        waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
+    return sessions.find(store, team_name, session.agent) or session
 
 
 def _started(store: Store, team: str, agent: str) -> None:

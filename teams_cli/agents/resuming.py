@@ -141,3 +141,10 @@ def _resting(session: Session, reason: str, notice: Owed) -> Session:
 def unpaused(session: Session) -> Session:
     """The session as one that is done and may be resumed."""
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
+
+
+def going_on(session: Session) -> Session:
+    """The session as one that somebody lets go on: it rests no more, nor will, and the guard counts anew."""
+    if session.state == "paused":
+        return unpaused(session)
+    return session.having(pause_asked=None, resumes=[]) if session.pause_asked else session

@@ -108,10 +108,14 @@ _STARTED = (
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
     """How the agent ended and what came out, as JSON; with a hint where a prompt was taken for a command."""
+    return _result(session, outputs.find(call.store, call.team, session.agent) if session.ended else None)
+
+
+def _result(session: Session, output: str | None) -> dict[str, Any]:
     found = {
         "agent": session.agent,
         "outcome": session.outcome or session.state,
-        "output": outputs.find(call.store, call.team, session.agent) if session.ended else None,
+        "output": output,
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
@@ -180,7 +184,10 @@ def _stop(call: Call, to: str) -> Any:
     if interrupting.stop_unattended(call.store, call.team, call.caller, to, call.environ):
         ended = {"outcome": "stopped", "output": None, "failure": "its client was ended", "exitStatus": None}
         return {"agent": to, **ended}
-    return result_of(call, interrupting.stop(call.store, call.team, call.caller, to))
+    stopped = interrupting.stop(call.store, call.team, call.caller, to)
+    output: list[str | None] = []
+    call.try_to(lambda: output.append(outputs.find(call.store, call.team, to)))
+    return _result(stopped, output[0] if output else None)
 
 
 def _pause(call: Call, to: str) -> Any:
@@ -188,7 +195,9 @@ def _pause(call: Call, to: str) -> Any:
 
 
 def _resume(call: Call, to: str) -> Any:
-    return _resting(interrupting.resume(call.store, call.team, call.caller, to, call.environ))
+    resumed = [interrupting.resume(call.store, call.team, call.caller, to)]
+    call.try_to(lambda: resumed.append(interrupting.wake(call.store, call.team, call.known, resumed[0], call.environ)))
+    return _resting(resumed[-1])
 
 
 def _resting(session: Session) -> dict[str, Any]:

@@ -227,3 +227,18 @@ def test_two_that_pause_each_other_at_one_moment_are_told_of_once(cli: Cli) -> N
     resuming.pause_pair(store, ALPHA, "a", "b", "again")
     told = [m["message"] for m in cli.ok("read-messages", agent="lea")]
     assert [message.partition(", ")[2].partition(".")[0] for message in told] == ["why", "again"]
+
+
+@pytest.mark.parametrize("how", [["resume-agent", "a"], ["interject", "a", "go on"]])
+def test_one_that_is_let_go_on_before_it_rested_is_counted_anew(cli: Cli, how: list[str]) -> None:
+    """The guard that had asked it to rest does not do so again at the next message."""
+    store, now = cli.store(), teams.now(cli.store())
+    running = sessions.of_client("a", "shell", "a", "/", now).kept_by(os.getpid(), store.host)
+    often = [sessions.Resume(at=now, by="bob")] * 30
+    cli.ok("join-team", ALPHA, agent="a")
+    store.create(ALPHA, sessions.SESSION, "a", running.having(state="running", resumes=often))
+    resuming.pause_pair(store, ALPHA, "a", "bob", "too often")
+    assert session(cli, "a").pause_asked
+    assert cli(*how, agent="lea").status == 0
+    assert session(cli, "a").pause_asked is None
+    assert resuming.too_often(store, ALPHA, session(cli, "a"), "bob") == ""

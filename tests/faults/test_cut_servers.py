@@ -15,6 +15,7 @@ from teams_cli.cli.parse import parse
 from teams_cli.commands.call import Call
 from teams_cli.errors import OutcomeUnknown, TeamsError
 from teams_cli.store.contract import Store
+from teams_cli.store.files.engine import FileStore
 from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.teams import config, presence
 from teams_cli.teams.caller import Caller
@@ -30,16 +31,13 @@ pytestmark = pytest.mark.slow
 GLOBAL = ("store", "root", "agent", "team", "as_json")
 ELSEWHERE = {
     "a default": "changes a file of the person",
-    "copying": "opens the other store itself: tests/hosts/test_copies.py",
     "mending": "mends files",
     "a brief": "asks for nothing but what it could not read",
     "attention": "asks for nothing but what it could not read",
-    "going on": "resumes a process, which may fail once the record is changed",
-    "stopping": "waits for the end of a process, which it can't see any more",
 }
 
 
-_TIME = re.compile(r"\d\d:\d\d:\d\d")
+_CHANCE = re.compile(r"\d\d:\d\d:\d\d|/[^']*(?=/other\b)")
 
 
 class Office:
@@ -78,8 +76,11 @@ class Office:
         return self.state()
 
     def state(self) -> State:
-        """All that there is, without the times that are told in words."""
-        return {key: _TIME.sub("then", str(value)) for key, value in of_store(self.store).items()}
+        """All that there is, without the times and places that are told in words."""
+        copied = {
+            f"copied {key}": value for key, value in of_store(FileStore(str(self.root.with_name("other")))).items()
+        }
+        return {key: _CHANCE.sub("some", str(value)) for key, value in {**of_store(self.store), **copied}.items()}
 
 
 @pytest.fixture

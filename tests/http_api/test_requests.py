@@ -11,7 +11,7 @@ from typing import Any
 from teams_cli.serving import requests
 from tests.http_api.clients import BUSY
 from tests.support.agents import ended, place, until
-from tests.support.cli import ALPHA, Cli, add_tasks, but_agents, tree
+from tests.support.cli import ALPHA, Cli, add_tasks, but, tree
 from tests.support.serving import Server, received, serving
 
 
@@ -68,10 +68,10 @@ def test_refusals(cli: Cli, server: Server) -> None:
     """
     add_tasks(cli, "t")
     cli.ok("claim-task", "1", agent="bob")
-    before = but_agents(tree(cli.root))
+    before = but(tree(cli.root), "agents")
     for method, path, body, expected in REFUSED:
         assert server.ask(method, path, body).refusal == expected, (method, path, body)
-    assert but_agents(tree(cli.root)) == before
+    assert but(tree(cli.root), "agents") == before
 
 
 def test_a_damaged_record_is_named(cli: Cli, server: Server) -> None:

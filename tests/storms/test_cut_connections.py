@@ -5,6 +5,7 @@ What was acknowledged is there, once, and what was not is there wholly or not; n
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ from tests.support.wire import Wire
 
 pytestmark = pytest.mark.slow
 
-WORKERS, CUTS, LONGEST = 6, 1500, 1_000_000
+WORKERS, LONGEST = 6, 1_000_000
+CUTS = int(os.environ.get("TESTS_CUTS", "1500"))
 
 
 @pytest.fixture

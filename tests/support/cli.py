@@ -100,14 +100,14 @@ class Cli:
     def refused(self, *words: str | bytes, agent: str | None = None, stdin: bytes | None = None) -> tuple[int, str]:
         """Run a command that is refused and leaves every file as it was; its exit status and code.
 
-        Who waited in vain was seen, though.
+        Who waited in vain was seen, though, and who listens to a server on this machine may have begun meanwhile.
         """
-        before = tree(self.root)
+        before = but(tree(self.root), "watchers")
         answer = self(*words, "--json", agent=agent, stdin=stdin)
-        error, after = answer.error, tree(self.root)
+        error, after = answer.error, but(tree(self.root), "watchers")
         assert error["message"] and error["hint"], answer
         if answer.status == WaitRanOut.status:
-            before, after = but_agents(before), but_agents(after)
+            before, after = but(before, "agents"), but(after, "agents")
         assert after == before, answer
         return answer.status, error["code"]
 
@@ -121,9 +121,11 @@ class Cli:
         return opening.open_store(str(self.root), os.environ.get("TEAMS_STORE") or FILES)
 
 
-def but_agents(files: dict[str, bytes | str] | None) -> dict[str, bytes | str]:
-    """A tree without what is noted of each agent."""
-    return {path: text for path, text in (files or {}).items() if "agents" not in path.split(os.sep)}
+def but(files: dict[str, bytes | str] | None, name: str) -> dict[str, bytes | str] | None:
+    """A tree without the directories of that name: `agents` has what is noted of each."""
+    if files is None:
+        return None
+    return {path: text for path, text in files.items() if name not in path.split(os.sep)}
 
 
 def tree(top: Path) -> dict[str, bytes | str] | None:
