@@ -67,7 +67,8 @@ def _report(
 ) -> TerminalState | None:
     """Note what the event says of the client in its terminal; a stop that was refused is none."""
     state = WORKING if goes_on else state_said(event)
-    if not state or terminals.find(store, standpoint.team, standpoint.agent) is None:
+    found = terminals.find(store, standpoint.team, standpoint.agent)
+    if not state or found is None or (found.has_ended and state != GONE):  # this is the next client, which has to join
         return None
     name = event.get("hook_event_name")
     source = str(event.get("source")) if name == TERMINAL_STATE else f"hook {name}"

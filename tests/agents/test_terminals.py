@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.agents.terminals import bindings, doorbells, terminals
+from teams_cli.agents.terminals import bindings, doorbells, sitting, terminals
 from teams_cli.agents.terminals.doorbells import Doorbell
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.seated_client import SeatedClient
@@ -85,6 +85,16 @@ def test_a_notice_of_a_dialog_says_what_it_asks_for(cli: Cli, seat: Callable[...
     said = {"notification_type": "ToolPermission", "message": "Tool Confirm Shell Command requires execution"}
     client.hook("Notification", **said, details=details)
     assert row(cli)["terminal"]["waitsFor"] == "rm -r build"
+
+
+def test_the_bell_of_the_next_client_stays_when_one_is_gone(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+    seat().hook("SessionStart")
+    path = bindings.kept(str(cli.root), ALPHA, NAME, "bell")
+    bell = Doorbell(path)
+    assert bell.take()
+    sitting.stand_up(cli.store(), ALPHA, NAME, "its process ended")
+    assert doorbells.ring(path)
+    bell.close()
 
 
 def test_a_stop_that_was_refused_is_none(cli: Cli, seat: Callable[..., SeatedClient]) -> None:

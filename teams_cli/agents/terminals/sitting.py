@@ -181,8 +181,10 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
         return
     terminals.end(store, team, agent, found.pid, source)
     bindings.release(store.root, found.pid)
-    for what in ("bell", "bell.lock"):
-        disk.discard(bindings.kept(store.root, team, agent, what))
+    bell = bindings.kept(store.root, team, agent, "bell")
+    if not bindings.is_locked(f"{bell}.lock"):  # else the next client of the agent is about to join
+        for path in (bell, f"{bell}.lock"):
+            disk.discard(path)
 
 
 def as_session(terminal: Terminal) -> Session:
