@@ -6,8 +6,9 @@ import os
 
 from teams_cli.errors import TeamsError, WrongState
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks import claims, dependencies, tasks
+from teams_cli.tasks.tasks import Note, Task
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,24 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
         said = {"id": key, "title": found.title, "status": found.status, "owner": found.owner, "result": found.result}
         blockers.append({key: value for key, value in said.items() if value is not None})
     return {**document, "blockers": blockers} if blockers else document
+
+
+def taken(call: Call, task: Task) -> dict[str, Any]:
+    """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
+    document = with_blockers(call, to_document(call, task))
+    before = claims.before(task)
+    if before is None:
+        return document
+    told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
+    call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
+    return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
+
+
+def _last_known(call: Call, before: Note) -> dict[str, str | None]:
+    """What is known of the one who had the task before: when it was last heard of, and its status line."""
+    agent = presence.load(call.store, call.team, before.owner or "")
+    given = before.at if before.what == "released" and before.by == before.owner else ""
+    return {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
 
 
 def whole(call: Call, directory: str) -> str:

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import to_document, with_blockers
+from teams_cli.commands.task_documents import taken, to_document
 from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import claims, leases
-from teams_cli.tasks.tasks import FREED, Note, Task
-from teams_cli.teams import presence, teams
+from teams_cli.tasks.tasks import FREED, Task
+from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
-
-
-def _taken(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
-    document = with_blockers(call, to_document(call, task))
-    before = claims.before(task)
-    if before is None:
-        return document
-    told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
-    call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
-    return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
-
-
-def _last_known(call: Call, before: Note) -> dict[str, str | None]:
-    """What is known of the one who had the task before: when it was last heard of, and its status line."""
-    agent = presence.load(call.store, call.team, before.owner or "")
-    given = before.at if before.what == "released" and before.by == before.owner else ""
-    return {"lastHeard": max(agent.last_seen or "", given) or None, "status": agent.status}
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
@@ -39,11 +21,11 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if wait is not None and not next:
         raise WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
     if wait is not None:
-        return _taken(call, _claimed_in_time(call, wait))
+        return taken(call, _claimed_in_time(call, wait))
     if task is None:
-        return _taken(call, claims.claim_next(call.store, call.team, call.caller))
+        return taken(call, claims.claim_next(call.store, call.team, call.caller))
     call.words = "tasks:claimed_knowing"
-    return _taken(call, claims.claim(call.store, call.team, call.caller, task))
+    return taken(call, claims.claim(call.store, call.team, call.caller, task))
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from teams_cli.agents import sessions
 from teams_cli.agents.landings import landings
 from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.errors import TeamsError
+from teams_cli.errors import NothingReady, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import concerns, conditions, steps
@@ -35,6 +37,8 @@ def _wait(
     landing: str | None,
     message: bool,
     ready: bool,
+    claim: bool,
+    needed: bool,
     timeout: float | None,
 ) -> Any:
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
@@ -43,8 +47,10 @@ def _wait(
     else:
         _go_on(call)
     if not wanted:
-        caller = call.known
-        return concerns.wait(call.store, call.team, caller, timeout, call.say)
+        return _claimed(call, needed, timeout) if claim else _what_concerns(call, needed, timeout)
+    if claim or needed:
+        hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
+        raise WrongUsage("--claim and --needed go with waiting for anything that concerns you", hint)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
@@ -52,6 +58,34 @@ def _wait(
         conditions.count_as_read(call.store, call.team, call.agent, found)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _what_concerns(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
+    return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed)
+
+
+def _claimed(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
+    """What concerns the caller; a task that it may take is claimed with that, unless something else is to be done
+    before. Where another was faster, the wait goes on.
+    """
+    from teams_cli.commands import task_documents
+    from teams_cli.tasks import claims
+
+    began, left = time.monotonic(), timeout
+    while True:
+        found = _what_concerns(call, needed, left)
+        others = [each for each in found["happened"] if each["what"] != "ready"]
+        if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
+            return found
+        try:
+            task = claims.claim_next(call.store, call.team, call.caller)
+        except NothingReady:
+            if found["messages"] or others:
+                return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
+            left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
+            continue
+        taken = task_documents.taken(call, task)
+        return {**found, "happened": others, "claimed": taken, "next": steps.complete(task.id)}
 
 
 def _go_on(call: Call) -> None:
@@ -110,6 +144,8 @@ COMMANDS = table(
         option("--landing", "Until it landed or came back.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task."),
+        switch("--claim", "Claim the task that you can, at once.", seldom=True),
+        switch("--needed", "Not for what others merely complete.", seldom=True),
         option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,

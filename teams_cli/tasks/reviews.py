@@ -120,7 +120,8 @@ def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
         told.append(Owed(to=task.owner, message=said, uid=uid, type="info", by=at.name))
     if at.team.leader not in (at.name, task.owner):
         body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}"
-        told.append(Owed(to=at.team.leader, message=body, uid=f"completed-{task.id}-{task.claim}", type="info"))
+        uid = f"completed-{task.id}-{task.claim}"
+        told.append(Owed(to=at.team.leader, message=body, uid=uid, type="info", about=task.id))
     return told
 
 

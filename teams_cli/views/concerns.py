@@ -35,19 +35,25 @@ _MOST = 20
 
 
 def wait(
-    store: Store, team: str, caller: Caller, timeout: float | None, say: Callable[[str], None] | None = None
+    store: Store,
+    team: str,
+    caller: Caller,
+    timeout: float | None,
+    say: Callable[[str], None] | None = None,
+    needed: bool = False,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
     Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join.
 
-    Of several that wait for work, each is told of another task.
+    Of several that wait for work, each is told of another task. With *needed*, that others completed tasks is told
+    with the next that asks for more.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller)
+    lookout = Lookout(store, team, caller, needed)
     found: Found = {}
 
     def ready() -> bool:
@@ -73,12 +79,13 @@ def _in_work(store: Store, team: str, caller: Caller) -> str:
 
 
 class Lookout:
-    """Looks for what concerns the caller."""
+    """Looks for what concerns the caller; with *needed*, not for what merely went well."""
 
-    def __init__(self, store: Store, team: str, caller: Caller) -> None:
+    def __init__(self, store: Store, team: str, caller: Caller, needed: bool = False) -> None:
         self.store = store
         self.team = team
         self.caller = caller
+        self.needed = needed
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
         self._is_queued = False
@@ -162,6 +169,8 @@ class Lookout:
         if not numbers:
             return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
+        if self.needed and not told and len(found) < _MOST and all(map(_is_completion, found)):
+            return []
         shown = []
         for each in found:
             step = steps.after_message(each.to_document(), self._matter_of(each))
@@ -217,12 +226,17 @@ class Lookout:
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
-        return steps.work(work.of(self.store, team, self.caller.name)) or steps.WAIT
+        return steps.work(work.of(self.store, team, self.caller.name)) or work.when_idle(team, self.caller)
 
 
 def _is_notice(message: Message, told: set[str]) -> bool:
     """Whether all that the message says is a fact that is told beside it."""
     return message.from_ == SYSTEM and message.about in told
+
+
+def _is_completion(message: Message) -> bool:
+    """Whether all that the message says is that another completed a task."""
+    return message.from_ == SYSTEM and message.type == "info" and (message.about or "").startswith("task-")
 
 
 def _with_next(happened: list[Found], mail: list[Found], otherwise: str) -> Found:

@@ -16,7 +16,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import claims, leases, plans, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import presence, roles
+from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Known = dict[str, Found | None]
 
 _TITLE = 60
-_TO_TAKE_IT = 15.0
-"""Seconds in which a ready task is left to the agent that was told of it first: models take about ten for a step."""
 _PAST = 0.005
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
@@ -56,10 +54,9 @@ class Facts:
         self.queue = queue
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
-        member = team.member(caller.name)
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
-        self.works = member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
+        self.works = work.may_claim(team, caller)
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
@@ -104,26 +101,26 @@ class Facts:
         ready = list(claims.ready_for(self.store, self.team, self.caller))
         if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
             return {}
-        mine = [task for task in ready if _about(task) in known]
+        mine = [task for task in ready if work.about(task) in known]
         free = self._not_offered(ready) if len(mine) < len(ready) else ready
         if not free:
-            return {_about(task): None for task in mine}
-        self.offer = _about(free[0])
+            return {work.about(task): None for task in mine}
+        self.offer = work.about(free[0])
         kept = ", kept for you," if free[0].assignee == self.caller.name else ""
         text = f"{free[0].id}{kept} is ready: {free[0].title[:_TITLE]}"
         if len(free) > 1:
             text += f" (and {len(free) - 1} more)"
         shown = fact("ready", free[0].id, text, steps.CLAIM)
-        return {_about(task): shown for task in [*free, *mine]}
+        return {work.about(task): shown for task in [*free, *mine]}
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
         others = work.idle(self.store, self.team, self.caller.name)
-        offers = {agent.offered: agent for agent in others if 0 < self._left(agent) <= _TO_TAKE_IT}
+        offers = {agent.offered: left for agent in others if (left := work.offer_left(self.store, agent)) > 0}
         for task in ready:
-            if agent := offers.get(_about(task)):
-                self.alarm.ring_in(self._left(agent) + _PAST)
-        free = [task for task in ready if task.assignee or _about(task) not in offers]
+            if (about := work.about(task)) in offers:
+                self.alarm.ring_in(offers[about] + _PAST)
+        free = [task for task in ready if task.assignee or work.about(task) not in offers]
         before = sum(bool(agent.waiting) and agent.agent < self.caller.name for agent in others)
         return free if free and free[0].assignee else self._in_turn(free, before)
 
@@ -134,14 +131,10 @@ class Facts:
         """
         left = free[:before]
         for place, task in enumerate(left):
-            since = self.queue.setdefault(_about(task), time.monotonic() + _TURN * (before - place))
+            since = self.queue.setdefault(work.about(task), time.monotonic() + _TURN * (before - place))
             self.alarm.ring_in(since - time.monotonic())
-        late = [task for task in left if self.queue[_about(task)] <= time.monotonic()]
+        late = [task for task in left if self.queue[work.about(task)] <= time.monotonic()]
         return [*free[before:], *late] if free[before:] else late
-
-    def _left(self, agent: Agent) -> float:
-        """Seconds for which the task that the agent was told of is left to it."""
-        return _TO_TAKE_IT - seconds_since(agent.offered_at, self.store.now()) if agent.offered_at else 0.0
 
     def _settled(self) -> Known:
         found = conditions.settled(self.store, self.team.name)
@@ -200,8 +193,3 @@ class Facts:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"plan:{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
-
-
-def _about(task: Task) -> str:
-    """What it is told under that the task is ready, until somebody took it."""
-    return f"ready:{task.id}:{task.claim}"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
+WAIT_TO_WORK = "teams wait --claim"
+WAIT_TO_LEAD = "teams wait --needed"
 READ = "teams read-messages"
 CREATE = "teams create-task TITLE, or many: teams create-task --from FILE"
 CLOSE = "teams close-team"
@@ -97,6 +99,13 @@ def review(task: str) -> str:
 def complete(task: str) -> str:
     """How to end a task."""
     return f"teams update-task {task} --status completed --result RESULT"
+
+
+def when_idle(leads: bool, works: bool) -> str:
+    """How to wait with nothing to do: who leads is not called for what goes well, who works takes what comes."""
+    if leads:
+        return WAIT_TO_LEAD
+    return WAIT_TO_WORK if works else WAIT
 
 
 def after_all(stuck: list[str]) -> str:

@@ -10,7 +10,8 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import claims, leases, plans, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import presence
+from teams_cli.teams import presence, roles
+from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
 from teams_cli.views import steps
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SHOWN = 4
 _TITLE = 48
 _LINE = 120
+_TO_TAKE_IT = 15.0
+"""Seconds in which a ready task is left to the agent that was told of it first: models take about ten for a step."""
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
 
@@ -80,18 +83,34 @@ def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait take all
-    that are ready.
+    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait, or were
+    told of one a moment ago, take all that are ready.
     """
     if step := steps.work(of(store, team, caller.name)):
         return step
     ready = claims.ready_for(store, team, caller, thorough=False)
     first = next(ready, None)
     if first is None:
-        return steps.WAIT
-    others = 0 if first.assignee else sum(bool(agent.waiting) for agent in idle(store, team, caller.name))
-    is_left = all(next(ready, None) for _ in range(others))
-    return steps.CLAIM if is_left else steps.WAIT
+        return when_idle(team, caller)
+    if first.assignee:
+        return steps.CLAIM
+    others = idle(store, team, caller.name)
+    offered = {agent.offered for agent in others if offer_left(store, agent) > 0}
+    wanted = sum(bool(agent.waiting) for agent in others) + (about(first) in offered)
+    is_left = all(next((task for task in ready if about(task) not in offered), None) for _ in range(wanted))
+    return steps.CLAIM if is_left else when_idle(team, caller)
+
+
+def when_idle(team: Team, caller: Caller) -> str:
+    """How the caller waits when it has nothing to do."""
+    at = standing_of(team, caller)
+    return steps.when_idle(at is not None and at.leads, may_claim(team, caller))
+
+
+def may_claim(team: Team, caller: Caller) -> bool:
+    """Whether the caller is a member whose role claims tasks."""
+    member = team.member(caller.name)
+    return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:
@@ -100,6 +119,17 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
     found = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
     others = (agent for agent in found if agent.agent not in (name, *busy))
     return [agent for agent in others if team.member(agent.agent) and not _is_long_silent(store, team, agent)]
+
+
+def about(task: Task) -> str:
+    """What it is told under that the task is ready, until somebody took it."""
+    return f"ready:{task.id}:{task.claim}"
+
+
+def offer_left(store: Store, agent: Agent) -> float:
+    """Seconds for which the task that the agent was told of is left to it; none if that time is to come yet."""
+    left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
+    return left if 0 < left <= _TO_TAKE_IT else 0.0
 
 
 def _is_long_silent(store: Store, team: Team, agent: Agent) -> bool:

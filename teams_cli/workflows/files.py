@@ -162,7 +162,7 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         try:
             workflow = Workflow.model_validate(document)
         except ValidationError as error:
-            wrong = [(tuple(e["loc"]), _told(e)) for e in error.errors(include_url=False, include_context=False)]
+            wrong = [(tuple(e["loc"]), told(e)) for e in error.errors(include_url=False, include_context=False)]
             found += wrong if attempt == 0 else []
             document = _without(document, [place for place, _ in wrong])
         except RecursionError:
@@ -172,7 +172,8 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
     return None, found
 
 
-def _told(error: Any) -> str:
+def told(error: Any) -> str:
+    """What is wrong, in our words."""
     said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     return said[:1].lower() + said[1:]
 

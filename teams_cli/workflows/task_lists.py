@@ -9,8 +9,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from teams_cli.errors import InvalidValue
 from teams_cli.records.types import Name
+from teams_cli.workflows import files
 from teams_cli.workflows.model import TaskTemplate
 
+_SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
 _FENCE = "---"
 _KEYS = (
@@ -26,7 +28,7 @@ class ListedTask(TaskTemplate):
 
 
 def read(content: str, form: type[T]) -> list[T]:
-    """The tasks of that form that the text lists, in YAML or JSON.
+    """The tasks of that form that the text lists, in YAML or JSON; one without an id has its place, from 1, as its id.
 
     Raises:
         InvalidValue: It is no such list; names everything that is wrong.
@@ -54,10 +56,27 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
         raise InvalidValue("there is no list of tasks", _HINT)
     try:
-        return TypeAdapter(list[form]).validate_python(rows)  # type: ignore[valid-type]  # a form is a value here
+        return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
-        wrong = [
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_context=False)
-        ]
-        raise InvalidValue("; ".join(wrong), _HINT) from None
+        problems = error.errors(include_url=False, include_context=False)
+        wrong = [f"{'.'.join(map(str, problem['loc']))}: {files.told(problem)}" for problem in problems]
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
+
+
+def _with_ids(rows: list[Any]) -> list[Any]:
+    """The tasks, each with an id: its own, else its place in the list. A title alone is a task, and a number a word."""
+    found = []
+    for place, row in enumerate(rows, 1):
+        given = {"title": row} if isinstance(row, str) else row
+        if isinstance(given, dict):
+            named = {key: _words(given[key]) for key in ("id", "blockedBy") if key in given}
+            given = {"id": str(place), **given, **named}
+        found.append(given)
+    return found
+
+
+def _words(said: Any) -> Any:
+    if isinstance(said, list):
+        return [_words(each) for each in said]
+    return str(said) if type(said) is int else said

@@ -67,6 +67,7 @@ class Agent:
         self.name = name
         self.steps: deque[str] = deque(["teams brief"])
         self.waiting: subprocess.Popen[str] | None = None
+        self.wait = "teams wait"
         self.done = False
 
     def turn(self) -> bool:
@@ -81,13 +82,15 @@ class Agent:
         elif self.steps:
             self.take(self.steps.popleft())
         else:
-            self.waiting = self.office.begin(self.name, "teams wait")
+            self.waiting = self.office.begin(self.name, self.wait)
+            self.wait = "teams wait"
         return True
 
     def take(self, step: str) -> None:
         """Do a step that was named: the first of several ways, in its own words."""
         command = step.partition(", or ")[0]
-        if command == "teams wait":
+        if command.startswith("teams wait"):
+            self.wait = command
             return
         for word, said in (("TEXT", "'so it is'"), ("RESULT", "'done, see the branch'"), ("WHY", "'because'")):
             command = re.sub(rf"\b{word}\b", said, command)

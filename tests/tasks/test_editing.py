@@ -124,7 +124,21 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
     told = cli("create-task", "--from", str(file), agent="lea").stdout
-    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\nnext: teams wait\n"
+    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\nnext: teams wait --needed\n"
+
+
+def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> None:
+    """Without an id a task has its place; a title alone is a task; numbers are ids."""
+    text = "- write the lexer\n- {title: write the parser, blockedBy: [1]}\n- {id: 9, title: join, blockedBy: [2, 1]}\n"
+    made = cli.ok("create-task", "--from", "-", agent="lea", stdin=text.encode())
+    assert [(task["title"], task["blockedBy"]) for task in made] == [
+        ("write the lexer", []),
+        ("write the parser", ["task-1"]),
+        ("join", ["task-2", "task-1"]),
+    ]
+    text = "".join(f"- {{check-in: {n}}}\n" for n in range(3))
+    said = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stderr
+    assert "0.title: is missing; 0.check-in: is not a key here; 1.title: is missing; and 3 more\n" in said
 
 
 def test_many_tasks_each_for_somebody(cli: Cli) -> None:
@@ -133,7 +147,7 @@ def test_many_tasks_each_for_somebody(cli: Cli) -> None:
     told = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
     assert told == (
         "task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n"
-        "next: teams wait\n"
+        "next: teams wait --needed\n"
     )
     assert "task-1 (first) is kept for you and ready" in cli("read-messages", agent="bob").stdout
     assert "task-2 (second) is kept for you; it waits for task-1 (pending)" in cli("read-messages", agent="ann").stdout

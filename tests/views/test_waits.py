@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,12 @@ import pytest
 from teams_cli.teams import presence
 from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.waits import begin, ended
 
 
 @pytest.fixture
 def cli(tmp_path: Path, each_engine: str) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
-
-
-def begin(cli: Cli, agent: str, *words: str) -> Any:
-    """A wait that goes on while something else is done."""
-    return cli.start(*(words or ("wait", "--timeout", "60")), "--json", agent=agent)
-
-
-def ended(process: Any, status: int = 0) -> Any:
-    """What it said in the end."""
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == status, (out, err)
-    return json.loads(err if status else out)
 
 
 def nothing(cli: Cli, agent: str) -> None:
@@ -245,7 +233,7 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="tom")
     waiting = {name: begin(cli, name) for name in ("bob", "mia")}
     until(lambda: all(presence.load(cli.store(), ALPHA, name).waiting for name in waiting))
-    assert cli("update-task", "1", "--status", "completed", agent="tom").stdout.endswith("\nnext: teams wait\n")
+    assert cli("update-task", "1", "--status", "completed", agent="tom").stdout.endswith("\nnext: teams wait --claim\n")
     first = until(lambda: next((name for name in waiting if waiting[name].poll() is not None), None))
     assert texts(ended(waiting.pop(first))) == ["task-2 is ready: two"]
     cli.ok("claim-task", "--next", agent=first)
@@ -301,7 +289,7 @@ def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli)
     found = ended(begin(cli, "bob"))
     assert (found["messages"][0]["next"], found["next"]) == (None, complete)
     cli.ok("send-message", "lea", "done", "--fyi", agent="bob")
-    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait\n")
+    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait --needed\n")
 
 
 def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:

@@ -28,12 +28,12 @@ def last(cli: Cli, agent: str, *words: str) -> str:
 def test_from_a_team_to_its_end(cli: Cli) -> None:
     create = "next: teams create-task TITLE, or many: teams create-task --from FILE"
     assert last(cli, "lea", "spawn-team", ALPHA) == create
-    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait"
+    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed"
     assert last(cli, "bob", "join-team") == "next: teams claim-task --next"
     cli.ok("claim-task", "--next", agent="bob")
     assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams claim-task --next"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait"
+    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait --claim"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")

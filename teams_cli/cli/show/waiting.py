@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import landings, present
+from teams_cli.cli.show import landings, present, tasks
 from teams_cli.cli.show.agents import ended
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
@@ -44,6 +44,8 @@ def _happened(found: dict[str, Any]) -> Parts:
         lines += [_message(message), *present(_step(message["next"]))]
     for each in found["happened"]:
         lines += [each["text"], *present(_step(each["next"]))]
+    if "claimed" in found:
+        return lines + tasks.claimed(found["claimed"])
     if not any(each["next"] for each in [*found.get("messages", ()), *found["happened"]]):
         lines += present(_step(found.get("next")))
     return lines

@@ -1,0 +1,51 @@
+"""Waiting with nothing to do: the task that comes is taken with that, and what goes well calls no leader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from teams_cli.teams import presence
+from tests.support.agents import until
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.waits import begin, ended
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
+    """But not before what else is to be done; where another was faster it waits on."""
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
+    add_tasks(cli, "one")
+    add_tasks(cli, "two", blocked_by=["task-1"])
+    found = ended(waiting)
+    assert (found["claimed"]["id"], found["claimed"]["owner"], found["happened"]) == ("task-1", "bob", [])
+    assert found["next"] == "teams update-task task-1 --status completed --result RESULT"
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
+    waiting = begin(cli, "mia", "wait", "--claim", "--timeout", "60")
+    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    done = cli("update-task", "1", "--status", "completed", "--result", "so it is", agent="bob")
+    assert done.stdout.endswith("\nnext: teams wait --claim\n")
+    assert ended(waiting)["claimed"]["blockers"][0]["result"] == "so it is"
+    add_tasks(cli, "three")
+    cli.ok("send-message", "bob", "which?", agent="mia")
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob").stdout == (
+        'msg-2\n[From agent "mia"]:\n| which?\n  next: teams reply msg-2 TEXT, or ack msg-2\n'
+        "task-3 is ready: three\n  next: teams claim-task --next\n"
+    )
+    assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")
+
+
+def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:
+    add_tasks(cli, "one", "two")
+    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
+    for number, end in (("1", ("completed", "--result", "fine")), ("2", ("failed", "--reason", "broken"))):
+        cli.ok("claim-task", number, agent="bob")
+        cli.ok("update-task", number, "--status", *end, agent="bob")
+        assert number == "2" or cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    said = [message["message"] for message in ended(waiting)["messages"]]
+    assert said == ["task-1 (one) completed by bob: fine", "task-2 (two) failed by bob: broken"]
