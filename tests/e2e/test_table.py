@@ -152,7 +152,7 @@ def test_two_side_by_side_each_get_their_own(office: Office, desk: Desk) -> None
         assert f"for {other} alone" not in office.model.requests[word][-1].text
 
 
-@whole_row
+@seats("claude", "codex", beside=("opencode", "qwen", *NEW[:-1]))
 def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office, desk: Desk) -> None:
     """Its waiting hook ends with it; who writes to it is told; its session has its name again."""
     begun(office, desk)
