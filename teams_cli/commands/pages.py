@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
@@ -23,7 +24,8 @@ Raises:
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
         raise WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
-    return pages.share(call.store, call.team, call.caller, key, body, if_version).to_document()
+    page = pages.share(call.store, call.team, call.caller, key, body, if_version)
+    return page.to_document() | task_documents.untold_pages(call)
 
 
 def _shared(call: Call, key: str | None) -> Any:
@@ -56,7 +58,7 @@ COMMANDS = table(
         words="pages:changed",
         answers=Page,
         example='share api "GET /users gives a list" --if-version 2',
-        want="tell all what they need to know, and can look up again",
+        want="tell all what they need to know (`teams shared` shows it again)",
         also="share-page write-page publish set-page",
     ),
     Command(
@@ -67,6 +69,6 @@ COMMANDS = table(
         reads=True,
         words="pages:whole",
         example="shared api",
-        also="pages get-pages read-page show-page page",
+        also="pages get-pages list-pages read-page show-page page",
     ),
 )

@@ -35,14 +35,25 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON for who has it now: with the results of what it waited for, and whose it was before."""
-    document = with_blockers(call, to_document(call, task))
+    """The task as JSON for who has it now: with the results of what it waited for, whose it was before, and the pages
+    that its owner was not told of.
+    """
+    document = with_blockers(call, to_document(call, task)) | untold_pages(call)
     before = claims.before(task)
     if before is None:
         return document
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
     call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
+
+
+def untold_pages(call: Call) -> dict[str, Any]:
+    """The pages that the caller was not told of, under `pages`; who begins work wants to know them before."""
+    from teams_cli.teams import pages
+
+    found: list[pages.Page] = []
+    call.try_to(lambda: found.extend(pages.untold(call.store, call.team, call.agent)))
+    return {"pages": [page.to_row() for page in found]} if found else {}
 
 
 def _last_known(call: Call, before: Note) -> dict[str, str | None]:

@@ -141,7 +141,7 @@ COMMANDS = table(
         switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
         option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),
-        option("--landing", "Until it landed or came back.", metavar="ID", seldom=True),
+        option("--landing", "Until it, or the last of task-N, landed or came back.", metavar="ID", seldom=True),
         switch("--message", "Until you have unread mail."),
         switch("--ready", "Until you can claim a task."),
         switch("--claim", "Claim the task that you can, at once.", seldom=True),

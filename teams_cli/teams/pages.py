@@ -192,6 +192,13 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
     return sorted(found, key=lambda page: page.updated_at, reverse=True)
 
 
+def untold(store: Store, team: str, agent: str) -> list[Page]:
+    """The pages that others changed since the agent looked or was told of them; it is told of them with this."""
+    found = unseen(store, team, agent)
+    note_seen(store, team, agent, found)
+    return found
+
+
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
     """Note that the agent knows the pages as they are. Where that can't be written it will be told of them again."""
     if not pages:

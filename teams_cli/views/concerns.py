@@ -217,8 +217,7 @@ class Lookout:
 
     def _pages(self) -> list[Found]:
         """The pages that others changed since the caller looked, a line each; told with this."""
-        found = pages.unseen(self.store, self.team, self.caller.name)
-        pages.note_seen(self.store, self.team, self.caller.name, found)
+        found = pages.untold(self.store, self.team, self.caller.name)
         happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in found[:_PAGES]]
         if len(found) > _PAGES:
             happened.append(fact("page", "", f"{len(found) - _PAGES} more pages changed", "teams shared"))

@@ -13,7 +13,7 @@ from teams_cli.membership import joining
 from teams_cli.teams import pages
 from teams_cli.teams.caller import Caller
 from teams_cli.views import brief, concerns, search
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.serving import serving
 
 if TYPE_CHECKING:
@@ -204,3 +204,17 @@ def test_programs_share_them_too(cli: Cli) -> None:
         assert server.get("/api/shared?key=api")["text"] == "one"
         rows = server.get("/api/board/rows?after=&messages=0")["rows"]
         assert rows["pages"]["api"]["line"] == "one" and "text" not in rows["pages"]["api"]
+
+
+def test_who_begins_work_or_shares_hears_of_those_of_others(tmp_path: Path) -> None:
+    """Each once."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", "two")
+    cli.ok("share", "api", "GET /users", agent="lea")
+    told = "page api (version 1 by lea): GET /users: teams shared api\n"
+    assert told in cli("claim-task", "1", agent="bob").stdout
+    assert "page" not in cli("claim-task", "2", agent="bob").stdout
+    cli.ok("share", "api", "GET /people", agent="lea")
+    said = cli("share", "ways", "as you like", agent="bob").stdout
+    assert said == "ways: version 1\npage api (version 2 by lea): GET /people: teams shared api\n"
+    assert [page["key"] for page in cli.ok("share", "more", "text", agent="lea")["pages"]] == ["ways"]

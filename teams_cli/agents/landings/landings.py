@@ -95,11 +95,15 @@ LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label, l
 
 
 def get(store: Store, team: str, word: str) -> Landing:
-    """The landing of that id.
+    """The landing of that id, or the last of the task of that id.
 
     Raises:
         LandingNotFound: There is none.
     """
+    if word.startswith("task-"):
+        if found := last_of(store, team, word):
+            return found
+        raise LandingNotFound(f"team {team} has no landing of {word}", f"Ask for one: teams land {word}")
     key = id_of(word, "landing")
     try:
         return store.get(team, LANDING, key)[0]

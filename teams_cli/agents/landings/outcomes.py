@@ -19,6 +19,7 @@ from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
 
 _BACK = ("red", "conflict")
+_UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 
 def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> Landing:
@@ -54,7 +55,7 @@ def said(landing: Landing) -> str:
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
-        return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else ", unchecked")
+        return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
         files = text.listed(landing.files or [])
         return f"{what} conflicts with {landing.onto} in {files}: merge that into your branch, and land again"

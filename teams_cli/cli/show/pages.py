@@ -10,11 +10,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Parts = list[str | Table]
 
+_UNTOLD = 5
+
 
 def changed(page: dict[str, Any]) -> Parts:
     if "text" not in page:
         return [f"{page['key']}: taken away"]
-    return [f"{page['key']}: version {page['version']}"]
+    return [f"{page['key']}: version {page['version']}", *untold(page)]
+
+
+def untold(document: dict[str, Any]) -> Parts:
+    """The first of the pages that came along because nobody told of them yet, each with how to read it."""
+    found = document.get("pages", [])
+    more = [f"{len(found) - _UNTOLD} more pages: teams shared"] if len(found) > _UNTOLD else []
+    return [*map(_untold, found[:_UNTOLD]), *more]
+
+
+def _untold(page: dict[str, Any]) -> str:
+    said = f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}"
+    return f"{said}: teams shared {page['key']}"
 
 
 def whole(page: dict[str, Any]) -> Parts:

@@ -102,6 +102,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
         f"claim {task['claim']}, {left(task['leaseExpiresAt'])}, then others may take it; "
         "whatever you do with teams renews it",
         *_taken_over(task.get("takenOver")),
+        *_pages(task),
         *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
         *(
@@ -119,6 +120,14 @@ def _taken_over(before: dict[str, Any] | None) -> Parts:
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
     return [f"it was {before['from']}'s{heard}{doing}{why}: look for uncommitted work"]
+
+
+def _pages(task: dict[str, Any]) -> Parts:
+    if "pages" not in task:
+        return []
+    from teams_cli.cli.show import pages  # most have nothing new to read
+
+    return pages.untold(task)
 
 
 def _came_to(blocker: dict[str, Any]) -> str:
