@@ -36,8 +36,11 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON for who has it now: with the results of what it waited for, whose it was before, and the pages
-    that its owner was not told of.
+    that its owner was not told of. What follows is to complete it, or the plan that it takes.
     """
+    from teams_cli.views import steps
+
+    call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call)
     before = claims.before(task)
     if before is None:

@@ -126,27 +126,27 @@ def _first_free(
     return None, passed_over
 
 
-def ready_for(store: Store, team: Team, caller: Caller, thorough: bool = True) -> Iterator[Task]:
-    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress.
-
-    Those that were edited by hand are among them where all tasks are looked at, which a *thorough* look does.
-    """
+def may_claim(team: Team, caller: Caller) -> bool:
+    """Whether the caller is a member whose role claims tasks."""
     member = team.member(caller.name)
-    if member is None or roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
+    return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
+
+
+def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
+    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress."""
+    if not may_claim(team, caller):
         return
     if any(task.owner == caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS)):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
-    for task in _candidates(store, team.name, caller.name, thorough=thorough):
+    for task in _candidates(store, team.name, caller.name):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
             yield task
 
 
-def _candidates(
-    store: Store, team: str, agent: str, wrong: list[str] | None = None, thorough: bool = True
-) -> Iterator[Task]:
+def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = None) -> Iterator[Task]:
     """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
-    those that were edited by hand and so are found only by reading all, which a *thorough* look does.
+    those that were edited by hand and so are found only by reading all.
     """
     kept = assigning.of_agent(store, team, agent)
     yield from kept
@@ -156,8 +156,6 @@ def _candidates(
         for task in touching.apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task
-    if not thorough:
-        return
     found = (task for task in tasks.all_of(store, team, []) if task.id not in seen)
     rest = [task for task in found if task.status == "pending" and task.assignee in (None, agent)]
     yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))

@@ -56,7 +56,7 @@ class Facts:
         self.leads = at is not None and at.leads
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
-        self.works = work.may_claim(team, caller)
+        self.works = claims.may_claim(team, caller)
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""

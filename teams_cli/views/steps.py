@@ -69,6 +69,11 @@ def decide(plan: str) -> str:
     return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY"
 
 
+def propose(task: str) -> str:
+    """How to have a plan for a task approved."""
+    return f"teams propose-plan TEXT --task {task}"
+
+
 def revise(plan: str, task: str | None) -> str:
     """How to propose a better plan in the place of a rejected one."""
     return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan}"
@@ -183,7 +188,7 @@ def work(brief: Found) -> str | None:
         if task["plan"] == "rejected":
             return revise(task["planId"], task["id"])
         if task["plan"] == "required":
-            return f"teams propose-plan TEXT --task {task['id']}"
+            return propose(str(task["id"]))
         return complete(str(task["id"]))
     return None
 

@@ -10,7 +10,7 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import claims, leases, plans, tasks
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import presence, roles
+from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
@@ -83,34 +83,14 @@ def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """What the caller does when it ended a task: go on with another, or take the next, unless those who wait, or were
-    told of one a moment ago, take all that are ready.
-    """
-    if step := steps.work(of(store, team, caller.name)):
-        return step
-    ready = claims.ready_for(store, team, caller, thorough=False)
-    first = next(ready, None)
-    if first is None:
-        return when_idle(team, caller)
-    if first.assignee:
-        return steps.CLAIM
-    others = idle(store, team, caller.name)
-    offered = {agent.offered for agent in others if offer_left(store, agent) > 0}
-    wanted = sum(bool(agent.waiting) for agent in others) + (about(first) in offered)
-    is_left = all(next((task for task in ready if about(task) not in offered), None) for _ in range(wanted))
-    return steps.CLAIM if is_left else when_idle(team, caller)
+    """What the caller does when it ended a task: go on with another, or wait, which takes the next."""
+    return steps.work(of(store, team, caller.name)) or when_idle(team, caller)
 
 
 def when_idle(team: Team, caller: Caller) -> str:
     """How the caller waits when it has nothing to do."""
     at = standing_of(team, caller)
-    return steps.when_idle(at is not None and at.leads, may_claim(team, caller))
-
-
-def may_claim(team: Team, caller: Caller) -> bool:
-    """Whether the caller is a member whose role claims tasks."""
-    member = team.member(caller.name)
-    return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
+    return steps.when_idle(at is not None and at.leads, claims.may_claim(team, caller))
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:

@@ -101,6 +101,8 @@ class Agent:
         for step in _NEXT.findall(said):
             if step not in self.steps and not step.startswith("teams reply"):
                 self.steps.append(step)
+        if said.startswith(f"{self.name}: ") and self.steps and self.steps[-1] == "teams read-messages":
+            self.steps.append("teams brief")  # it says what follows once the mail is read
         self.steps.extend(f"teams reply {message} TEXT" for message in _ASKING.findall(said))
         if _UNREAD.search(said):
             self.steps.appendleft("teams read-messages")
@@ -165,10 +167,9 @@ class Member(Agent):
         number = int(task.removeprefix("task-"))
         to, what = ("lea", "Begun --fyi") if number % 2 else (self.colleague, "'Which way?'")
         self.office.run(self.name, f"teams send-message {to} {what}")
-        if number == 4:
-            self.steps.append("teams brief")
-        else:
-            self.steps.append(f"teams update-task {task} --status completed --result RESULT")
+        step = "teams brief" if number == 4 else f"teams update-task {task} --status completed --result RESULT"
+        if step not in self.steps:
+            self.steps.append(step)
 
 
 def _tasks() -> Iterator[str]:

@@ -226,7 +226,6 @@ def test_what_was_ready_before_is_news_to_who_did_another_task_meanwhile(cli: Cl
 
 
 def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
-    """And who ended a task is told to wait, where they take all that is ready by that."""
     cli.ok("join-team", agent="tom")
     add_tasks(cli, "one")
     add_tasks(cli, "two", blocked_by=["task-1"])
@@ -243,11 +242,11 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     assert texts(ended(other)) == ["task-3 is ready: three"]
 
 
-def test_who_ended_a_task_takes_the_next_where_nobody_waits(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
+def test_who_ended_a_task_is_told_to_wait_for_the_next_one_or_take_it(cli: Cli) -> None:
+    add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     answer = cli("update-task", "1", "--status", "completed", agent="bob")
-    assert answer.stdout == "task-1: completed by bob: one\nnext: teams claim-task --next\n"
+    assert answer.stdout == "task-1: completed by bob: one\nnext: teams wait --claim\n"
 
 
 def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:

@@ -29,9 +29,9 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     create = "next: teams create-task TITLE, or many: teams create-task --from FILE"
     assert last(cli, "lea", "spawn-team", ALPHA) == create
     assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed"
-    assert last(cli, "bob", "join-team") == "next: teams claim-task --next"
+    assert last(cli, "bob", "join-team") == "next: teams wait --claim"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams claim-task --next"
+    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim"
     cli.ok("claim-task", "--next", agent="bob")
     assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait --claim"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
@@ -56,7 +56,7 @@ def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:
         cli.ok("send-message", "bob", text, agent="lea")
     assert "next:" not in cli("read-messages", "--peek", agent="bob").stdout
     assert last(cli, "bob", "read-messages") == MORE
-    assert last(cli, "bob", "ack") == "next: teams claim-task --next"
+    assert last(cli, "bob", "ack") == "next: teams wait --claim"
 
 
 def test_an_answer_asks_for_no_other(cli: Cli) -> None:

@@ -80,7 +80,8 @@ def updated(task: dict[str, Any]) -> Parts:
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {task.get('reviewBy')}",
     }
-    return line(task, "".join(f", {said[key]}" for key in said if key in changed))
+    passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
+    return line(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
 
 
 def line(task: dict[str, Any], more: str = "") -> Parts:
@@ -103,13 +104,9 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
         "whatever you do with teams renews it",
         *_taken_over(task.get("takenOver")),
         *_pages(task),
-        *([f"it counts when this passes: {task['check']}"] if "check" in task else []),
+        *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
-        *(
-            ["it needs an approved plan: teams propose-plan TEXT --task " + task["id"]]
-            if task.get("planRequired")
-            else []
-        ),
+        *(["it needs an approved plan"] if task.get("planRequired") else []),
     ]
 
 
