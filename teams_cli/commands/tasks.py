@@ -138,7 +138,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: YAML (a file or `-`), a list of {id, title, blockedBy: [id], checkIn, …}.",
+            "Many: YAML (a file or `-`), a list of {title, description, id, blockedBy: [id], check, touches, …}.",
             metavar="FILE",
             name="from_",
             text=True,
@@ -151,7 +151,7 @@ COMMANDS = table(
             text=True,
             seldom=True,
         ),
-        option("--check-in", "Where the check is run, if its owner has no worktree.", metavar="DIR", seldom=True),
+        option("--check-in", "Where that is run, without a worktree.", metavar="DIR", seldom=True),
         option("--review-by", "Who must accept it then: a role or a member.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",

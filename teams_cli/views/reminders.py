@@ -74,16 +74,21 @@ def was_told(agent: presence.Agent, message: Message) -> bool:
 
 
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether the message tells of a task that was kept for the agent, which has taken it since."""
+    """Whether the message tells of a task that was kept for the agent, which took it since, or heard that it is ready
+    from a wait that was faster than the message.
+    """
     if message.from_ != SYSTEM or message.type != "notice" or not (message.about or "").startswith("task-"):
         return False
     from teams_cli.tasks import tasks
+    from teams_cli.views import work
 
     try:
         task = tasks.get(store, team, message.about or "")
+        if task.status == "pending":
+            return work.about(task) in presence.load(store, team, agent).told
     except TeamsError:
         return False
-    return task.status != "pending" and task.owner == agent
+    return task.owner == agent
 
 
 def _named(mail: list[Message]) -> str:

@@ -40,6 +40,18 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")
 
 
+def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> None:
+    """Its own it knows."""
+    add_tasks(cli, "one", "two")
+    add_tasks(cli, "three", blocked_by=["task-1", "task-2"])
+    for agent, task in (("mia", "1"), ("bob", "2")):
+        cli.ok("claim-task", task, agent=agent)
+        cli.ok("update-task", task, "--status", "completed", "--result", f"as {agent} said", agent=agent)
+    said = cli("wait", "--claim", agent="bob").stdout
+    assert "task-1 (mia) came to: as mia said\n" in said and "as bob said" not in said
+    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT\n")
+
+
 def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")

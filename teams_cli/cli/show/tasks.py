@@ -97,7 +97,8 @@ def claimed(task: dict[str, Any]) -> Parts:
 
 def claimed_knowing(task: dict[str, Any]) -> Parts:
     """Show a task to who has read what it says."""
-    done = [blocker for blocker in task.get("blockers", ()) if blocker.get("result")]
+    others = (blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner"))
+    done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
         f"claim {task['claim']}, {left(task['leaseExpiresAt'])}, then others may take it; "
@@ -131,7 +132,8 @@ def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
     said = text.clipped_line(blocker["result"], _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
-    return f"{blocker['id']} came to: {said}{more}"
+    by = f" ({blocker['owner']})" if "owner" in blocker else ""
+    return f"{blocker['id']}{by} came to: {said}{more}"
 
 
 _CLIPPED = 500
