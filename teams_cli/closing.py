@@ -37,13 +37,21 @@ def close_with_clients(
     store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
 ) -> Closed:
     """Close the team, and end its clients on this machine that run where nobody sits or looks."""
-    there = unattended.agents_of(store, team_name, environ)
+    there = _clients_of(store, team_name, environ)
     team = close(store, team_name, caller, force)
     try:
         left = unattended.end_all(store, team_name, environ)
-    except TeamsError:  # the team is closed; the waker of this machine ends them, as it does where nobody closed it
+    except (TeamsError, OSError):  # the team is closed; the waker of this machine ends them
         left = there
     return Closed(team, [agent for agent in there if agent not in left], left)
+
+
+def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
+    """The agents whose clients run where nobody sits; that it can't be seen keeps nobody from closing."""
+    try:
+        return unattended.agents_of(store, team, environ)
+    except (TeamsError, OSError):
+        return []
 
 
 @operation("close-team", may=LEADERS)

@@ -6,7 +6,7 @@ import os
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
-from teams_cli.errors import TeamsError
+from teams_cli.errors import NothingReady, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
-def _update(call: Call, task: str, **values: Any) -> Any:
+def _update(call: Call, task: str, next: bool, **values: Any) -> Any:
     files = values.pop("evidence")
+    if next and values["status"] not in ("completed", "failed"):
+        raise WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -33,7 +35,26 @@ def _update(call: Call, task: str, **values: Any) -> Any:
         call.try_to(lambda: land_too(call, changed))
     if edit.status in ("completed", "failed") and changed.owner == call.agent:
         call.try_to(call.say_what_follows)
-    return to_document(call, changed)
+    return to_document(call, changed) | (_next(call) if next else {})
+
+
+def _next(call: Call) -> dict[str, Any]:
+    """The best task that is ready, claimed, for who has none: asked again it has that one."""
+    from teams_cli.commands.task_documents import taken
+    from teams_cli.tasks import claims
+
+    found: dict[str, Any] = {}
+
+    def claim() -> None:
+        if not any(claims.ready_for(call.store, call.load_team(), call.known)):
+            return
+        try:
+            found["claimed"] = taken(call, claims.claim_next(call.store, call.team, call.caller))
+        except NothingReady:  # another was faster
+            return
+
+    call.try_to(claim)
+    return found
 
 
 def _tell_overlaps(call: Call) -> None:
@@ -90,12 +111,13 @@ COMMANDS = table(
         option("--description", "Another description.", text=True, seldom=True),
         option("--append", "More of the description.", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
-        option("--blocked-by", "One more task that must be completed first.", metavar="ID", many=True, seldom=True),
+        option("--blocked-by", "One more task that it waits for.", metavar="ID", many=True, seldom=True),
         option("--unblock", "One that it need not wait for.", metavar="ID", many=True, seldom=True),
-        option("--owner", "Hand the task to this member; a pending one is kept for it.", metavar="AGENT"),
+        option("--owner", "Hand or keep it for this member.", metavar="AGENT"),
         switch("--unassign", "Keep it for nobody.", seldom=True),
-        option("--claim", "Refuse if its claim is another.", type=int, metavar="N", seldom=True),
+        option("--claim", "Refuse if it has another claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", text=True),
+        switch("--next", "Then claim the next one.", seldom=True),
         option(
             "--evidence",
             "A file to keep, up to 1 MiB; 20 a task.",

@@ -101,9 +101,9 @@ def review(task: str) -> str:
     return f"teams review-task {task} --accept, or --reject WHY"
 
 
-def complete(task: str) -> str:
-    """How to end a task."""
-    return f"teams update-task {task} --status completed --result RESULT"
+def complete(task: str, then_next: bool = False) -> str:
+    """How to end a task; with *then_next* the next one is taken with that."""
+    return f"teams update-task {task} --status completed --result RESULT{' --next' if then_next else ''}"
 
 
 def when_idle(leads: bool, works: bool) -> str:

@@ -167,7 +167,7 @@ class Member(Agent):
         number = int(task.removeprefix("task-"))
         to, what = ("lea", "Begun --fyi") if number % 2 else (self.colleague, "'Which way?'")
         self.office.run(self.name, f"teams send-message {to} {what}")
-        step = "teams brief" if number == 4 else f"teams update-task {task} --status completed --result RESULT"
+        step = "teams brief" if number == 4 else f"teams update-task {task} --status completed --result RESULT --next"
         if step not in self.steps:
             self.steps.append(step)
 

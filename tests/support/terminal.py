@@ -111,6 +111,7 @@ class Terminal:
         while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
             assert time.monotonic() < give_up, self.text
             self.read(0.1)
+        self.read(0.1)  # its last words
         return os.waitstatus_to_exitcode(ended[1])
 
 

@@ -49,7 +49,23 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
         cli.ok("update-task", task, "--status", "completed", "--result", f"as {agent} said", agent=agent)
     said = cli("wait", "--claim", agent="bob").stdout
     assert "task-1 (mia) came to: as mia said\n" in said and "as bob said" not in said
-    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT\n")
+    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next\n")
+
+
+def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
+    """Asked again it has that one, and no other; where nothing is ready it is told how to wait."""
+    add_tasks(cli, "one", "two", "three")
+    cli.ok("claim-task", "1", agent="bob")
+    for _ in range(2):
+        ended_so = ("update-task", "1", "--status", "completed", "--result", "r", "--next")
+        found = cli.ok(*ended_so, agent="bob")
+        assert found["status"] == "completed"
+    assert "claimed" not in found and cli.ok("show-task", "2")["owner"] == "bob"
+    said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
+    assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
+    done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
+    assert done == "task-3: completed by bob: three\nnext: teams wait --claim\n"
+    assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
 def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:

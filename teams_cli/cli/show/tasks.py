@@ -80,8 +80,9 @@ def updated(task: dict[str, Any]) -> Parts:
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {task.get('reviewBy')}",
     }
+    more = claimed(task["claimed"]) if "claimed" in task else []
     passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
-    return line(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    return line(task, passed + "".join(f", {said[key]}" for key in said if key in changed)) + more
 
 
 def line(task: dict[str, Any], more: str = "") -> Parts:
