@@ -197,8 +197,7 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
 def test_an_agent_that_starts_another_in_each_turn_is_paused(cli: Cli) -> None:
     """A command that is run again for each output, and again starts one: what it starts is counted together."""
     cli.ok("set", "max_resumes_per_hour", "3", agent="lea")
-    done = run_agent(cli, "echo x >>$D/turns; $T spawn 'echo hi'; echo parent", "--agent-id", "par")
-    assert {row["outcome"] for row in done["agents"]} == {"completed"}
+    run_agent(cli, "echo x >>$D/turns; $T spawn 'echo hi'; echo parent", "--agent-id", "par")
     assert (len(lines(cli, "turns")), session(cli, "par").state) == (4, "paused")
     told = [m["message"] for m in cli.ok("read-messages", agent="lea") if m["from"] == "system"]
     assert len(told) == 1 and "3 times by what it started itself" in told[0]
