@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, NotFound, ShutdownNotFound, TeamsError, WrongState
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Name, ShutdownId, ShutdownStatus, Text, Time
 from teams_cli.records.owed import Owed, owing
@@ -210,7 +210,7 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
     except TeamsError:
         done, freed = decided, []
     deliver(store, team.name, TEAM, team)
-    _settle(store, team.name, asked.agent, asked.id)
+    settle_request(store, team.name, asked.agent, asked.id)
     return done, freed
 
 
@@ -239,7 +239,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
     if before is not done:
         history.note(store, team_name, name, "shutdown rejected", shutdown=done.id, reason=done.answer)
     deliver(store, team_name, SHUTDOWN, done)
-    _settle(store, team_name, done.agent, done.id)
+    settle_request(store, team_name, done.agent, done.id)
     return done
 
 
@@ -271,9 +271,3 @@ def refuse_return(found: Member) -> None:
     """Raises NotAllowed: The member was shut down, and its name is over."""
     if found.stopped_by:
         raise NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")
-
-
-def _settle(store: Store, team: str, agent: str, shutdown: str) -> None:
-    from teams_cli.messages import handling
-
-    handling.settle_about(store, team, agent, shutdown)

@@ -49,6 +49,13 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
     return None
 
 
+def settle_request(store: Store, team: str, agent: str, about: str) -> None:
+    """Handle what asked the agent for something that is done; see `handling.settle_about`."""
+    from teams_cli.messages import handling  # heavier than all of what a hot command needs of notices
+
+    handling.settle_about(store, team, agent, about)
+
+
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: set[str]) -> None:
     def paid(found: R) -> R:
         owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]

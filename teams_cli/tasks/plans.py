@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import NotAllowed, NotFound, PlanNotFound, TeamsError, WrongState
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, TaskId, Text, Time
 from teams_cli.records.owed import Owed, owing
@@ -170,9 +170,7 @@ def _decide(
     if before is not plan:
         history.note(store, team_name, name, f"plan {status}", plan=plan.id, note=note or feedback)
     deliver(store, team_name, PLAN, plan)
-    from teams_cli.messages import handling
-
-    handling.settle_about(store, team_name, name, plan.id)
+    settle_request(store, team_name, name, plan.id)
     return plan
 
 

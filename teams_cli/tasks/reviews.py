@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState, WrongUsage
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
@@ -57,19 +57,13 @@ def review(
     key = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, key, change)
     deliver(store, team_name, TASK, task)
-    _settle(store, team_name, at.name, key)
+    settle_request(store, team_name, at.name, key)
     if before is not task:
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
         if accept:
             assigning.tell_ready(store, at.team, task)
     return task
-
-
-def _settle(store: Store, team: str, agent: str, key: str) -> None:
-    from teams_cli.messages import handling
-
-    handling.settle_about(store, team, agent, key)
 
 
 def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:

@@ -6,14 +6,22 @@ from teams_cli.agents.terminals import detached, sitting, windows
 from teams_cli.errors import Conflict
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import teams
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents of the team whose clients run so on this machine."""
-    shown = windows.agents_of(team, environ)
+    """The agents of the team whose clients run so on this machine.
+
+    Raises:
+        StorageFailed: The machine can't say.
+    """
+    try:
+        shown, hidden = windows.agents_of(team, environ), detached.agents_of(store, team)
+    except OSError as error:
+        raise disk.failed("look for the detached clients of", team, error) from error
     known = teams.get(store, team) if shown else None
-    return sorted({*detached.agents_of(store, team), *(name for name in shown if known and known.find(name))})
+    return sorted({*hidden, *(name for name in shown if known and known.find(name))})
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
