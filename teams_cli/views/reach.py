@@ -11,6 +11,7 @@ from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.errors import MessageNotFound, NotFound
 from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Iterator
@@ -39,9 +40,12 @@ def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, 
     return reached(store, teams.get(store, team_name), message)
 
 
-def reached(store: Store, team: Team, message: Message) -> dict[str, Any]:
-    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue."""
-    document = {**message.to_json(), "reach": [_of(store, team, message, name) for name in _recipients(message)]}
+def reached(store: Store, team: Team, message: Message, seen: dict[str, Inbox] | None = None) -> dict[str, Any]:
+    """The message as JSON, with its state for each recipient, and whether its acknowledgement is overdue. Who asks of
+    several hands on in *seen* the inboxes that were looked at.
+    """
+    seen = {} if seen is None else seen
+    document = {**message.to_json(), "reach": [_of(store, team, message, name, seen) for name in _recipients(message)]}
     if message.ack_by and any(each["state"] != "handled" for each in document["reach"]):
         document["overdue"] = seconds_since(message.ack_by, store.now()) >= 0
     return document
@@ -52,10 +56,11 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
     has not handled.
     """
     found: list[dict[str, Any]] = []
+    seen: dict[str, Inbox] = {}
     for message in _newest_first(store, team.name):
         if message.from_ != sender or to not in ("", *_recipients(message)):
             continue
-        document = reached(store, team, message)
+        document = reached(store, team, message, seen)
         if not only_open or any(each["state"] not in ("handled", NO_MORE) for each in document["reach"]):
             found.append(document)
         if len(found) == most:
@@ -67,9 +72,10 @@ def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[s
     """How far each of the sender's messages got, and of those that anybody is to acknowledge; of the newest of the
     team, without their texts.
     """
+    seen: dict[str, Inbox] = {}
     newest = _newest_first(store, team.name, window)
     found = (message for message in newest if message.from_ == sender or message.ack_by)
-    rows = (reached(store, team, message) for message in found)
+    rows = (reached(store, team, message, seen) for message in found)
     return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
 
 
@@ -83,8 +89,9 @@ def _recipients(message: Message) -> list[str]:
     return message.recipients or [message.to]
 
 
-def _of(store: Store, team: Team, message: Message, name: str) -> dict[str, Any]:
-    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
+def _of(store: Store, team: Team, message: Message, name: str, seen: dict[str, Inbox]) -> dict[str, Any]:
+    if (inbox := seen.get(name)) is None:
+        inbox = seen[name] = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
     said = inboxes.to_document(message, inbox)
     entry = inbox.find_open(message.number)
     if entry and entry.turn is not None:

@@ -71,11 +71,16 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: list
 def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
     person = Caller(HUMAN, config=config)
     found = list(graph.tasks.values())
+    waiting = graph.waiting_counts()
     shown = {task.id for task in board.of_interest(found, finished)} | set(graph.dead_ends)
-    return {task.id: _card(task, graph, changes.moves(team, person, task)) for task in found if task.id in shown}
+    return {
+        task.id: _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
+        for task in found
+        if task.id in shown
+    }
 
 
-def _card(task: Task, graph: Graph, moves: list[str]) -> dict[str, Any]:
+def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
     """What is seen of the task without opening it; what is empty is left out."""
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
@@ -89,7 +94,7 @@ def _card(task: Task, graph: Graph, moves: list[str]) -> dict[str, Any]:
         "openBlockers": blockers,
         "blockers": {key: graph.tasks[key].status if key in graph.tasks else "missing" for key in blockers},
         "heldUp": task.id in graph.held_up,
-        "waiting": len(graph.behind(task.id)),
+        "waiting": waiting,
         "require": task.require,
         "planRequired": task.plan_required,
         "touches": task.touches,

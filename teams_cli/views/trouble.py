@@ -86,11 +86,11 @@ def letters(store: Store, team: str, problems: list[TeamsError]) -> list[Message
 
 def failures(graph: Graph) -> list[dict[str, Any]]:
     """The tasks that failed, or were cancelled and hold up others; those first that hold up most."""
+    counts = graph.waiting_counts()
     rows = [
         {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
         for task in graph.tasks.values()
-        if task.status in ("failed", "cancelled")
-        and ((waiting := len(graph.behind(task.id))) or task.status == "failed")
+        if task.status in ("failed", "cancelled") and ((waiting := counts.get(task.id, 0)) or task.status == "failed")
     ]
     return sorted(rows, key=lambda row: -row["waiting"])
 

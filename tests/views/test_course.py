@@ -118,6 +118,7 @@ def test_whatever_waits_for_whatever_the_sums_are_right(drawn: list[tuple[str, l
     tasks = [task(number, status, *after) for number, (status, after) in enumerate(drawn, 1)]
     found, graph = told(*tasks), Graph(tasks)
     assert found["total"] == sum(found[key] for key in ("done", "inProgress", "ready", "blocked", "failed"))
+    assert graph.waiting_counts() == {key: len(graph.behind(key)) for key in graph.waiting}
     assert set(found["criticalPath"]).isdisjoint(graph.held_up)
     for before, after in zip(found["criticalPath"], found["criticalPath"][1:], strict=False):
         assert before in graph.open_blockers[after]
