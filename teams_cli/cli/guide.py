@@ -13,26 +13,31 @@ if TYPE_CHECKING:
 
 MOST = 900
 """Characters of the help of one command, which leaves out first what is refused, then what else is told."""
-_ABOUT = """Usage: teams COMMAND [OPTIONS]: agents that share tasks, messages, questions and plans.
-
-Say who you are with --as NAME or TEAMS_AGENT_ID, and where with --team NAME or TEAMS_TEAM (the only team need not be
-named). Every command takes --json. More on one: teams help COMMAND.
+_ABOUT = """Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]
+More on one: teams help COMMAND
 """
 
 
 def guide() -> str:
-    """All commands: those that are wanted most by what one wants, the others by their names alone."""
-    wanted = [command for command in commands.every().values() if command.want]
-    lines = [f"{command.want}\n  teams {command.example}" for command in wanted]
-    rest = [command.name for command in commands.every().values() if not command.want]
-    return "\n".join([_ABOUT, *lines, "", f"Also: {' '.join(rest)}", ""])
+    """All commands: those that agents want most with what they do, the others by their names alone."""
+    every = commands.every().values()
+    lines = [f"  {' '.join([command.name, *_places(command)])}: {command.want}" for command in every if command.want]
+    rest = [command for command in every if not command.want]
+    also = " ".join(command.name for command in rest if not command.at_shell)
+    at_shell = " ".join(command.name for command in rest if command.at_shell)
+    return "\n".join([_ABOUT, *lines, "", f"Also: {also}", f"For people: {at_shell}", ""])
+
+
+def _places(command: Command) -> list[str]:
+    """How its parameters that are known by their places are written."""
+    return [parameter.usage for parameter in command.own if parameter.positional]
 
 
 def of_command(command: Command) -> str:
     """One command: its usage, what it does, its own parameters, an example, and what is refused."""
     text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
     first, *more = [" ".join(part.split()) for part in text.strip().split("\n\n")]
-    usage = " ".join(["Usage: teams", command.name, *(p.usage for p in command.own if p.positional)])
+    usage = " ".join(["Usage: teams", command.name, *_places(command)])
     kept = [
         usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
         first,

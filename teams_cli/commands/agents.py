@@ -274,7 +274,6 @@ COMMANDS = table(
         adding=True,
         daily=True,
         example='run-agent "Review the last commit" --harness claude',
-        want="start an agent",
         also="start-agent launch launch-agent create-agent new-agent agent",
     ),
     Command(

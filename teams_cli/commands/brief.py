@@ -64,7 +64,7 @@ COMMANDS = table(
         daily=True,
         quiet=True,
         example="brief",
-        want="see what is yours, what waits, and what is next",
+        want="what is yours, what waits, what is next",
         also="status state next start",
     ),
 )

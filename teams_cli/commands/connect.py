@@ -185,7 +185,6 @@ COMMANDS = table(
         at_shell=True,
         words="connect:serving",
         example="serve",
-        want="have a board in the browser",
         also="board graph timeline dashboard web ui gui server",
     ),
     Command(

@@ -63,7 +63,6 @@ COMMANDS = table(
         answers=Landing,
         repeatable=True,
         example="land 7",
-        want="have your branch join the team's",
         also="merge push pr pull-request merge-task land-task submit-task",
     ),
     Command(

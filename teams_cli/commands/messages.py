@@ -138,7 +138,7 @@ COMMANDS = table(
         adding=True,
         daily=True,
         example='send-message bob "The parser is done"',
-        want="write to one, to `leader` or to `human`",
+        want="to one, `leader` or `human`",
         also=dict.fromkeys(
             ["send", "message", "msg", "tell", "dm", "write", "say", "post", "post-message"], "send-message TO TEXT"
         ),
@@ -154,7 +154,7 @@ COMMANDS = table(
         adding=True,
         daily=True,
         example='broadcast-message "main is broken, do not merge"',
-        want="write to all",
+        want="to all",
         also="broadcast send-all message-all",
     ),
     Command(

@@ -122,7 +122,7 @@ COMMANDS = table(
         daily=True,
         quiet=True,
         example="read-messages",
-        want="read your mail",
+        want="your mail",
         also="inbox read messages get-messages list-messages check-messages mail receive",
     ),
     Command(
@@ -158,7 +158,7 @@ COMMANDS = table(
         answers=Message,
         adding=True,
         example='reply 12 "Use the second one"',
-        want="answer a message",
+        want="answer one",
         also="respond reply-message answer-message",
     ),
     Command(
@@ -187,7 +187,6 @@ COMMANDS = table(
         words="messages:agents",
         daily=True,
         example="list-agents",
-        want="see who is there",
         also="agents members list-members get-agents ps who",
     ),
     Command(

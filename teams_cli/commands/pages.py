@@ -58,7 +58,6 @@ COMMANDS = table(
         words="pages:changed",
         answers=Page,
         example='share api "GET /users gives a list" --if-version 2',
-        want="tell all what they need to know (`teams shared` shows it again)",
         also="share-page write-page publish set-page",
     ),
     Command(

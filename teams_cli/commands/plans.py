@@ -85,7 +85,6 @@ COMMANDS = table(
         adding=True,
         daily=True,
         example='propose-plan "1. a test 2. the fix" --task 7',
-        want="have a plan approved",
         also="plan submit-plan create-plan",
     ),
     Command(

@@ -103,7 +103,7 @@ COMMANDS = table(
         daily=True,
         for_person=True,
         example='answer 3 "The second one"',
-        want="answer a question",
+        want="answer ask-ID",
         also="answer-question",
     ),
     Command(

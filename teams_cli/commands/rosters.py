@@ -37,7 +37,6 @@ COMMANDS = table(
         repeatable=True,
         words="rosters:risen",
         example="up",
-        want="make the team that the repository says",
         also="start-team bring-up",
     ),
     Command(

@@ -51,7 +51,6 @@ COMMANDS = table(
         reads=True,
         words="inspection:hits",
         example="search parser --in results",
-        want="find what was said or done",
         also="find grep",
     ),
 )

@@ -9,6 +9,7 @@ from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,24 +122,24 @@ COMMANDS = table(
     Command(
         "create-task",
         _create,
-        argument("TITLE", "What is to be done.", name="title", text=True, required=False),
-        option("--description", "All that its owner has to know.", text=True),
+        argument("TITLE", "What to do.", name="title", text=True, required=False),
+        option("--description", "All that its owner has to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
-        option("--blocked-by", "A task that must be completed first.", metavar="ID", many=True),
-        option("--require", "A skill that its owner must have.", metavar="SKILL", many=True, seldom=True),
-        option("--touches", "Files that it will change, src/*.py say.", metavar="GLOB", many=True, seldom=True),
+        option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
+        option("--require", "A skill its owner must have.", metavar="SKILL", many=True, seldom=True),
+        option("--touches", "Files that it changes: src/*.py.", metavar="GLOB", many=True, seldom=True),
         option(
             "--run",
-            "What does it, for workers without a model.",
+            "What does it, without a model.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
-        switch("--plan-required", "Complete it only after its plan was approved.", seldom=True),
+        switch("--plan-required", "Completing it takes an approved plan.", seldom=True),
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            "Many: YAML (a file or `-`), a list of {title, description, id, blockedBy: [id], check, touches, …}.",
+            f"Many at once: a file, `-`, or YAML: {steps.MANY}",
             metavar="FILE",
             name="from_",
             text=True,
@@ -146,13 +147,13 @@ COMMANDS = table(
         ),
         option(
             "--check",
-            "What must pass before it is completed.",
+            "Completing it takes that this passes.",
             metavar="COMMAND",
             text=True,
             seldom=True,
         ),
         option("--check-in", "Where that is run, without a worktree.", metavar="DIR", seldom=True),
-        option("--review-by", "Who must accept it then: a role or a member.", metavar="WHO", seldom=True),
+        option("--review-by", "Who accepts it then: a role or a member.", metavar="WHO", seldom=True),
         doc=tasks.create,
         words="tasks:created",
         answers=Task,
@@ -160,7 +161,7 @@ COMMANDS = table(
         daily=True,
         for_person=True,
         example='create-task "Write the parser" --blocked-by 3',
-        want="add a task",
+        want="add one (--blocked-by ID), or many (--from FILE)",
         also="add-task new-task make-task task todo add new create",
     ),
     Command(
@@ -178,7 +179,7 @@ COMMANDS = table(
         gist=("id", "title", "status", "priority", "owner", "openBlockers"),
         daily=True,
         example="get-tasks --ready",
-        want="see the tasks",
+        want="list them",
         also="list tasks list-tasks show-tasks ls queue",
     ),
     Command(
@@ -192,7 +193,7 @@ COMMANDS = table(
         answers=Task,
         daily=True,
         example="show-task 7",
-        want="see one, with its result",
+        want="one, with its result",
         also="show get-task view-task",
     ),
 )

@@ -91,7 +91,7 @@ COMMANDS = table(
         repeatable=True,
         daily=True,
         example="claim-task --next",
-        want="take the best task that is ready",
+        want="take one, or the best that is ready: --next",
         also="claim take work take-task next-task start-task pick-task get-next-task",
     ),
     Command(

@@ -33,9 +33,10 @@ def _update(call: Call, task: str, next: bool, **values: Any) -> Any:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     if changed.status == "completed":
         call.try_to(lambda: land_too(call, changed))
-    if edit.status in ("completed", "failed") and changed.owner == call.agent:
+    document = to_document(call, changed) | (_next(call) if next else {})
+    if edit.status in ("completed", "failed") and changed.owner == call.agent and "claimed" not in document:
         call.try_to(call.say_what_follows)
-    return to_document(call, changed) | (_next(call) if next else {})
+    return document
 
 
 def _next(call: Call) -> dict[str, Any]:
@@ -134,7 +135,7 @@ COMMANDS = table(
         answers=Task,
         daily=True,
         example='update-task 7 --status completed --result "see src/parser.py"',
-        want="end it (failed: say --reason)",
+        want="end it: --status completed --result TEXT",
         also={
             "complete-task": "update-task ID --status completed --result TEXT",
             "finish-task": "update-task ID --status completed --result TEXT",

@@ -14,7 +14,7 @@ from teams_cli.store import opening
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Member, Team
-from teams_cli.views import steps
+from teams_cli.views import conditions, steps
 
 _DISCOVER = """List the teams: name, leader, members, when created, and how many tasks have which status.
 
@@ -70,8 +70,11 @@ def _join(
     type: str | None,
     display: str | None,
     answer: str | None,
+    wait: float | None,
 ) -> Any:
     call.said_team = team_name or call.team
+    if wait is not None:
+        conditions.wait(call.store, call.team, [conditions.team_there(call.store, call.team)], wait, call.say)
     if answer:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
@@ -200,13 +203,15 @@ COMMANDS = table(
         option("--type", "Your specialty, which counts as a skill.", metavar="SPECIALTY"),
         option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
         option("--answer", "The command that answers questions in your place.", metavar="COMMAND"),
+        option("--wait", "Until there is such a team, so long.", type=float, metavar="SECONDS"),
         doc=joining.join,
         words="teams:joined",
+        long=True,
         repeatable=True,
         outside=True,
         moves=True,
         example="join-team demo --as bob",
-        want="join one",
+        want="be a member (--wait 600: once it is there)",
         also="join register enter-team",
     ),
     Command(

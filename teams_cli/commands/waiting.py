@@ -85,7 +85,7 @@ def _claimed(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
             continue
         taken = task_documents.taken(call, task)
-        return {**found, "happened": others, "claimed": taken, "next": steps.complete(task.id)}
+        return {**found, "happened": others, "claimed": taken, "next": call.follows}
 
 
 def _go_on(call: Call) -> None:
@@ -154,7 +154,7 @@ COMMANDS = table(
         daily=True,
         quiet=True,
         example="wait --timeout 600",
-        want="wait, instead of asking again and again",
+        want="for what concerns you (--claim: and take a task)",
         also="wait-for poll sleep",
     ),
 )

@@ -102,7 +102,6 @@ COMMANDS = table(
         at_shell=True,
         words="watching:watched",
         example="watch",
-        want="see the whole team as it works",
         also="top monitor",
     ),
     Command(

@@ -68,7 +68,6 @@ COMMANDS = table(
         at_shell=True,
         words="workflows:run",
         example="run code-review",
-        want="run a workflow",
         also="run-workflow start-workflow workflow",
     ),
     Command(

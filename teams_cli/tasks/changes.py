@@ -353,7 +353,8 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, by=who.name, about=task.id))
     of_a_run = task.run is not None or task.prompt is not None
     if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
-        body, uid = f"{task.id} ({task.title}) completed by {who.name}", f"completed-{task.id}-{task.claim}"
+        checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
+        body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"
         said = _clipped(task, task.result)
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name, about=task.id))
     return notices

@@ -52,6 +52,12 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
     return found[::-1]
 
 
+def closed_by(store: Store, team: str) -> str | None:
+    """Who closed the team last; None where nothing tells."""
+    entries = store.history(team, backwards=True)
+    return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
+
+
 def moment(word: str, now: datetime) -> datetime:
     """The time that *word* means: itself one, or how long ago.
 

@@ -230,8 +230,8 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     }
     if others:
         document["since"] = others[0].get("at")
-    if closed := next((e for e in reversed(others) if e.get("what") == "team closed"), None):
-        document["closedBy"] = closed.get("actor")
+    if team.state == "closed":
+        document["closedBy"] = history.closed_by(store, team.name)
     return document
 
 

@@ -141,7 +141,7 @@ class Lookout:
         try:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
-            self.alarm.ring_in(1.0)
+            self.alarm.ring_in(conditions.TEAM_LOOK)
             return {}
         if not (self.caller.is_human or team.member(self.caller.name)):
             text = f"team {team.name} is there, and {self.caller.name} is not a member"

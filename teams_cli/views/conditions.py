@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.landings import landings, outcomes
-from teams_cli.errors import TeamsError, WaitRanOut, WrongState
+from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
@@ -12,7 +12,7 @@ from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.tasks import claims, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
-from teams_cli.teams import teams
+from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _OF_THE_TEAM = "team"
 _ALIVE = 2.0
+TEAM_LOOK = 5.0
+"""Seconds after which it is looked again for a team that is not there: where it is to be may itself not be there."""
 
 
 class Condition:
@@ -88,8 +90,10 @@ def refuse_closed(store: Store, team: str) -> None:
     if teams.get(store, team).state == "closed":
         counts = overviews.overview(store, team).counts
         came_to = f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
+        by = history.closed_by(store, team)
         raise WrongState(
-            f"team {team} is closed: nothing is left to do{came_to}", f"`teams restore-team {team}` opens it again."
+            f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
+            f"You are done. Its leader may open it again: teams restore-team {team}",
         )
 
 
@@ -103,6 +107,20 @@ def _while_open(store: Store, team: str, look: Look) -> Look:
         return found
 
     return look_in_time
+
+
+def team_there(store: Store, team: str) -> Condition:
+    """There is a team of that name."""
+
+    def look(alarm: Alarm) -> dict[str, Any] | None:
+        try:
+            teams.get(store, team)
+        except TeamNotFound:
+            alarm.ring_in(TEAM_LOOK)
+            return None
+        return {"team": team}
+
+    return Condition("team", f"team {team}", (), look)
 
 
 def task_finished(store: Store, team: str, word: str) -> Condition:

@@ -14,7 +14,12 @@ WAIT = "teams wait"
 WAIT_TO_WORK = "teams wait --claim"
 WAIT_TO_LEAD = "teams wait --needed"
 READ = "teams read-messages"
-CREATE = "teams create-task TITLE, or many: teams create-task --from FILE"
+MANY = (
+    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", touches: ["GLOB"]}, '
+    '{title: "TITLE", blockedBy: [a], for: NAME}]'
+)
+"""Tasks as a list of many has them."""
+CREATE = f"teams create-task TITLE, or many: teams create-task --from '{MANY}'"
 CLOSE = "teams close-team"
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
@@ -124,9 +129,12 @@ def join(team: str, name: str) -> str:
 
 
 def outside(team: str, teams: list[str], name: str) -> str:
-    """What to do without a team: wait for the one that was named, or join the one that there is, or choose."""
+    """What to do without a team: join the one that was named as soon as it is there, unless it is one's own to make; or
+    join the one that there is, or choose.
+    """
     if team or not teams:
-        return f"teams wait --team {team or 'NAME'}"
+        named = team or "NAME"
+        return f"{join(named, name)} --wait 600, or if you lead it: teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
@@ -139,7 +147,11 @@ def following(brief: Found) -> str:
 
 
 def _of_a_closed_team(brief: Found) -> str | None:
-    return f"teams show-team {brief['team']}" if "closed" in brief else None
+    return f"nothing: you are done{_by(brief.get('closedBy'))}" if "closed" in brief else None
+
+
+def _by(closer: str | None) -> str:
+    return f", {closer} closed the team" if closer else ""
 
 
 def _outside(brief: Found) -> str | None:
@@ -205,7 +217,7 @@ def _lead(brief: Found) -> str | None:
     if not brief["leads"]:
         return None
     if not brief["tasks"]:
-        return "teams create-task TITLE"
+        return CREATE
     return WAIT if brief["going"] else after_all(brief["stuck"])
 
 

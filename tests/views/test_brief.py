@@ -59,7 +59,7 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
 
 
 def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
-    assert after(cli, "lea") == "teams create-task TITLE"
+    assert after(cli, "lea").startswith("teams create-task TITLE, or many: teams create-task --from '[{id: a, ")
     assert after(cli, "lea", "create-task", "one") == "teams wait"
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
     assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait"
@@ -71,15 +71,16 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--status", "completed", agent="bob")
     assert after(cli, "lea") == "teams close-team"
-    assert after(cli, "lea", "close-team") == "teams show-team alpha"
-    assert after(cli, "bob") == "teams show-team alpha"
+    assert after(cli, "lea", "close-team") == "nothing: you are done, lea closed the team"
+    assert after(cli, "bob") == after(cli, "bob") == "nothing: you are done, lea closed the team"
     assert "the team was closed by lea " in cli("brief", agent="mia").stdout
 
 
 def test_each_state_without_a_team_has_its_command(tmp_path: Path, each_engine: str) -> None:
     cli = Cli(tmp_path / "root")
-    assert after(cli, "bob") == "teams wait --team NAME"
-    assert cli.ok("brief", agent="bob", team="beta")["next"] == "teams wait --team beta"
+    join = "teams join-team {0} --as bob --wait 600, or if you lead it: teams spawn-team {0}"
+    assert after(cli, "bob") == join.format("NAME")
+    assert cli.ok("brief", agent="bob", team="beta")["next"] == join.format("beta")
     cli.ok("spawn-team", ALPHA, agent="lea")
     assert after(cli, "bob") == "teams join-team alpha --as bob"
     cli.ok("spawn-team", "beta", agent="eve")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from teams_cli.views import steps
 from tests.support.cli import ALPHA, Cli
 
 TASKS = "- {id: a, title: one, check: 'true', checkIn: sub}\n- {id: b, title: two, blockedBy: [a]}\n"
@@ -26,8 +28,7 @@ def last(cli: Cli, agent: str, *words: str) -> str:
 
 
 def test_from_a_team_to_its_end(cli: Cli) -> None:
-    create = "next: teams create-task TITLE, or many: teams create-task --from FILE"
-    assert last(cli, "lea", "spawn-team", ALPHA) == create
+    assert last(cli, "lea", "spawn-team", ALPHA) == last(cli, "lea", "brief") == f"next: {steps.CREATE}"
     assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed"
     assert last(cli, "bob", "join-team") == "next: teams wait --claim"
     cli.ok("claim-task", "--next", agent="bob")
@@ -37,8 +38,23 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")
-    end = f"teams: team {ALPHA} is closed: nothing is left to do (2 of 2 tasks completed)\n"
+    end = f"teams: team {ALPHA} is closed, by lea: nothing is left to do (2 of 2 tasks completed)\n"
     assert cli("wait", agent="bob").stderr.startswith(end)
+
+
+def test_many_tasks_are_made_as_the_first_brief_of_a_leader_says(cli: Cli) -> None:
+    """With words in the place of its capitals."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    _, many = cli.ok("brief", agent="lea")["next"].split(", or many: teams ")
+    done = cli(*shlex.split(many.replace("NAME", "bob").replace("COMMAND", "true")), agent="lea")
+    assert done.stdout.splitlines() == [
+        "task-1: pending: TITLE (check, touches)",
+        "task-2: pending, kept for bob, waits for task-1: TITLE",
+        "next: teams wait --needed",
+    ]
+    one = ("create-task", "one", "--check", "true", "--touches", "a.py", "--touches", "b.py")
+    assert cli(*one, agent="lea").stdout == "task-3: pending: one (check true, touches a.py b.py)\n"
 
 
 def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:

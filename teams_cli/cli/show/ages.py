@@ -24,9 +24,14 @@ def moment(at: str | None) -> str:
     return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
-def left(until: str) -> str:
+def left(moment: str) -> str:
     """`4 min left`."""
-    return f"{_length(-seconds_since(until, SystemClock().now()))} left"
+    return f"{until(moment)} left"
+
+
+def until(moment: str) -> str:
+    """`4 min`, from now to that moment."""
+    return _length(-seconds_since(moment, SystemClock().now()))
 
 
 def _length(seconds: float) -> str:

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 def _outside(found: dict[str, Any]) -> list[str]:
     if found["team"]:
-        return [
-            f"{found['agent']}: there is no team {found['team']} yet; who leads it: teams spawn-team {found['team']}"
-        ]
+        return [f"{found['agent']}: there is no team {found['team']} yet"]
     known = f"; teams: {', '.join(found['teams'][:20])}" if found["teams"] else ""
     return [f"{found['agent']}: in no team{known}"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago, left, moment
+from teams_cli.cli.show.ages import ago, left, moment, until
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -63,7 +63,19 @@ def _status(task: dict[str, Any]) -> str:
 
 
 def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    return [part for one in (task if isinstance(task, list) else [task]) for part in line(one)]
+    """Show what was created, with what completing it will rest on: all of it for one, that it is there for many."""
+    if not isinstance(task, list):
+        return [f"{part}{_given(task, in_full=True)}" for part in line(task)]
+    return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
+
+
+def _given(task: dict[str, Any], in_full: bool) -> str:
+    said = {"check": task.get("check"), "touches": " ".join(task.get("touches", ()))}
+    named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in said.items() if value]
+    return f" ({', '.join(named)})" if named else ""
+
+
+_SHORT = 60
 
 
 def updated(task: dict[str, Any]) -> Parts:
@@ -85,7 +97,7 @@ def updated(task: dict[str, Any]) -> Parts:
     return line(task, passed + "".join(f", {said[key]}" for key in said if key in changed)) + more
 
 
-def line(task: dict[str, Any], more: str = "") -> Parts:
+def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
     waits = f", waits for {', '.join(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
@@ -102,8 +114,8 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}, {left(task['leaseExpiresAt'])}, then others may take it; "
-        "whatever you do with teams renews it",
+        f"claim {task['claim']}; others may take it after {until(task['leaseExpiresAt'])}"
+        " without a teams command of yours",
         *_taken_over(task.get("takenOver")),
         *_pages(task),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),

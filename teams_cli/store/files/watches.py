@@ -163,7 +163,7 @@ class InotifyWatch:
         topics = self._topics
         if path.startswith(f"{flat}/index"):
             return topics is not None and any(topic.startswith("task:") for topic in topics)
-        if topics is None or path == tree:
+        if topics is None or path == tree or tree.startswith(f"{path.rstrip('/')}/"):
             return True
         kind = "task" if path == flat else path[len(tree) + 1 :].partition("/")[0]
         kind = _KINDS.get(kind) or kind.removesuffix("s")
@@ -213,16 +213,25 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
 
 def _directories(tree: str, flat: str) -> list[str]:
     """The directories there are now: *flat* with its index, and *tree* with two levels below it (the segments of the
-    log).
+    log); before there is *tree*, the nearest one that it will be in.
     """
     index = f"{flat}/index"
     found = [path for path in (flat, index, *_below(index)) if os.path.isdir(path)]
     level = [tree]
+    if not os.path.isdir(tree):
+        found.append(_nearest(os.path.dirname(tree)))
     for _ in range(3):
         level = [path for path in level if os.path.isdir(path)]
         found += level
         level = [entry for path in level for entry in _below(path)]
     return found
+
+
+def _nearest(path: str) -> str:
+    """The directory, or the first above it that there is."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _below(path: str) -> list[str]:
