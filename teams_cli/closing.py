@@ -10,6 +10,7 @@ from teams_cli.agents.landings import landings, queueing
 from teams_cli.agents.terminals import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.errors import Conflict, TeamsError
+from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -77,6 +78,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
         history.note(store, team_name, name, "team closed")
     with suppress(TeamsError):  # else the lander does it
         queueing.refuse_all(store, team_name, "the team was closed")
+    with suppress(TeamsError):  # it only takes less room; `doctor --fix` does it too
+        store.compact(team_name, MESSAGE)
     return team
 
 

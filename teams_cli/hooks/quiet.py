@@ -93,7 +93,20 @@ def _any_to(directory: str, agent: str, seen: int) -> bool:
         for name in names(f"{directory}/{segment}"):
             if (alone in name or several in name) and int(name.partition(".")[0]) > seen:
                 return True
+        if _highest_packed(f"{directory}/{segment}") > seen:
+            return True
     return False
+
+
+def _highest_packed(segment: str) -> float:
+    """The highest number of a message that is packed there, by its first line; 0 where none is."""
+    try:
+        with open(f"{segment}/packed.json", "rb") as file:
+            return int(file.readline(80).split(b" ")[3].rstrip(b","))
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError, IndexError):
+        return float("inf")
 
 
 def names(directory: str) -> list[str]:

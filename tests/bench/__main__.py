@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bench.disk import bench_disk
 from tests.bench.hooks import bench_hook
 from tests.bench.mcp import bench_mcp
 from tests.bench.places import Place
@@ -236,6 +237,7 @@ def main() -> None:
         bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
         bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
+        bench_disk(many.root, MANY, show, against)
     finally:
         shutil.rmtree(directory)
     if slower and not _is_editable():

@@ -135,6 +135,20 @@ MUTANTS = [
         CRASH,
     ),
     Mutant("a heading that is torn", "documents", "_blanked(data, heading(kind, number)) if number", 'b"" if 0', CRASH),
+    Mutant(
+        "messages removed before they are packed for sure",
+        "files/packing",
+        'disk.commit(temp, f"{log.directory}/{segment}/{PACKED}")',
+        'disk.put(temp, f"{log.directory}/{segment}/{PACKED}")',
+        "tests/store/test_packing.py",
+    ),
+    Mutant(
+        "messages packed meanwhile not found",
+        "files/message_log",
+        "if packed is None or (data := packed.get(name)) is None:",
+        "if True:",
+        "tests/store/test_packing.py",
+    ),
     Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
     Mutant(
         "an unknown outcome told as a failure",

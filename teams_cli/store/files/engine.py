@@ -12,8 +12,7 @@
 Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; behind it the
 directory is brought to the disk, so that many wait for the disk together, and only then marks are removed by which the
 record was found before. Whoever changes something else there meanwhile brings both to the disk. A revision is the bytes
-that were read. An empty file `.last.<n>` beside numbered records or the log says that n was given. Who closes a team
-holds all its locks, so that no change is under way then.
+that were read. An empty file `.last.<n>` beside numbered records or the log says that n was given.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class FileStore(Store):
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
         if kind.name == "message":
-            return self._log(team).get(kind, key)
+            return self.log(team).get(kind, key)
         path = self.layout.path(team, kind, key)
         try:
             data = together.read(path, kind, key)
@@ -230,7 +229,7 @@ class FileStore(Store):
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
-            self._log(team).confirm(kind, key)
+            self.log(team).confirm(kind, key)
         else:
             path = self.layout.path(team, kind, key)
             disk.confirm(os.path.dirname(path), path)
@@ -239,7 +238,7 @@ class FileStore(Store):
                     pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        log = self._log(team)
+        log = self.log(team)
         self._prepare()
         stored, new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
         self.changed += new
@@ -248,29 +247,29 @@ class FileStore(Store):
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
     ) -> list[R]:
-        return self._log(team).read(kind, agent, after, problems, limit)
+        return self.log(team).read(kind, agent, after, problems, limit)
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        return self._log(team).envelopes(kind, after)
+        return self.log(team).envelopes(kind, after)
 
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
-        return self._log(team).fetch(kind, numbers, problems)
+        return self.log(team).fetch(kind, numbers, problems)
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
         from teams_cli.store.files.search import MessageSearch, in_records
 
         if kind.name == "message":
-            return MessageSearch(self._log(team), f"{self.address}/index/{team}").search(kind, words, problems)
+            return MessageSearch(self.log(team), f"{self.address}/index/{team}").search(kind, words, problems)
         directory = self.layout.directory(team, kind)
         return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
 
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
-            return self._log(team).last()
+            return self.log(team).last()
         return max(numbers.given(together.names_in(self.layout.directory(team, kind), kind, []), kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        directory = self._numbers_of(team, kind)
+        directory = self.layout.messages(team) if kind.name == "message" else self.layout.directory(team, kind)
         if number <= numbers.highest(disk.names_in(directory)):
             return
         self._prepare()
@@ -280,13 +279,9 @@ class FileStore(Store):
             numbers.tidy(directory, disk.names_in(directory))
             disk.confirm(directory, directory)
 
-    def _numbers_of(self, team: str, kind: Kind[R]) -> str:
-        """The directory that says which numbers of that kind were given."""
-        return self._log(team).directory if kind.name == "message" else self.layout.directory(team, kind)
-
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name == "message":
-            yield from self._log(team).pack(kind)
+            yield from self.log(team).pack(kind)
             return
         problems: list[TeamsError] = []
         directory = self.layout.directory(team, kind)
@@ -298,10 +293,15 @@ class FileStore(Store):
         for problem in problems:
             raise problem
 
+    def compact(self, team: str, kind: Kind[R]) -> None:
+        from teams_cli.store.files.packing import pack
+
+        pack(self.log(team), kind)
+
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         self._prepare()
         if kind.name == "message":
-            self._log(team).put(kind, key, data)
+            self.log(team).put(kind, key, data)
             return
         path = self.layout.path(team, kind, key)
         record, directory = decode(data, kind, key, path), os.path.dirname(path)
@@ -395,5 +395,6 @@ class FileStore(Store):
 
         return Closing(self.address, team, self._lock)
 
-    def _log(self, team: str) -> MessageLog:
+    def log(self, team: str) -> MessageLog:
+        """The log of the team's messages."""
         return MessageLog(self.layout.messages(team), self.address, self._lock)

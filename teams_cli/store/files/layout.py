@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
+PACKED = "packed.json"
+"""The file of a directory of the log that has messages at rest, many in one."""
 _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 

@@ -1,4 +1,8 @@
-"""The log of one team's messages as files: a thousand to a directory, each written once and never changed."""
+"""The log of one team's messages as files: a thousand to a directory, each written once and never changed.
+
+When the team is closed those of a directory are packed in one file (`packed`), which is in place before the others go.
+So a directory is listed before it is looked for that file: what went away while it was listed, this has.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from teams_cli.names import is_name, is_number
 from teams_cli.records.annotations import Callable, Iterator, Sequence
 from teams_cli.store.documents import decode, encode_unnumbered, headed, heading
 from teams_cli.store.files import disk, numbers
+from teams_cli.store.files.layout import PACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
     from teams_cli.store.files.locks import Lock
+    from teams_cli.store.files.packed import Packed
 
     R = TypeVar("R", bound=Record)
 
@@ -31,6 +37,7 @@ class MessageLog:
         self.directory = directory
         self.root = root
         self.lock = lock
+        self._packed: dict[str, Packed] = {}
 
     def append(
         self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
@@ -57,7 +64,7 @@ class MessageLog:
                     disk.discard(temp)
         if earlier:
             disk.confirm(os.path.dirname(earlier), earlier)
-            return self._decode(kind, earlier), False
+            return self.decode(kind, earlier), False
         disk.confirm(os.path.dirname(path), path)
         return kind.numbering(record, number), True
 
@@ -108,7 +115,7 @@ class MessageLog:
         """See the contract. Those to several have to be read for it."""
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
-                for name in disk.names_in(f"{self.directory}/{segment}"):
+                for name in self._listed(segment):
                     if (number := _number(name)) > after:
                         _, to, uid, _ = name.split(".")
                         alone = to != _SEVERAL
@@ -129,8 +136,8 @@ class MessageLog:
         for segment in self.segments():
             for _, name in self._names(segment, None):
                 path = f"{self.directory}/{segment}/{name}"
-                self._decode(kind, path)
-                yield name.removesuffix(".json"), headed(disk.read_file(path), kind, _number(name))
+                self.decode(kind, path)
+                yield name.removesuffix(".json"), headed(self.content(path), kind, _number(name))
 
     def put(self, kind: Kind[R], key: str, data: bytes) -> None:
         """See the contract."""
@@ -140,12 +147,13 @@ class MessageLog:
         decode(data, kind, f"{kind.prefix}-{number}", key)
         disk.make_directories(f"{self.directory}/{number // _SEGMENT}", self.root)
         path = f"{self.directory}/{number // _SEGMENT}/{key}.json"
-        if not os.path.lexists(path):
+        packed = self._look_for_packed(os.path.dirname(path))
+        if not os.path.lexists(path) and not (packed and packed.get(os.path.basename(path))):
             disk.commit(disk.write_temp(f"{self.root}/tmp", data), path)
 
     def _take(self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[TeamsError]) -> None:
         try:
-            record = self._decode(kind, path)
+            record = self.decode(kind, path)
         except FileNotFoundError:
             return
         except TeamsError as problem:
@@ -159,7 +167,7 @@ class MessageLog:
     def get(self, kind: Kind[R], key: str) -> tuple[R, bytes]:
         path = self._path_of(kind, key)
         try:
-            return self._decode(kind, path), b""
+            return self.decode(kind, path), b""
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
 
@@ -182,7 +190,7 @@ class MessageLog:
         it are looked at, by their names: all numbers of a directory but the first have the same number of digits.
         """
         for segment in reversed(segments):
-            names = disk.names_in(f"{self.directory}/{segment}")
+            names = self._listed(segment)
             if segment and noted // _SEGMENT == segment:
                 behind = f"{noted}."
                 names = [name for name in names if name >= behind]
@@ -195,7 +203,7 @@ class MessageLog:
     def _path_of(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)
         segment = number // _SEGMENT
-        for name in disk.names_in(f"{self.directory}/{segment}") if number else ():
+        for name in self._listed(segment) if number else ():
             if name.startswith(f"{number}.") and _number(name):
                 return f"{self.directory}/{segment}/{name}"
         raise NotFound(f"there is no {kind.name} {key}")
@@ -203,7 +211,7 @@ class MessageLog:
     def _find(self, ending: str) -> str | None:
         """The newest message whose file name ends so: a retry comes soon after what it repeats."""
         for segment in reversed(self.segments()):
-            for name in disk.names_in(f"{self.directory}/{segment}"):
+            for name in self._listed(segment):
                 if name.endswith(ending) and _number(name):
                     return f"{self.directory}/{segment}/{name}"
         return None
@@ -218,7 +226,7 @@ class MessageLog:
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
-        names = disk.names_in(f"{self.directory}/{segment}")
+        names = self._listed(segment)
         if after:  # most are not, and are left out without a closer look
             last = (len(str(after)), f"{after}/")
             names = [name for name in names if _place(name) > last]
@@ -227,9 +235,56 @@ class MessageLog:
             names = [name for name in names if alone in name or several in name]
         return sorted((number, name) for name in names if (number := _number(name)))
 
-    def _decode(self, kind: Kind[R], path: str) -> R:
+    def _listed(self, segment: int) -> list[str]:
+        """The names of the files in a directory, and of those that were packed there."""
+        directory = f"{self.directory}/{segment}"
+        names = disk.names_in(directory)
+        packed = self._look_for_packed(directory)
+        return [*{*names, *packed}] if packed else names
+
+    def _look_for_packed(self, directory: str) -> Packed | None:
+        """What is packed in the directory now."""
+        self._packed.pop(directory, None)
+        if not os.path.lexists(f"{directory}/{PACKED}"):
+            return None
+        from teams_cli.store.files.packed import Packed
+
+        self._packed[directory] = Packed(directory)
+        return self._packed[directory]
+
+    def content(self, path: str) -> bytes:
+        """The file of a message that was listed, which may be packed since.
+
+        Raises:
+            FileNotFoundError: There is no such message.
+            DamagedRecord, StorageFailed: As for `disk.read_file`.
+        """
+        directory, _, name = path.rpartition("/")
+        if directory in self._packed and (data := self._packed[directory].get(name)) is not None:
+            return data
+        try:
+            return disk.read_file(path)
+        except FileNotFoundError:
+            packed = self._look_for_packed(directory)
+            if packed is None or (data := packed.get(name)) is None:
+                raise
+            return data
+
+    def _place_of(self, path: str) -> str:
+        """Where a message that was read is found: packed ones in the file with the others."""
+        directory, _, name = path.rpartition("/")
+        packed = directory in self._packed and self._packed[directory].get(name) is not None
+        return f"{directory}/{PACKED}/{name}" if packed else path
+
+    def decode(self, kind: Kind[R], path: str) -> R:
+        """The message in a file that was listed.
+
+        Raises:
+            FileNotFoundError, DamagedRecord, StorageFailed: As for `content`; or it is not one of that name.
+        """
         number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
-        record = decode(disk.read_file(path), kind, f"{kind.prefix}-{number}", path)
+        data, path = self.content(path), self._place_of(path)
+        record = decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise DamagedRecord(f"{path}: number: does not fit the name of the file", "Correct the file or its name.")
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ _README = """\
 This directory holds the teams, tasks and messages of `teams`, as JSON files to read with cat and jq.
 
 teams/<team>/team.json           the team and its members
-teams/<team>/messages/           one file a message, never changed
+teams/<team>/messages/           one file a message, never changed; of a closed team, many in packed.json
 teams/<team>/inboxes/            what each member has read and handled
 tasks/<team>/task-<n>.json       one file a task
 index/                           derived, for searching; may be removed

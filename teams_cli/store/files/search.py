@@ -65,7 +65,7 @@ class MessageSearch:
 
     def _numbers(self, segment: int, words: Sequence[str], full: bool) -> list[int]:
         """The numbers of the messages in a directory that have the words."""
-        index = self._index(segment) if full else _made(self.log.files(segment))
+        index = self._index(segment) if full else self._made(segment)
         return [number for number, line in _lines(index, words) if _has(line, words)]
 
     def _index(self, segment: int) -> bytes:
@@ -78,26 +78,25 @@ class MessageSearch:
                 return index
         except (FileNotFoundError, TeamsError):
             pass
-        index = stamp + _made(self.log.files(segment)) + _END
+        index = stamp + self._made(segment) + _END
         _keep(path, index)
         return index
+
+    def _made(self, segment: int) -> bytes:
+        """A line for each message, with its number and its text as it is compared; of one that can't be read, none."""
+        lines = []
+        for number, path in self.log.files(segment):
+            try:
+                lines.append(b"%d %s\n" % (number, _folded(self.log.content(path)).replace(b"\n", b" ")))
+            except (FileNotFoundError, TeamsError):
+                continue
+        return b"".join(lines)
 
 
 def _stamp(directory: str) -> bytes:
     """What tells the state of a directory: files that come, go or are put in the place of others change it."""
     found = os.stat(directory)
     return f"# {found.st_ino} {found.st_mtime_ns}\n".encode()
-
-
-def _made(paths: list[tuple[int, str]]) -> bytes:
-    """A line for each file, with its number and its text as it is compared; of one that can't be read, none."""
-    lines = []
-    for number, path in paths:
-        try:
-            lines.append(b"%d %s\n" % (number, _folded(disk.read_file(path)).replace(b"\n", b" ")))
-        except (FileNotFoundError, TeamsError):
-            continue
-    return b"".join(lines)
 
 
 def _keep(path: str, index: bytes) -> None:
