@@ -26,8 +26,7 @@ from teams_cli.records.annotations import Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import tasks
-from teams_cli.teams import history, pages, settings, teams
+from teams_cli.teams import history, settings, teams
 from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
@@ -79,60 +78,19 @@ def interject(
     return message
 
 
-def _interrupt(
-    store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], fresh: bool = False
-) -> bool:
-    """Have the message be the next turn of its recipient, or the first of a *fresh* session; whether that ends one
-    that is going on.
-    """
+def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
+    """Have the message be the next turn of its recipient; whether that ends one that is going on."""
 
     def ask(found: Session) -> Session:
         if found.taken_by:
             return found
         found = resuming.going_on(found)
-        found = found.having(fresh=True) if fresh else found
         return found.having(interjected=max(found.interjected, message.number))
 
     ended = update(store, team.name, SESSION.also_closed, message.to, ask)[1].ended
     if ended:
         waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     return not ended
-
-
-@operation("restart-agent", may=LEADERS)
-def restart(
-    store: Store, team_name: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str]
-) -> Message:
-    """End what an agent is doing, and have it begin again.
-
-    With --fresh in a new session of its client, which is given its first prompt, its tasks and the team's pages.
-
-    Raises:
-        AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped, or taken over into a terminal.
-    """
-    at = require(store, team_name, caller, "restart-agent", agent)
-    _started(store, team_name, agent)
-    _refuse_stopped(sessions.get(store, team_name, agent))
-    takeovers.refuse_taken(sessions.get(store, team_name, agent))
-    body = _begin_again(store, team_name, at.caller.name, agent, fresh)
-    message = messages.send(store, team_name, at.caller, agent, body, fyi=True, wake=False)
-    _interrupt(store, at.team, at.caller, message, environ, fresh)
-    history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    return message
-
-
-def _begin_again(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
-    """What the agent is told that begins again: by whom, its tasks, the pages, and where to look first."""
-    lines = [f"{by} had you begin again{' in a new session: what you did before stands in your directory' * fresh}."]
-    lines += [
-        f"Yours: {task.id}: {task.title}"
-        for task in tasks.labelled(store, team, tasks.IN_PROGRESS)
-        if task.owner == agent
-    ]
-    shared = [page.key for page in pages.all_of(store, team, [])]
-    lines += [f"Pages: {', '.join(shared)} (teams shared KEY)"] if shared else []
-    return "\n".join([*lines, "Look first: teams brief"])
 
 
 def deliver(
@@ -216,7 +174,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
     """
     caller = require(store, team_name, caller, "stop-agent", agent).caller
     name = caller.name
-    _started(store, team_name, agent)
+    refuse_unstarted(store, team_name, agent)
 
     before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
@@ -273,10 +231,10 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
     """
     caller = require(store, team_name, caller, "pause-agent", agent).caller
     name = caller.name
-    _started(store, team_name, agent)
+    refuse_unstarted(store, team_name, agent)
 
     def ask(found: Session) -> Session:
-        _refuse_stopped(found)
+        refuse_stopped(found)
         if found.pause_asked or found.state == "paused":
             return found
         return found.having(state="paused" if found.ended else found.state, pause_asked=f"{name} paused it")
@@ -337,10 +295,10 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         WrongState: It was stopped, or taken over into a terminal.
     """
     at = require(store, team_name, caller, "resume-agent", agent)
-    _started(store, team_name, agent)
+    refuse_unstarted(store, team_name, agent)
 
     def go_on(found: Session) -> Session:
-        _refuse_stopped(found)
+        refuse_stopped(found)
         takeovers.refuse_taken(found)
         rested = resuming.going_on(found)
         return rested.having(failure=None) if found.state == "paused" and rested.outcome == "completed" else rested
@@ -358,11 +316,13 @@ def wake(store: Store, team_name: str, caller: Caller, session: Session, environ
     return sessions.find(store, team_name, session.agent) or session
 
 
-def _started(store: Store, team: str, agent: str) -> None:
+def refuse_unstarted(store: Store, team: str, agent: str) -> None:
+    """Refuse to deal with an agent that `teams` did not start."""
     if ending.current(store, team, agent) is None:
         raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
 
 
-def _refuse_stopped(session: Session) -> None:
+def refuse_stopped(session: Session) -> None:
+    """Refuse to have an agent go on that was stopped."""
     if session.stop_asked or (session.ended and session.outcome == "stopped"):
         raise WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

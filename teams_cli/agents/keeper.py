@@ -31,7 +31,7 @@ from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.errors import Conflict, TeamsError
 from teams_cli.membership import joining
-from teams_cli.messages import inboxes, messages
+from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Any, Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
@@ -225,8 +225,12 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _batch(self) -> list[Message]:
-        """The messages that the next turn is for, in the order of arrival."""
-        numbers = sessions.waiting_numbers(self.store, self.team, self._now())
+        """The messages that the next turn is for, in the order of arrival; what it owes the agent is among them."""
+        session = self._now()
+        if session.owed:
+            notices.deliver(self.store, self.team, SESSION.also_closed, session)
+            session = self._now()
+        numbers = sessions.waiting_numbers(self.store, self.team, session)
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
 
     def _now(self) -> Session:

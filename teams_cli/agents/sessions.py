@@ -19,6 +19,9 @@ from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 
+BEGIN_AGAIN = "begin-again"
+"""What the notice is about with which an agent begins again."""
+
 
 class Resume(Record):
     """A time when a message resumed the session."""
@@ -85,8 +88,19 @@ class Session(Record):
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody interjected, and the text was not delivered yet."""
-        return self.interjected > self.delivered
+        """Whether somebody interjected, or had it begin again, and the text was not delivered yet."""
+        return self.interjected > self.delivered or self.begins_again is not None
+
+    @property
+    def begins_again(self) -> Owed | None:
+        """What the agent is still to be told that is to begin again; None if it is not, or was told."""
+        return next((told for told in self.owed or () if told.about == BEGIN_AGAIN), None)
+
+    def paid(self, told: Owed, number: int) -> Session:
+        """The session once a notice was sent that it owed: one that has its agent begin again is its next turn."""
+        if told.about != BEGIN_AGAIN:
+            return self
+        return self.having(interjected=max(self.interjected, number))
 
     @property
     def tag(self) -> str:
@@ -237,7 +251,7 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
     from teams_cli.messages import inboxes  # not for those who only look whether there is a session
 
     numbers = set(inboxes.unread(store, team, session.agent))
-    if session.interrupted:
+    if session.interjected > session.delivered:
         numbers.add(session.interjected)
     if numbers and session.given:
         numbers |= {entry.number for entry in inboxes.load(store, team, session.agent).open} & set(session.given)

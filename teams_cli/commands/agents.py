@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.agents import ending, interrupting, logs, outputs, sessions, starting, waking
+from teams_cli.agents import ending, interrupting, logs, outputs, restarting, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
@@ -177,7 +177,7 @@ def _interject(call: Call, to: str, text: str) -> Any:
 
 
 def _restart(call: Call, to: str, fresh: bool) -> Any:
-    return interrupting.restart(call.store, call.team, call.caller, to, fresh, call.environ).to_json()
+    return restarting.restart(call.store, call.team, call.caller, to, fresh, call.environ).to_json()
 
 
 def _stop(call: Call, to: str) -> Any:
@@ -324,7 +324,7 @@ COMMANDS = table(
         _restart,
         _TO,
         switch("--fresh", "In a new session of its client."),
-        doc=interrupting.restart,
+        doc=restarting.restart,
         words="agents:interjected",
         answers=Message,
         example="restart-agent bob --fresh",

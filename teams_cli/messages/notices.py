@@ -25,11 +25,8 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R) -> bool:
     if not owed:
         return True
     try:
-        for told in owed:
-            messages.notify(
-                store, team, told.to, told.message, told.uid, told.type, told.sender, told.by, about=told.about
-            )
-        _pay(store, team, kind, record, {told.uid for told in owed})
+        sent = {told.uid: _send(store, team, told) for told in owed}
+        _pay(store, team, kind, record, sent)
     except TeamsError:
         return False
     return True
@@ -56,10 +53,22 @@ def settle_request(store: Store, team: str, agent: str, about: str) -> None:
     handling.settle_about(store, team, agent, about)
 
 
-def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: set[str]) -> None:
+def _send(store: Store, team: str, told: Owed) -> int:
+    """Send the notice, unless it was sent before; its number."""
+    sender, by, about = told.sender, told.by, told.about
+    return messages.notify(store, team, told.to, told.message, told.uid, told.type, sender, by, about=about).number
+
+
+def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:
+    """Take the notices with these uids off the record, which may note under what numbers they were sent."""
+
     def paid(found: R) -> R:
         owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]
         left = [told for told in owed if told.uid not in sent]
-        return found if len(left) == len(owed) else found.having(owed=left or None)
+        if len(left) == len(owed):
+            return found
+        for told in owed:
+            found = found.paid(told, sent[told.uid]) if told.uid in sent else found
+        return found.having(owed=left or None)
 
     update(store, team, kind, getattr(record, kind.key), paid)

@@ -113,6 +113,10 @@ class Record:
         """The record under the number that the store gave it."""
         return self.having(**numbers)
 
+    def paid(self, told: Any, number: int) -> Self:
+        """The record once a notice that it owed was sent, under that number."""
+        return self
+
     def having(self, **changes: Any) -> Self:
         """A copy with other values in some fields."""
         other = object.__new__(type(self))

@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from teams_cli.agents.sessions import SESSION
+from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION
+from teams_cli.records.owed import Owed, owing
 from teams_cli.store.retrying import update
 from tests.support.agents import (
     BUSY,
@@ -205,3 +206,17 @@ def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cl
     assert last.session_id == after.session_id
     cli.ok("stop-agent", "ann", agent="lea")
     assert cli.refused("restart-agent", "ann", agent="lea") == (11, "wrong_state")
+
+
+def test_one_that_is_about_to_begin_again_is_told_once(cli: Cli) -> None:
+    """However often it is asked for; also where who asked was killed behind the change."""
+    detach(cli, "zoe", "cat >>$D/given; echo >>$D/given")
+    ended(cli, "zoe")
+    owed = Owed(to="zoe", message="anew", uid="zoe~begin-again-1-1", by="lea", about=BEGIN_AGAIN)
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: owing(s, owed))
+    cli.ok("whoami", agent="bob")
+    assert ended(cli, "zoe", 2).turns == 2 and json.loads(lines(cli, "given")[-1])[0]["message"] == "anew"
+    here = os.getpid(), cli.store().host
+    update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.kept_by(*here).having(state="running", outcome=None))
+    first, again = (cli.ok("restart-agent", "zoe", *words, agent="lea") for words in ([], ["--fresh"]))
+    assert first == again and session(cli, "zoe").fresh and session(cli, "zoe").interjected == first["number"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from teams_cli.messages import messages
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, plans
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import presence, settings
@@ -122,6 +124,13 @@ def paused(store: Store) -> None:
     idle(store, "paused")
 
 
+def working(store: Store) -> None:
+    """An agent whose keeper is this process."""
+    idle(store)
+    kid = store.get(ALPHA, SESSION, "kid")[0].kept_by(os.getpid(), store.host).having(state="running", outcome=None)
+    update(store, ALPHA, SESSION, "kid", lambda found: kid)
+
+
 def damaged(store: Store) -> None:
     mail(store)
     next(Path(store.root, f"teams/{ALPHA}/messages/0").glob("1.bob.*.json")).write_text("{")
@@ -183,6 +192,7 @@ SCENES = {
     "skipping": Scene("human", "skip-question 1", asked_the_human),
     "pausing": Scene("lea", "pause-agent kid", idle),
     "going on": Scene("lea", "resume-agent kid", paused),
+    "beginning again": Scene("lea", "restart-agent kid --fresh", working),
     "stopping": Scene("lea", "stop-agent kid", idle),
     "a plan": Scene("bob", "propose-plan more", lambda store: None),
     "a plan for a task": Scene("bob", "propose-plan more --task 1", claimed),
@@ -205,7 +215,6 @@ ELSEWHERE = {
     "run-agent": "starts a process: tests/faults/test_launching.py",
     "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",
-    "restart-agent": "resumes a process: tests/agents/test_interrupting.py",
     "land": "changes a repository: tests/agents/test_landings_killed.py, tests/storms/test_landings.py",
     "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
     "run": "makes its changes by the operations of these: tests/runs",

@@ -1,0 +1,102 @@
+"""Having agents begin again: the session says so and owes its agent the word of it, in one commit."""
+
+from __future__ import annotations
+
+from teams_cli.agents import interrupting, resuming, waking
+from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
+from teams_cli.agents.terminals import takeovers
+from teams_cli.errors import OutcomeUnknown, TeamsError
+from teams_cli.messages import messages
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.notices import deliver
+from teams_cli.records.annotations import Mapping
+from teams_cli.records.owed import Owed, owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import tasks
+from teams_cli.teams import history, pages
+from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+@operation("restart-agent", may=LEADERS)
+def restart(
+    store: Store, team_name: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str]
+) -> Message:
+    """End what an agent is doing, and have it begin again.
+
+    With --fresh in a new session of its client, which is given its first prompt, its tasks and the team's pages. One
+    that is about to begin again is told so once, however often it is asked for.
+
+    Raises:
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: It was stopped, or taken over into a terminal.
+        OutcomeUnknown: It is to begin again, and was not told for now.
+    """
+    at = require(store, team_name, caller, "restart-agent", agent)
+    interrupting.refuse_unstarted(store, team_name, agent)
+    body = _words(store, team_name, at.caller.name, agent, fresh)
+    told: Message | None = None
+
+    def ask(found: Session) -> Session:
+        nonlocal told
+        interrupting.refuse_stopped(found)
+        takeovers.refuse_taken(found)
+        again = resuming.going_on(found)
+        again = again if again.fresh or not fresh else again.having(fresh=True)
+        told = _told(store, team_name, found)
+        if told or again.begins_again:
+            return again
+        return _owing_the_word(again, body, at.caller.name)
+
+    before, after = update(store, team_name, SESSION, agent, ask)
+    if before is not after:
+        history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
+    try:
+        message = told or _tell(store, team_name, after)
+        if after.ended:
+            waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
+    except TeamsError as failure:
+        said = f"{agent} is to begin again, and may not have been told: {failure.message}"
+        raise OutcomeUnknown(said, f"Repeat it: teams restart-agent {agent}{' --fresh' * fresh}") from None
+    return message
+
+
+def _owing_the_word(session: Session, body: str, by: str) -> Session:
+    """The session that owes its agent the word by which it begins again: one for each turn that it is after."""
+    uid = f"{session.agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
+    return owing(session, Owed(to=session.agent, message=body, uid=uid, by=by, about=BEGIN_AGAIN))
+
+
+def _told(store: Store, team: str, session: Session) -> Message | None:
+    """The message by which the agent is to begin again, if it was sent and is still to be its next turn."""
+    if session.interjected <= session.delivered:
+        return None
+    last = store.fetch(team, MESSAGE, [session.interjected], [])
+    return last[0] if last and last[0].about == BEGIN_AGAIN else None
+
+
+def _tell(store: Store, team: str, session: Session) -> Message:
+    """Send what the session owes, and give the message by which its agent begins again."""
+    owed = session.begins_again
+    assert owed
+    told = messages.notify(store, team, owed.to, owed.message, owed.uid, by=owed.by, wake=False, about=owed.about)
+    deliver(store, team, SESSION, session)
+    return told
+
+
+def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
+    """What the agent is told that begins again: by whom, its tasks, the pages, and where to look first."""
+    lines = [f"{by} had you begin again{' in a new session: what you did before stands in your directory' * fresh}."]
+    lines += [
+        f"Yours: {task.id}: {task.title}"
+        for task in tasks.labelled(store, team, tasks.IN_PROGRESS)
+        if task.owner == agent
+    ]
+    shared = [page.key for page in pages.all_of(store, team, [])]
+    lines += [f"Pages: {', '.join(shared)} (teams shared KEY)"] if shared else []
+    return "\n".join([*lines, "Look first: teams brief"])
