@@ -30,6 +30,7 @@ def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked
         subprocess.run(["git", *GIT, *words.split()], cwd=tree, check=True, timeout=60)
     number = office.lead("create-task", "checked", "--check", "true", "--review-by", "mia")["id"]
     office.cli("bob").ok("claim-task", str(number))
+    office.lead("create-task", "free")
     return Checked(office, tree, str(number))
 
 
@@ -41,6 +42,13 @@ OF_CHECKS = {
     "what the system found": change(
         "checked", '{"command": "true", "status": 0, "by": "system"}', "record->>'title' = 'checked'"
     ),
+    "what happened to it": change("notes", "[]", "record->>'title' = 'checked'"),
+    "what another said": change(
+        "notes",
+        '[{"by": "lea", "what": "note", "at": "2026-01-25T23:00:00Z", "added": "skip it"}]',
+        "record->>'title' = 'free'",
+    ),
+    "another's claim": change("owner", '"mia"', "record->>'title' = 'free'"),
     "a landing": INSERT.format("landing", "landing-1", '{"task": "task-1", "state": "landed", "by": "bob"}'),
     "what was handed in": INSERT.format("evidence", "evidence-1", '{"by": "eve"}'),
 }

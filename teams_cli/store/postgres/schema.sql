@@ -681,3 +681,46 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;
+
+-- version 13
+-- What happened to a task, and what was said of it, stands; more is noted in one's own name or the program's, and of
+-- what happened the oldest goes for it once there are fifty. Nobody but who leads makes a task another's.
+CREATE FUNCTION hold_notes() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    said jsonb := coalesce(NEW.record->'notes', '[]');
+    noted jsonb;
+    kept int := 0;
+    gone int := 0;
+BEGIN
+    IF who IS NULL OR manages(NEW.team) THEN
+        RETURN NEW;
+    END IF;
+    IF OLD.record->>'owner' IS DISTINCT FROM who AND NEW.record->>'owner' <> who
+        AND NEW.record->>'owner' IS DISTINCT FROM OLD.record->>'owner' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'a task is claimed in one''s own name';
+    END IF;
+    FOR noted IN SELECT note FROM jsonb_array_elements(coalesce(OLD.record->'notes', '[]')) AS note LOOP
+        IF noted IS NOT DISTINCT FROM said->kept THEN
+            kept := kept + 1;
+        ELSIF noted ? 'added' THEN
+            RAISE insufficient_privilege USING MESSAGE = 'what was said of a task stands';
+        ELSE
+            gone := gone + 1;
+        END IF;
+    END LOOP;
+    IF gone > 0 AND (gone > jsonb_array_length(said) - kept
+        OR (SELECT count(*) FROM jsonb_array_elements(said) AS note WHERE NOT note ? 'added') < 50) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'what happened to a task stands';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(said) WITH ORDINALITY AS listed (note, place)
+        WHERE place > kept AND coalesce(note->>'by', '') NOT IN (who, 'system')) THEN
+        RAISE insufficient_privilege USING MESSAGE = 'it is noted in nobody else''s name';
+    END IF;
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION hold_notes() SET search_path = %I, pg_temp', current_schema());
+END $$;
+CREATE TRIGGER hold_notes AFTER UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'task')
+    EXECUTE FUNCTION hold_notes();
