@@ -113,7 +113,7 @@ def _parameter(parameter: Parameter) -> inspect.Parameter:
     help = parameter.help
     extra: dict[str, Any] = {"help": help, "metavar": parameter.metavar or None}
     if parameter.duration:
-        extra.update(parser=parameter.convert)
+        extra.update(parser=lambda word: parameter.convert(str(word)))  # the default is a number
     if parameter.choices:
         extra.update(click_type=_choice(parameter.choices), metavar=None)
     if parameter.positional:

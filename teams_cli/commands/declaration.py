@@ -87,7 +87,7 @@ class Parameter:
     @property
     def duration(self) -> bool:
         """Whether it is a length of time, which may have its unit."""
-        return self.metavar == "SECONDS"
+        return self.metavar in ("SECONDS", "DAYS")
 
     @property
     def key(self) -> str:
@@ -114,6 +114,8 @@ class Parameter:
         """
         if self.choices and word not in self.choices:
             raise ValueError(word)
+        if self.metavar == "DAYS":
+            return seconds_in(word if word[-1:].isalpha() else f"{word}d") / seconds_in("1d")
         return seconds_in(word) if self.duration else self.type(word)
 
 

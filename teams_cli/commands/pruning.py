@@ -44,7 +44,13 @@ COMMANDS = table(
     Command(
         "prune",
         _prune,
-        option("--older-than", "Closed at least so many days ago.", type=float, metavar="DAYS", default=30.0),
+        option(
+            "--older-than",
+            "Closed at least so many days ago, or so long: 12h.",
+            type=float,
+            metavar="DAYS",
+            default=30.0,
+        ),
         switch("--yes", "Do not ask."),
         doc=_DOC,
         example="prune --older-than 7",

@@ -82,7 +82,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     clients.refuse_missing(draft, caller.config, surroundings)
     if not draft.thinks:
         orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
-    chosen = orders.settings(request.workflow)
+    chosen = orders.settings(request.workflow, caller)
     items = orders.items(request.workflow, values, surroundings, progress.say)
     team = _spawn(store, caller, request)
     for key, value in chosen.items():

@@ -24,6 +24,7 @@ from teams_cli.workflows.model import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.teams.caller import Caller
     from teams_cli.workflows.checks import Roles
 
 
@@ -107,14 +108,16 @@ def _items(
     return found
 
 
-def settings(workflow: Workflow) -> dict[str, str]:
+def settings(workflow: Workflow, caller: Caller) -> dict[str, str]:
     """The settings that the workflow gives its team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
+        NotAllowed: It is the person's to set, and the caller is an agent.
     """
     for key, word in workflow.settings.items():
         team_settings.known(key).parse(key, word)
+        team_settings.refuse_persons(key, caller)
     return dict(workflow.settings)
 
 

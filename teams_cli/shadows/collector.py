@@ -46,10 +46,27 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> None:
-    """Start collecting, in a process that outlives the one who asks."""
+    """Ask at once whom nothing can be copied of; collect of the others, in a process that outlives the one who asks."""
+    team = teams.get(store, question.team_name)
+    found = [member for name in question.to if (member := team.member(name)) is not None]
+    if all([_asked_at_once(store, question, member) for member in found]):
+        return
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
     processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
+
+
+def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
+    """Whether the member has the question in its inbox now; one with a session, a terminal or a command is copied."""
+    name = member.agent_id
+    ways = (sessions.find, terminals.find, told_sessions.find)
+    try:
+        if member.answer or any(find(store, question.team_name, name) for find in ways):
+            return False
+        _ask_itself(store, question, member)
+    except TeamsError:  # the question is asked: the process tries it again
+        return False
+    return True
 
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:
@@ -69,11 +86,11 @@ def _ask(store: Store, question: Question, member: Member, user: Config) -> None
     try:
         shadow = _shadow(store, question, member, user)
         if shadow is None:
-            _ask_itself(store, question, member, user)
+            _ask_itself(store, question, member)
             return
         content, failed = shadow.run(_left(store, question))
         if failed and shadow.may_be_gone:
-            _ask_itself(store, question, member, user)
+            _ask_itself(store, question, member)
             return
     except Exception as error:
         traceback.print_exc()
@@ -163,7 +180,7 @@ def _cut(content: str) -> str:
     return data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
 
 
-def _ask_itself(store: Store, question: Question, member: Member, user: Config) -> None:
+def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
     how = f"(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"

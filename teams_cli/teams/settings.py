@@ -209,6 +209,18 @@ def known_of_person(key: str) -> bool:
     return key in SETTINGS and SETTINGS[key].of_person
 
 
+def refuse_persons(key: str, caller: Caller) -> None:
+    """Refuse an agent to change what is the person's.
+
+    Raises:
+        NotAllowed: It is, and the caller is an agent.
+    """
+    if known_of_person(key) and not caller.is_human:
+        raise NotAllowed(
+            f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
+        )
+
+
 @operation("set", may=LEADERS)
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
     """Give a setting of the team another value.
@@ -217,12 +229,8 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
         InvalidValue: There is no such setting, or no such value of it.
     """
     caller = require(store, team_name, caller, "set", key).caller
-    setting = known(key)
-    if setting.of_person and not caller.is_human:
-        raise NotAllowed(
-            f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
-        )
-    value = setting.parse(key, word)
+    value = known(key).parse(key, word)
+    refuse_persons(key, caller)
 
     def edit(team: Team) -> Team:
         if team.settings.get(key) == value:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli.errors import InvalidValue
 from teams_cli.names import HUMAN, RESERVED
 from teams_cli.records.annotations import Iterable, Iterator, RoleDefinition
-from teams_cli.teams import operations
+from teams_cli.teams import operations, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.workflows import templates
@@ -26,7 +27,15 @@ def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Prob
     found = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
     if not found:  # skills and results can be followed only along roles and blockers that there are
         found = [*_skills(workflow, roles), *_results(workflow)]
-    return [*found, *_commands(workflow), *_places(workflow)]
+    return [*found, *_settings(workflow), *_commands(workflow), *_places(workflow)]
+
+
+def _settings(workflow: Workflow) -> Iterator[Problem]:
+    for key, word in workflow.settings.items():
+        try:
+            settings.known(key).parse(key, word)
+        except InvalidValue as wrong:
+            yield ("settings", key), f"{wrong.message}. {wrong.hint}"
 
 
 def _ids(workflow: Workflow) -> Iterator[Problem]:

@@ -54,6 +54,12 @@ def test_polling(cli: Cli) -> None:
     assert done["waitingFor"] == [] and len(done["responses"]) == 2
 
 
+def test_who_can_t_be_copied_is_asked_before_the_command_returns(cli: Cli) -> None:
+    ask(cli, "why?", "--no-wait", "--to", "lea", "--to", "ann")
+    (asked,) = cli.ok("read-messages", agent="lea")
+    assert asked["type"] == "question" and asked["message"].startswith("why?")
+
+
 def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
     """What the shadow said comes as information: no unread mail that keeps an agent from finishing."""
     ask(cli, "why?", "--to", "ann")

@@ -240,6 +240,12 @@ tasks:
     assert shown["state"] == "closed"
 
 
+def test_an_agent_that_may_not_make_a_setting_of_the_workflow_makes_no_team(cli: Cli, tmp_path: Path) -> None:
+    path = write_workflow(tmp_path / "w", "settings: {notify: say}\ntasks: [{id: a, title: A, run: 'true'}]")
+    assert cli.refused("run", str(path), "--team", "new", agent="lea") == (13, "not_allowed")
+    assert "new" not in {row["name"] for row in cli.ok("discover-teams", "--all", agent="lea")}
+
+
 def test_the_work_in_a_worktree_is_seen_merged_and_removed(cli: Cli, tmp_path: Path) -> None:
     """Also what the agent did not commit; the team may be closed by then."""
     repository = make_repository(tmp_path / "repo", {"a.txt": "a\n"})

@@ -34,7 +34,7 @@ def test_only_closed_teams_of_that_age_are_removed_and_only_after_a_yes(cli: Cli
     made(cli, "old")
     made(cli, "going-on", closed=False)
     assert cli.ok("prune", "--yes", agent="lea") == []
-    rows = cli.ok("prune", "--older-than", "0", agent="lea")
+    rows = cli.ok("prune", "--older-than", "0s", agent="lea")
     assert [(row["team"], row["removed"], row["kept"]) for row in rows] == [("old", False, None)]
     assert names(cli) == {"old", "going-on"}
     rows = cli.ok("prune", "--older-than", "0", "--yes", agent="lea")
@@ -57,4 +57,7 @@ def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:
     rows = cli.ok("prune", "--older-than", "0", "--yes", agent="bob")
     assert not rows[0]["removed"] and "may not prune" in rows[0]["kept"]
     assert names(cli) == {"old"}
+    assert (
+        cli.ok("prune", "--older-than", "1d", agent="bob") == cli.ok("prune", "--older-than", "24h", agent="bob") == []
+    )
     assert cli.refused("prune", "--older-than", "-1", agent="lea") == (2, "invalid_value")

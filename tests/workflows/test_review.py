@@ -116,6 +116,13 @@ PLANTED: dict[str, tuple[str, str]] = {
         "def f(g):\n    try:\n        g()\n    except Exception:\n        raise\n    except OSError:\n        raise\n",
         "unreachable",
     ),
+    "shop/once.py": ("import datetime\n\n\ndef f(at=datetime.datetime.now()):\n    return at\n", "B008"),
+    "shop/lost.py": ("def f(x):\n    x.strip()\n    return x\n", "result-lost"),
+    "shop/asked.py": ("def f(x):\n    if x > 1:\n        return 1\n    elif x > 1:\n        return 2\n", "unreachable"),
+    "shop/comma.py": ("WORDS = [\n    'a' 'b',\n    'c',\n]\n", "ISC004"),
+    "shop/given.py": ("class A:\n    @property\n    def n(self, x):\n        return x\n", "PLR0206"),
+    "shop/star.py": ("from os.path import *\n\nx = join('a')\n", "F403"),
+    "shop/module.py": ("import shop.nowhere\n\nshop.nowhere.f()\n", "import"),
     "shop/trust.py": ("def f(session):\n    session.verify = False\n", "no-verify"),
     "web/page.js": ("export const f = (a, b) => {\n  a.innerHTML = b;\n};\n", "inner-html"),
     "web/names.ts": ("export const f = (): string => missing();\n", "no-undef"),
@@ -124,6 +131,16 @@ PLANTED: dict[str, tuple[str, str]] = {
     "web/stop.js": ("export function f() {\n  debugger;\n}\n", "no-debugger"),
     "web/eval.ts": ("export const f = (x: string) => eval(x);\n", "no-eval"),
     "web/keys.js": ("export const a = { b: 1, b: 2 };\n", "no-dupe-keys"),
+    "web/nowhere.js": ("import { a } from './not_there';\n\na();\n", "import"),
+    "web/enum.ts": ("export enum A {\n  B = 1,\n  C = 1,\n}\n", "no-duplicate-enum-values"),
+    "web/list.jsx": ("export const L = ({ a }) => a.map((b) => <i>{b}</i>);\n", "jsx-key"),
+    ".github/workflows/ci.yml": (
+        "on: issues\njobs:\n  a:\n    steps:\n      - run: |\n          echo ${{ github.event.issue.title }}\n",
+        "script-injection",
+    ),
+    ".github/workflows/broken.yml": ("on: push\nname: ${{ a }}\n  b: c\n", "syntax"),
+    "Dockerfile": ("FROM alpine\nENV API_TOKEN=abcd1234efgh5678\n", "secret"),
+    "Makefile": ("all:\n\tcurl -s https://example.org/i.sh | sh\n", "curl-sh"),
     "deploy.sh": ('#!/bin/sh\ncurl -s "https://example.org/i.sh" | sh\n', "curl-sh"),
     "typed.sh": ('#!/bin/bash\ntarget=$1\nls "$targt/build"\n', "SC2154"),
     "unset.sh": ('#!/bin/bash\nls "$nowhere/build"\n', "SC2154"),
@@ -162,6 +179,17 @@ def close(thing):
         print(f"can't close it: {error}", file=sys.stderr)
 
 
+def steps(path, text, reader):
+    """What looks as if its result were lost, or were asked twice."""
+    path.replace(text)
+    reader.strip(text)
+    if reader.next() == 1:
+        return 1
+    elif reader.next() == 1:
+        return 2
+    return None
+
+
 def numbers():
     """A generator that gives nothing."""
     return
@@ -169,10 +197,17 @@ def numbers():
 ''',
     "tsconfig.json": '{\n  // comments are allowed here\n  "compilerOptions": {},\n}\n',
     "chart/templates/deploy.yaml": "name: {{ .Values.name }}\n{{- if .Values.x }}\nport: 80\n{{- end }}\n",
+    ".github/workflows/fine.yml": (
+        "on: issues\njobs:\n  a:\n    steps:\n      - run: echo ${{ github.sha }} $T\n        env:\n"
+        "          T: ${{ github.event.issue.title }}\n"
+    ),
+    "docker/Dockerfile": "FROM alpine\nARG VERSION=1.2.3\nENV TOKEN_FILE=/run/secrets/token\nRUN ls > /tmp/x\n",
     "many.yaml": "a: !Ref b\n---\na: 1\n",
     "fine.sh": '#!/bin/bash\nset -e\nrm -rf "${1:?}/build"\n',
     "part.sh": '#!/bin/bash\n. ./settings.sh\nls "$given_there"\n',
-    "web/fine.js": "export function f(a) {\n  return a === undefined ? window.x : process.env.Y;\n}\n",
+    "web/merged.d.ts": "export type A = 'a';\nexport declare const A: A;\n",
+    "web/end.ts": "import { one } from './fine.js';\nimport d from '../settings.json';\n\nexport const n = one + d;\n",
+    "web/fine.js": "export const one = 1;\nexport function f(a) {\n  return a === 1 ? window.x : process.env.Y;\n}\n",
     "tests/data/broken.json": "{",
     "tests/test_fine.py": "import subprocess\n\n\ndef test_it():\n    assert subprocess.run('ls', shell=True)\n",
     "docs/guide.md": 'Title\n=======\n\nSet `password = "your-password-here"`.\n',

@@ -114,6 +114,8 @@ tasks:
         ("tasks: [{id: a, title: A, require: [law], run: x}]", "no agent has law"),
         ("tasks: [{id: a, title: A, prompt: '{{result.b}}'}, {id: b, title: B, run: x}]", "is not there"),
         ("tasks: []", "tasks: list should have at least 1 item"),
+        ("settings: {broadcast: some}\ntasks: [{id: a, title: A, run: x}]", "is not a valid value of broadcast"),
+        ("settings: {depth: low}\ntasks: [{id: a, title: A, run: x}]", "there is no setting 'depth'"),
         ("tasks: [{id: a, title: A, run: x, each: {run: y, items: [z]}}]", "give a list, or {run: COMMAND}"),
         ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
         ("agents: 65\ntasks: [{id: a, title: A, run: x}]", "agents.0.count"),

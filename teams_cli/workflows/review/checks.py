@@ -10,6 +10,7 @@ from teams_cli.workflows.review import (
     configured,
     data_files,
     exports,
+    github_workflows,
     imports,
     kinds,
     leftovers,
@@ -20,6 +21,7 @@ from teams_cli.workflows.review import (
     python_reading,
     removed,
     ruff_rules,
+    script_imports,
     script_lint,
     secrets,
     shell_lint,
@@ -115,6 +117,7 @@ def names(review: Review) -> str:
     review.add(removed.findings(review.change, review.git))
     review.add(exports.findings(review.change, review.git))
     review.add(imports.findings(review.change, removed.python_files(review.git)))
+    review.add(script_imports.findings(review.change, review.git))
     return f"names in {_linted(review)}; uses of what was removed in all Python files"
 
 
@@ -141,7 +144,8 @@ def dangers(review: Review) -> str:
     """What others could abuse."""
     review.compare(python_lint.check(ruff_rules.DANGERS), kinds.is_python)
     review.compare(script_lint.check(script_lint.DANGERS), kinds.is_script)
-    review.compare(shell_lint.dangers, review.is_shell)
+    review.compare(shell_lint.dangers, lambda path: review.is_shell(path) or kinds.has_commands(path))
+    review.compare(github_workflows.check, kinds.is_github_workflow)
     review.compare(lines.check, lambda path: kinds.is_python(path) or kinds.is_script(path))
     return f"what runs foreign code, trusts strangers or foreign data, in {_linted(review)}"
 

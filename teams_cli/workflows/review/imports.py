@@ -13,6 +13,9 @@ from teams_cli.workflows.review.modules import absolute, functions, guarded, imp
 from teams_cli.workflows.review.python_reading import parsed
 from teams_cli.workflows.review.signatures import Signature
 
+_PACKAGE = "__init__.py"
+_GENERATED = ("_pb2", "_pb2_grpc", "version")
+
 
 class Modules:
     """The modules of the repository by the names under which they are imported; read when they are asked for."""
@@ -29,6 +32,17 @@ class Modules:
         if path not in self._read:
             self._read[path] = parsed(content(self.repo, path))
         return self._read[path]
+
+    def lacks(self, module: str) -> bool:
+        """Whether it would lie in a package of the repository, and does not; what is generated may come later."""
+        parent, _, last = module.rpartition(".")
+        package = self.places.get(parent, "")
+        if module in self.places or last.startswith("_") or last.endswith(_GENERATED) or not package.endswith(_PACKAGE):
+            return False
+        if any(word in content(self.repo, package) for word in ("__path__", "sys.modules")):
+            return False
+        entries = os.listdir(os.path.dirname(os.path.join(self.repo, package)))
+        return not any(entry == last or entry.startswith(f"{last}.") for entry in entries)
 
     def has(self, module: str, name: str) -> bool:
         """Whether the name may be imported from the module; so it is where that can't be told."""
@@ -62,6 +76,8 @@ def _of_file(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
     known = functions(tree)
     aside = guarded(tree)
     for node in ast.walk(tree):
+        if node not in aside:
+            yield from _lost(path, node, modules)
         if isinstance(node, ast.ImportFrom) and node not in aside:
             for name in node.names:
                 origins = [origin for origin in absolute(path, node) if modules.tree(origin)]
@@ -72,6 +88,15 @@ def _of_file(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
                     if taken := modules.function(origin, name.name):
                         known[name.asname or name.name] = taken
     yield from _calls(path, tree, known)
+
+
+def _lost(path: str, node: ast.AST, modules: Modules) -> Iterator[Finding]:
+    """Modules that are imported, and that the package they would be in does not have."""
+    asked = [{name.name} for name in node.names] if isinstance(node, ast.Import) else []
+    asked = [absolute(path, node)] if isinstance(node, ast.ImportFrom) else asked
+    for names_of in asked:
+        if names_of and all(modules.lacks(name) for name in names_of):
+            yield Finding(SERIOUS, path, node.lineno, f"there is no {min(names_of)}: the import fails", "import")  # type: ignore[attr-defined]
 
 
 def _calls(path: str, tree: ast.Module, known: dict[str, Signature]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 
 PYTHON = (".py", ".pyw", ".pyi")
 SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+TYPED = (".ts", ".tsx", ".mts", ".cts")
 SHELL = (".sh", ".bash", ".dash", ".ksh")
 XML = (".xml", ".svg", ".xsd", ".xsl", ".xslt", ".plist", ".wsdl", ".rss", ".atom", ".csproj", ".vbproj", ".resx")
 CODE = (
@@ -25,6 +26,8 @@ _FOREIGN = re.compile(
     r"|\.min\.(js|css)$|(^|/)(package-lock|npm-shrinkwrap)\.json$|\.lock$|(^|/)(pnpm-lock\.yaml|go\.sum)$|\.(map|snap)$"
 )
 _GENERATED = re.compile(r"@generated\b|(?i:do not edit)\b.{0,60}$|(?i:automatically generated)", re.MULTILINE)
+_WITH_COMMANDS = re.compile(r"(^|/)(GNUm|[Mm])akefile$|\.mk$|(^|/)\.gitlab-ci\.ya?ml$|(^|/)\.circleci/")
+_GITHUB = re.compile(r"(^|/)\.github/workflows/[^/]+\.ya?ml$|(^|/)action\.ya?ml$")
 _INTERPRETER = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\w+)")
 
 
@@ -48,6 +51,22 @@ def is_shell(path: str, tree: str) -> bool:
     if path.endswith(SHELL):
         return True
     return "." not in os.path.basename(path) and interpreter(path, tree) in ("sh", "bash", "dash", "ksh")
+
+
+def has_commands(path: str) -> bool:
+    """Whether it is no script, and has lines that a shell runs: of Docker, make, or a service that tests."""
+    return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path)) or is_github_workflow(path)
+
+
+def is_dockerfile(path: str) -> bool:
+    """Whether an image is made by it."""
+    name = os.path.basename(path)
+    return name.partition(".")[0] in ("Dockerfile", "Containerfile") or name.endswith(".Dockerfile")
+
+
+def is_github_workflow(path: str) -> bool:
+    """Whether it is a workflow or an action of GitHub's."""
+    return bool(_GITHUB.search(path))
 
 
 def interpreter(path: str, tree: str) -> str:

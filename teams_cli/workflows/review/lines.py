@@ -28,7 +28,10 @@ _SCRIPT: tuple[Row, ...] = (
         _TRUST,
     ),
     (
-        re.compile(r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)"),
+        re.compile(
+            r"\.(inner|outer)HTML\s*\+?=(?!=)\s*(?!['\"`][^$+]*['\"`]\s*;?\s*$)"
+            r"|\.insertAdjacentHTML\([^,]*,\s*(?!['\"`][^$+]*['\"`]\s*\))"
+        ),
         WARNING,
         "inner-html",
         "what users enter becomes part of the page",

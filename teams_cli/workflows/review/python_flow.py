@@ -14,6 +14,18 @@ from teams_cli.workflows.review.python_reading import parsed
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = ("sys.exit", "os._exit", "os.abort", "exit", "quit")
 _AWAITED = ("asyncio.sleep", "asyncio.wait", "asyncio.wait_for", "asyncio.to_thread")
+_OF_TEXTS = (
+    "strip",
+    "lstrip",
+    "rstrip",
+    "lower",
+    "upper",
+    "title",
+    "capitalize",
+    "casefold",
+    "removeprefix",
+    "removesuffix",
+)
 _BROAD = ("Exception", "BaseException")
 
 
@@ -27,9 +39,46 @@ def check(tree: str, paths: list[str]) -> Iterator[Finding]:
                     yield from _behind(path, block)
                 if isinstance(node, ast.Try):
                     yield from _handlers(path, node)
-                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name(node.value) in waited:
-                    what = f"`await` is missing: {_name(node.value)}() does nothing until it is awaited"
-                    yield Finding(SERIOUS, path, node.lineno, what, "await")
+                if isinstance(node, ast.If):
+                    yield from _asked_again(path, node)
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                    yield from _for_nothing(path, node.value, waited)
+
+
+def _for_nothing(path: str, call: ast.Call, waited: set[str]) -> Iterator[Finding]:
+    """A call that stands alone, and does nothing so."""
+    name = _name(call)
+    if name in waited:
+        what = f"`await` is missing: {name}() does nothing until it is awaited"
+        yield Finding(SERIOUS, path, call.lineno, what, "await")
+    elif isinstance(call.func, ast.Attribute) and _gives_a_text(call.func.attr, call):
+        what = f"the result of .{call.func.attr}() is lost: texts do not change, a new one is given"
+        yield Finding(WARNING, path, call.lineno, what, "result-lost")
+
+
+def _gives_a_text(method: str, call: ast.Call) -> bool:
+    """Whether it can only be a method of texts, which gives a new one; `replace` of two literals is one, too."""
+    literals = [arg for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    if call.keywords or len(literals) < len(call.args):
+        return False
+    return len(literals) == 2 if method == "replace" else method in _OF_TEXTS and len(literals) < 2
+
+
+def _asked_again(path: str, node: ast.If) -> Iterator[Finding]:
+    """The next `elif` that asks what one before it in the chain has asked, so that it is never true."""
+    asked = {ast.dump(node.test)}
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not _calls_in(node.test):
+        node = node.orelse[0]
+        if ast.dump(node.test) in asked:
+            what = f"`elif {ast.unparse(node.test)[:60]}` is never reached: one before asks the same"
+            yield Finding(WARNING, path, node.lineno, what, "unreachable", anywhere=True)
+            return
+        asked.add(ast.dump(node.test))
+
+
+def _calls_in(node: ast.AST) -> bool:
+    """Whether it may be another thing each time."""
+    return any(isinstance(inner, ast.Call | ast.Await | ast.NamedExpr) for inner in ast.walk(node))
 
 
 def _name(call: ast.Call) -> str:

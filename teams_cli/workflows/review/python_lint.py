@@ -69,7 +69,11 @@ def _meant(row: dict[str, Any], path: str, tree: str) -> bool:
     if code == "F811" and kinds.is_test(path):  # a fixture's name is that of what it gives
         return _line(tree, path, row["location"]["row"]).lstrip().startswith(("def ", "async def ", "class "))
     if code == "B008":
-        return any(word in row["message"] for word in CALLED_ONCE)
+        return any(word in _text(tree, path, row) for word in CALLED_ONCE)
+    if code == "F403":
+        return not path.endswith("__init__.py")
+    if code == "ISC004":  # over several lines it is how a long text is written
+        return bool(row["location"]["row"] == row["end_location"]["row"])
     if code in ("S311", "S605", "S108", "S608", "N805"):
         return _meant_by_line(code, row["message"], _text(tree, path, row) + _around(code, tree, path, row))
     return True

@@ -12,6 +12,7 @@ NAMES = {
     "F401": (NOTE, ""),
     "F841": (NOTE, ""),
     "F402": (WARNING, "the import is lost"),
+    "F403": (NOTE, ""),
 }
 MISTAKES = {
     "B002": (WARNING, "Python has no increment"),
@@ -25,6 +26,7 @@ MISTAKES = {
     "B016": (SERIOUS, "only exceptions can be raised"),
     "B017": (NOTE, "any mistake in the test passes it"),
     "B018": (WARNING, "it has no effect"),
+    "B019": (NOTE, "the cache keeps every object alive"),
     "B020": (WARNING, ""),
     "B021": (WARNING, "it is not a docstring"),
     "B022": (WARNING, "it has no effect"),
@@ -37,8 +39,12 @@ MISTAKES = {
     "B033": (NOTE, ""),
     "B035": (WARNING, "each round overwrites the one before"),
     "B909": (WARNING, "items are skipped"),
+    "DTZ003": (NOTE, "it has no time zone, and goes with a later Python; use now(UTC)"),
+    "DTZ004": (NOTE, "it has no time zone, and goes with a later Python; use fromtimestamp(…, UTC)"),
     "E711": (NOTE, ""),
     "E712": (NOTE, ""),
+    "E713": (NOTE, ""),
+    "E714": (NOTE, ""),
     "E721": (NOTE, ""),
     "E722": (WARNING, "it catches KeyboardInterrupt and SystemExit, too"),
     "F502": (SERIOUS, "it fails when this line runs"),
@@ -53,17 +59,21 @@ MISTAKES = {
     "F634": (SERIOUS, "it is always true, since the tuple is not empty"),
     "F70": (SERIOUS, "it does not compile"),
     "F901": (SERIOUS, "it raises a TypeError; use NotImplementedError"),
+    "ISC004": (WARNING, "a comma is missing, or they are one text"),
     "N805": (WARNING, "the first argument of a method is the object"),
     "PLE0704": (NOTE, "it fails unless an exception is being handled"),
     "PLE": (SERIOUS, ""),
     "PLR0124": (WARNING, "it compares a thing with itself"),
     "PLR0133": (WARNING, "it compares two constants"),
+    "PLR0206": (SERIOUS, "nobody can give it a value, so reading it fails"),
+    "PLW0120": (NOTE, "it always runs"),
     "PLW0127": (WARNING, "it has no effect"),
     "PLW0128": (WARNING, "the first value is lost"),
     "PLW0129": (SERIOUS, "it never fails"),
     "PLW0131": (WARNING, ""),
     "PLW0133": (SERIOUS, "`raise` is missing"),
     "PLW0177": (WARNING, "it is never true"),
+    "PLW0211": (WARNING, "it is given no object"),
     "PLW0245": (SERIOUS, "it is not called"),
     "PLW0406": (WARNING, ""),
     "PLW0711": (SERIOUS, "it catches the first only"),
@@ -101,9 +111,14 @@ DANGERS = {
     "S202": (WARNING, "it may write outside the directory"),
     "S301": (WARNING, "whoever can choose the data runs code"),
     "S302": (WARNING, "whoever can choose the data crashes or misuses the program"),
+    "S304": (WARNING, "it can be broken; use AES"),
+    "S305": (WARNING, "equal blocks are seen to be equal; use GCM"),
     "S306": (WARNING, "another process can take the name first; use mkstemp"),
     "S307": (SERIOUS, "whoever can choose the text runs code"),
+    "S308": (WARNING, "what users enter becomes part of the page"),
     "S311": (WARNING, "it can be foreseen; use `secrets`"),
+    "S312": (WARNING, "anybody in between can read and change the traffic"),
+    "S314": (NOTE, "a hostile document can use up the memory"),
     "S323": (SERIOUS, "anybody in between can read and change the traffic"),
     "S324": (WARNING, "collisions can be made; use SHA-256, or say usedforsecurity=False"),
     "S501": (SERIOUS, "anybody in between can read and change the traffic"),
@@ -123,6 +138,7 @@ DANGERS = {
     "S612": (WARNING, "whoever reaches the port runs code"),
     "S701": (WARNING, "what users enter becomes part of the page"),
     "S702": (WARNING, "what users enter becomes part of the page"),
+    "S704": (WARNING, "what users enter becomes part of the page"),
 }
 LEFTOVERS = {
     "T100": (SERIOUS, "the program stops there"),
@@ -130,12 +146,13 @@ LEFTOVERS = {
 FROM_ELSEWHERE = ("F821", "F822", "F823", "F401", "F841", "F811")
 """What a change elsewhere in the file can bring about."""
 _IN_TESTS = """
-S102 S103 S104 S108 S113 S201 S301 S302 S306 S307 S311 S324 S501 S506 S602 S604 S605 S608 S701 S110 S112
-B015 B018 E711 E712 E721 F841 N805 PLR0124 PLR0133 PLW0133 PLW0177 SIM115
+S102 S103 S104 S108 S113 S201 S301 S302 S304 S305 S306 S307 S308 S311 S314 S324 S501 S506 S602 S604 S605 S608
+S701 S704 S110 S112 B015 B018 DTZ003 DTZ004 E711 E712 E713 E714 E721 F403 F841 N805
+PLR0124 PLR0133 PLW0133 PLW0177 SIM115
 """
 NOT_IN_TESTS = frozenset(_IN_TESTS.split())
 """What tests do on purpose."""
-CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(")
+CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(", "Lock(")
 """Calls whose result in a default is surely meant anew each time; others, as `Depends()`, are meant so."""
 GUESSED = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
 METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")

@@ -30,20 +30,26 @@ no-global-assign no-invalid-regexp no-loss-of-precision no-new-native-nonconstru
 no-self-compare no-setter-return no-shadow-restricted-names no-sparse-arrays no-thenable no-this-before-super
 no-unreachable no-unsafe-finally no-unsafe-negation no-unsafe-optional-chaining no-unused-expressions
 no-useless-catch number-arg-out-of-range uninvoked-array-callback use-isnan valid-typeof
+no-delete-var no-duplicate-enum-values no-extend-native no-extra-non-null-assertion no-misused-new no-new-wrappers
+no-non-null-asserted-optional-chain no-unassigned-vars no-unsafe-declaration-merging no-useless-backreference no-with
+array-callback-return jsx-key jsx-no-duplicate-props no-direct-mutation-state rules-of-hooks
+void-dom-elements-no-children
 """
-MISTAKES = {**dict.fromkeys(_MISTAKES.split(), (WARNING, "")), "eqeqeq": (NOTE, "")}
+MISTAKES = {**dict.fromkeys(_MISTAKES.split(), (WARNING, "")), "eqeqeq": (NOTE, ""), "ban-ts-comment": (NOTE, "")}
 DANGERS = {
     "no-eval": (SERIOUS, "whoever can choose the text runs code"),
     "no-implied-eval": (SERIOUS, "whoever can choose the text runs code"),
     "no-new-func": (SERIOUS, "whoever can choose the text runs code"),
     "no-script-url": (WARNING, "it runs the text as code"),
     "no-danger": (WARNING, "what users enter becomes part of the page"),
+    "jsx-no-target-blank": (NOTE, ""),
     "no-caller": (NOTE, ""),
 }
 LEFTOVERS = {
     "no-debugger": (SERIOUS, "the program stops there"),
     "no-alert": (WARNING, ""),
     "no-focused-tests": (SERIOUS, "all other tests are left out"),
+    "no-disabled-tests": (NOTE, "this test is left out"),
     "no-console": (NOTE, "was it left behind?"),
 }
 _WORDS = ("--format=json", "--no-ignore", "--threads=2")
@@ -101,16 +107,19 @@ def _meant(name: str, said: str, path: str, tree: str) -> bool:
     """Whether the rule is right here."""
     if name == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
+    if name == "no-redeclare":  # TypeScript merges declarations, and its compiler tells which can't be
+        return not path.endswith(kinds.TYPED)
     if name == "no-unused-vars":  # what is at the top of a script others may use, and parameters have their place
         return "Parameter" not in said and "Catch" not in said and bool(_MODULE.search(content(tree, path)))
     if name == "no-console":
         return not kinds.is_test(path) and "console.log" in said + content(tree, path) and not _speaks(path)
-    if name == "no-focused-tests":
+    if name in ("no-focused-tests", "no-disabled-tests"):
         return kinds.is_test(path)
     return name != "no-unused-expressions" or not kinds.is_test(path)
 
 
 def _speaks(path: str) -> bool:
     return any(
-        word in path for word in ("cli", "bin/", "script", "tool", "example", "demo", "server", "logger", "config")
+        word in path
+        for word in ("cli", "bin/", "script", "tool", "example", "demo", "bench", "server", "logger", "config")
     )

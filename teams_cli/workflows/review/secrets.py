@@ -35,7 +35,7 @@ _QUOTED = re.compile(
     rf"""(?i)(?<![\w-])["']?({_NAME})["']?\s*(?:=|:|=>|:=|:\s*str\s*=)\s*(?:r|b|f|u)?(["'])([^"'\n]{{6,}})\2"""
 )
 _PLAIN = re.compile(
-    rf"(?i)^\s*(?:export\s+|-\s+)?([\w.-]*{_NAME})\s*[:=]\s*([^\s\"'#,;(){{}}\[\]<>$]{{6,}})\s*(?:#.*)?$"
+    rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+)?([\w.-]*{_NAME})\s*[:=]\s*([^\s\"'#,;(){{}}\[\]<>$]{{6,}})\s*(?:#.*)?$"
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{2,}://([^\s:/@\"'{}$<>]+):([^\s/@\"'{}$<>]{4,})@([\w.-]+)")
 _CONFIGURATION = (".env", ".ini", ".cfg", ".conf", ".properties", ".yml", ".yaml", ".toml", ".tfvars", ".sh")
@@ -84,7 +84,8 @@ def _guessed(path: str, line: str) -> str:
     for found in _QUOTED.finditer(line):
         if _is_secret(found[1], found[3]):
             return f"maybe a secret: {found[1]} = {found[3][:2]}…"
-    plain = _PLAIN.match(line) if path.endswith(_CONFIGURATION) or ".env" in path else None
+    of_names = path.endswith(_CONFIGURATION) or ".env" in path or kinds.is_dockerfile(path)
+    plain = _PLAIN.match(line) if of_names else None
     return f"maybe a secret: {plain[1]} = {plain[2][:2]}…" if plain and _is_secret(plain[1], plain[2]) else ""
 
 

@@ -99,5 +99,5 @@ def dangers(tree: str, paths: list[str]) -> Iterator[Finding]:
         for number, line in enumerate(content(tree, path).splitlines(), 1):
             if not line.lstrip().startswith("#"):
                 for pattern, weight, rule, why in _DANGERS:
-                    if found := pattern.search(line):
+                    if (found := pattern.search(line)) and not (rule == "temp-name" and kinds.has_commands(path)):
                         yield Finding(weight, path, number, f"`{found[0].strip()[:60]}` {why}", rule)
