@@ -10,6 +10,7 @@ from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
+from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
 from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
@@ -118,14 +119,16 @@ class _Examination:
         return found.having(commit=checkout.head) if checkout and not dirty else found
 
     def _on_commit(self, checkout: Checkout) -> Check:
-        """In the checkout, which has to be as it was committed: where others may be at work too, on the commit alone,
-        if it is not.
+        """In the checkout, which has to be as it was committed: where others may be at work too, or git was told not to
+        see what is not, on the commit alone.
         """
         last = checks.of(self.task)
         names = checkout.uncommitted(last.left if last else None)
         if names and checkout.is_main:
             return self._apart(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
+        if hidden := checkout.hidden(parse_rfc3339(self.task.claimed_at or self.task.created_at).timestamp()):
+            return self._apart(checkout, hidden)
         found = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:

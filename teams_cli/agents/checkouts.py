@@ -26,6 +26,7 @@ class Checkout:
 
     def __init__(self, top: str, common: str, head: str, branch: str) -> None:
         self.top = top
+        self.common = common
         self.main = common.removesuffix("/.git")
         self.head = head
         self.branch = branch.removeprefix(_HEADS) if branch.startswith(_HEADS) else ""
@@ -45,6 +46,37 @@ class Checkout:
         printed = git.run(self.top, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames").stdout
         found = [(entry[:2], entry[3:]) for entry in printed.split("\0") if entry]
         return [name for how, name in found if not (how == "??" and name in (without or ()))]
+
+    def hidden(self, since: float) -> list[str]:
+        """The files that `uncommitted` does not see since git was told not to: which it takes as unchanged, and which
+        it ignores, where its rules were changed since then, or by the branch. Whole directories that it ignores are no
+        part of it: tools build them.
+        """
+        listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
+        passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
+        found = [name for name in passed_over if os.path.lexists(f"{self.top}/{name}")]
+        if self._ignores_anew(since):
+            words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+            found += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
+        return found
+
+    def _ignores_anew(self, since: float) -> bool:
+        """Whether rules of what git ignores are the branch's own, or this repository's and were made since then."""
+        if _changed_at(f"{self.common}/info/exclude") > since:
+            return True
+        set_since = _changed_at(f"{self.common}/config") > since
+        if set_since and git.said(self.top, "config", "--local", "core.excludesFile"):
+            return True
+        words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
+        return bool(git.said(self.top, *words, "--", ":(top,glob)**/.gitignore"))
+
+
+def _changed_at(path: str) -> float:
+    """When the file was written last; 0 where it is not there."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def main_of(top: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli.clients import environments
-from teams_cli.errors import InvalidValue, StorageFailed
+from teams_cli.errors import Busy, InvalidValue, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
 
     Raises:
         InvalidValue: There is no git.
+        Busy: It was ended by a signal, so that it says nothing of what is there.
     """
     import subprocess  # dear, and many who may need git do not: a task without a check is completed by its owner's word
 
@@ -36,6 +37,8 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
     )
     if done.returncode in (126, 127):
         raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
+    if done.returncode < 0:
+        raise Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
     return done
 
 

@@ -9,6 +9,7 @@ from itertools import combinations
 from teams_cli import text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Tree
+from teams_cli.agents.landings import landings
 from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Iterator
@@ -37,7 +38,8 @@ class Overlap:
 
 
 def of_team(store: Store, team: Team) -> list[Overlap]:
-    """Where branches of the team's agents conflict, as far as these are on this machine; nothing is merged.
+    """Where branches of the team's agents conflict, as far as these are on this machine, and join the same one; nothing
+    is merged.
 
     They are those of the worktrees that agents were started in, and of others in which members were last seen at work.
 
@@ -45,7 +47,23 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
         StorageFailed: This git can't tell.
     """
     pairs = combinations(checkouts.trees(store, team), 2)
-    return [Overlap(one, other, files) for one, other in pairs if (files := _conflicts(one, other))]
+    found = [Overlap(one, other, files) for one, other in pairs if (files := _conflicts(one, other))]
+    return _that_meet(store, team.name, found)
+
+
+def _that_meet(store: Store, team: str, found: list[Overlap]) -> list[Overlap]:
+    """Those whose branches are to join the same one: by the last landing that was asked for of each, else that of the
+    main checkout.
+    """
+    every = landings.all_of(store, team, []) if found else ()
+    asked = {(os.path.realpath(one.repository), one.branch): one.onto for one in every}
+
+    def goal(tree: Tree) -> str:
+        main = checkouts.repository_of(tree.worktree)[1].removesuffix("/.git")
+        said = asked.get((main, tree.branch))
+        return said or checkouts.branch_of(main)
+
+    return [overlap for overlap in found if not asked or len({goal(tree) for tree in overlap.trees}) == 1]
 
 
 def _conflicts(one: Tree, other: Tree) -> list[str]:
@@ -107,7 +125,7 @@ class Teller:
         That it can't be told is no reason for the agent to stop.
         """
         try:
-            for overlap in self._new():
+            for overlap in _that_meet(self.store, self.team, list(self._new())):
                 tell(self.store, self.team, overlap)
         except (TeamsError, OSError):
             return

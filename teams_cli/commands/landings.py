@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from teams_cli.agents.landings import lander, landings, queueing
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.records.annotations import Any
+from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks.tasks import Task
+from teams_cli.views import conditions, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +26,28 @@ Raises:
 """
 
 
-def _land(call: Call, task: str, onto: str | None, via: str) -> Any:
+_SOON = 2.0
+"""Seconds in which most landings are over; who asked for one needs no second command then."""
+
+
+def _land(call: Call, task: str, onto: str | None, via: str, no_wait: bool) -> Any:
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
-    call.try_to(lambda: lander.start(call.store, call.team, call.environ))
-    return landings.to_document(landing)
+    start = partial(lander.start, call.store, call.team, call.environ)
+    call.try_to(start)
+    found = landings.to_document(landing) if no_wait else _soon(call, landing, start)
+    call.follows = steps.after_landing(found, call.agent)
+    return found
+
+
+def _soon(call: Call, landing: Landing, go_on: Callable[[], object]) -> dict[str, Any]:
+    """The landing once it is over; as it is by then, where it takes longer."""
+    try:
+        over = conditions.landing_over(call.store, call.team, landing.id, go_on)
+        found = conditions.wait(call.store, call.team, [over], _SOON)
+        conditions.count_as_read(call.store, call.team, call.agent, found)
+        return dict(found["landing"])
+    except TeamsError:  # it is asked for, whatever can't be told of it yet
+        return landings.to_document(landing)
 
 
 def follow(call: Call, task: Task) -> None:
@@ -58,6 +80,7 @@ COMMANDS = table(
             default=queueing.WAYS[0],
             seldom=True,
         ),
+        switch("--no-wait", "Answer at once; else it is waited for two seconds.", seldom=True),
         doc=queueing.land,
         words="landings:asked",
         answers=Landing,

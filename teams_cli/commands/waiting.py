@@ -56,6 +56,8 @@ def _wait(
         call.follows = steps.after_all(found["stuck"])
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         conditions.count_as_read(call.store, call.team, call.agent, found)
+    if "landing" in found and call.caller:
+        call.follows = steps.after_landing(found["landing"], call.caller.name)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
 

@@ -12,6 +12,7 @@ from teams_cli.errors import NotAllowed
 from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Mapping
+from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 _LEADER = "lead"
 _PROMPT = """\
 You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
+_LOOK = "teams brief"
+"""The same for one that is no model, but a shell."""
+_FOR = "What you are for: "
 _AGAIN = "The team is up again. Go on where you were: teams brief"
 _DOWN = "the team was taken down"
 
@@ -138,9 +142,12 @@ class _Rise:
         return creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
 
     def _member(self, member: MemberTemplate) -> dict[str, Any]:
-        """Start, resume or expect a member; how it is now."""
+        """Start, resume or expect a member; how it is now. It keeps the role that it has, whatever is *said* by now."""
         role = roles.known_role(member.role, teams.get(self.store, self.team), self.caller.config)
-        return {"name": member.name, "role": role, "state": self._state(member, role)}
+        state = self._state(member, role)
+        found = teams.get(self.store, self.team).member(member.name)
+        now = found.role if found else role
+        return {"name": member.name, "role": now, "state": state, **({} if now == role else {"said": role})}
 
     def _state(self, member: MemberTemplate, role: str) -> str:
         team = teams.get(self.store, self.team)
@@ -148,27 +155,33 @@ class _Rise:
         if session is not None:
             if not session.ended:
                 return "running"
-            return self._resumed(session) if member.harness else "done"
+            return self._resumed(session, member.model) if member.harness else "done"
         if member.name == team.leader:
             return "leads"
-        if team.member(member.name):
-            return "here"
-        if not member.harness:
+        there = team.member(member.name) is not None
+        if member.harness and not there:
+            starting.run_agent(self.store, self.team, self.caller, self._request(member, role))
+            return "started"
+        if not there:
             joining.join(self.store, self.team, Caller(member.name, config=self.caller.config), role)
-            return "expected"
-        starting.run_agent(self.store, self.team, self.caller, self._request(member, role))
-        return "started"
+        if about := self._about(member):
+            messages.notify(self.store, self.team, member.name, about, f"roster-{member.name}", "info")
+        return "here" if there else "expected"
+
+    def _about(self, member: MemberTemplate) -> str:
+        """What it is told that it is for; empty where no file of an agent says so."""
+        said = self.said.get(member.name) or self.said.get(member.role)
+        return f"{_FOR}{said}" if said else ""
 
     def _request(self, member: MemberTemplate, role: str) -> StartRequest:
-        about = self.said.get(member.name) or self.said.get(member.role)
+        about = self._about(member)
         kind = f" ({role})" if role not in roles.BUILT_IN else ""
-        prompt = member.prompt or _PROMPT.format(name=member.name, kind=kind, team=self.team)
-        if about and not member.prompt:
-            prompt += f"\nWhat you are for: {about}"
+        asked = _PROMPT.format(name=member.name, kind=kind, team=self.team) + (f"\n{about}" if about else "")
+        prompt = member.prompt or (_LOOK if member.harness == SHELL else asked)
         return StartRequest(
             prompt,
             agent=member.name,
-            description=about[:100] if about else None,
+            description=about.removeprefix(_FOR)[:100] or None,
             harness=member.harness,
             model=member.model,
             type=role,
@@ -178,13 +191,16 @@ class _Rise:
             environ=self.environ,
         )
 
-    def _resumed(self, session: Session) -> str:
-        """Have an agent that `down` ended go on; one that is done is called by its mail."""
+    def _resumed(self, session: Session, model: str | None) -> str:
+        """Have an agent that `down` ended go on, with the model that is said by now; one that is done is called by its
+        mail.
+        """
         if session.outcome == "completed":
             return "done"
 
         def unstopped(found: Session) -> Session:
-            return found.having(outcome="completed", stop_asked=None, failure=None, pause_asked=None, state="done")
+            ended = {"stop_asked": None, "failure": None, "pause_asked": None}
+            return found.having(outcome="completed", state="done", model=model or found.model, **ended)
 
         update(self.store, self.team, SESSION, session.agent, unstopped)
         messages.send(self.store, self.team, self.caller, session.agent, _AGAIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.landings import landings, outcomes
+from teams_cli.agents.landings.landings import LANDING
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
@@ -73,7 +74,8 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
 
     It is told, so failing here is no failure.
     """
-    ends: list[tuple[Kind[Any], str]] = [(kind, found[kind.name]["id"]) for kind in (TASK, PLAN) if kind.name in found]
+    kinds: list[Kind[Any]] = [TASK, PLAN, LANDING]
+    ends = [(kind, str(found[kind.name]["id"])) for kind in kinds if kind.name in found]
     try:
         for kind, key in ends:
             notices.settle(store, team, kind, key)

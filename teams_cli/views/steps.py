@@ -106,6 +106,15 @@ def review(task: str) -> str:
     return f"teams review-task {task} --accept, or --reject WHY"
 
 
+def after_landing(landing: Found, agent: str) -> str:
+    """How the owner of what came back red or in conflict lands it."""
+    if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
+        return ""
+    task = landing["task"]
+    mended = f"git merge {landing['onto']}, mend it, commit"
+    return f"{mended}; then teams update-task {task} --status completed, and teams land {task}"
+
+
 def complete(task: str, then_next: bool = False) -> str:
     """How to end a task; with *then_next* the next one is taken with that."""
     return f"teams update-task {task} --status completed --result RESULT{' --next' if then_next else ''}"

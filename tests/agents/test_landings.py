@@ -1,4 +1,4 @@
-"""Checked completion and landing, on real repositories, through the program."""
+"""Landing, on real repositories, through the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from teams_cli.agents.landings import lander
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
-from tests.support.agents import until
 from tests.support.cli import ALPHA, TIMEOUT, make_team
 from tests.support.serving import serving
 
@@ -76,7 +75,7 @@ class Shop:
 
     def landed(self, agent: str, key: str) -> Any:
         """Land the task, and wait for what becomes of it."""
-        self.ok(agent, "land", key)
+        self.ok(agent, "land", key, "--no-wait")
         newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
         return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]
 
@@ -90,71 +89,6 @@ def shop(tmp_path: Path, each_engine: str, monkeypatch: pytest.MonkeyPatch) -> S
 
     _COMMAND[0] = sys.executable
     return Shop(tmp_path)
-
-
-def test_completed_only_by_its_check(shop: Shop) -> None:
-    """A claim is no completion, whatever is said: the check is run, and what came of it stays on the task."""
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "broken", "")
-    done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
-    assert done.returncode == 11 and CHECK in done.stderr
-    task = shop.task()
-    assert (task["status"], task["checked"]["status"], task["checked"]["by"]) == ("in_progress", 1, "bob")
-    assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
-    git(shop.trees["bob"], "rm", "-q", "broken")
-    git(shop.trees["bob"], "commit", "-q", "-m", "mended")
-    os.mkfifo(shop.trees["bob"] / "pipe")
-    for name in ("pipe", "/dev/zero", "."):
-        assert shop.at("bob", "update-task", "1", "--status", "completed", "--evidence", name).returncode == 2
-    os.unlink(shop.trees["bob"] / "pipe")
-    shop.ok("bob", "update-task", "1", "--status", "completed", "--evidence", "file")
-    task = shop.task()
-    assert (task["status"], task["checked"]["status"]) == ("completed", 0)
-    assert [(one["name"], one["size"]) for one in task["evidence"]] == [("file", 1)]
-    assert "  checked  " in shop.cli("get-tasks", agent="lea").stdout
-
-
-def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
-    assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
-    assert shop.task()["check"] == CHECK
-    shop.cli.ok("update-task", "1", "--check", "true", agent="lea")
-    assert shop.task()["check"] == "true"
-
-
-def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
-    """In a checkout the commit is checked; a directory that the task names is checked as it is."""
-    shop.create("t", "--check", "test -e new")
-    shop.ok("bob", "claim-task", "1")
-    (shop.trees["bob"] / "new").write_text("2")
-    done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "not committed: new" in done.stderr and shop.task()["status"] == "in_progress"
-    shop.cli.ok("create-task", "u", "--check", "test -e new", "--check-in", str(shop.trees["bob"]), agent="lea")
-    shop.ok("mia", "claim-task", "2")
-    shop.ok("mia", "update-task", "2", "--status", "completed")
-    assert "commit" not in shop.task("2")["checked"]
-
-
-def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
-    """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
-    shop.trees["bob"] = shop.main
-    once = f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done; }}"
-    shop.create("t", "--check", f"{once}; test -e new -a ! -e half")
-    shop.ok("bob", "claim-task", "1")
-    (shop.main / "half").write_text("what mia is at")
-    with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.main) as killed:
-        until(lambda: (tmp_path / "begun").exists())
-        killed.kill()
-    (tmp_path / "go").touch()
-    done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert done.returncode == 11 and "not committed here, so no part of it: half" in done.stderr
-    shop.write(shop.main, "new", "2")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())
-    assert len(git(shop.main, "worktree", "list").splitlines()) == 3
-    assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
 
 
 def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
@@ -185,7 +119,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
         shop.write(shop.trees[agent], agent, "2")
     held = lander.hold(shop.cli.store(), ALPHA)
     for number, agent in (("1", "bob"), ("2", "mia")):
-        shop.ok(agent, "land", number)
+        shop.ok(agent, "land", number, "--no-wait")
     os.close(held or 0)
     states = [shop.over(key) for key in ("1", "2")]
     assert states == ["landed", "landed"] and log.read_text() == "x\n"
@@ -195,7 +129,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     shop.write(shop.trees["mia"], "mia", "3")
     held = lander.hold(shop.cli.store(), ALPHA)
     for number, agent in (("1", "bob"), ("2", "mia")):
-        shop.ok(agent, "land", number)
+        shop.ok(agent, "land", number, "--no-wait")
     os.close(held or 0)
     assert [shop.over(key) for key in ("3", "4")] == ["red", "landed"]
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
@@ -290,7 +224,7 @@ def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
         done = server.post("/api/update-task?as=bob", {"task": "1", "status": "completed"})
         assert done["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD")
         asked = server.post("/api/land?as=bob", {"task": "1"})
-        assert (asked["branch"], asked["state"]) == ("bobs", "queued")
+        assert asked["branch"] == "bobs"
         assert shop.over("1") == "landed"
         assert [one["state"] for one in server.get("/api/get-landings")] == ["landed"]
 
@@ -308,6 +242,47 @@ def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -
     for name, other in (("bob", "mia"), ("mia", "bob")):
         found = shop.cli.ok("read-messages", "--all", agent=name)
         assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
+
+
+def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
+    """No second command and no message says it again; what the branch has already is not asked for."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    assert "nothing is there to land" in shop.at("bob", "land", "1").stderr
+    shop.write(shop.trees["bob"], "new", "1")
+    shop.ok("bob", "land", "1")
+    shop.ok("bob", "wait", "--landing", "1", "--timeout", "60")  # on a slow machine it was not over
+    assert shop.cli.ok("read-messages", "--peek", agent="bob") == []
+    assert "landed, task-1 onto trunk" in shop.ok("bob", "land", "1")
+
+
+def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is no repository without a commit, and asking again is safe."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    deadly = tmp_path / "bin" / "git"
+    deadly.parent.mkdir()
+    deadly.write_text("#!/bin/sh\nkill -9 $$\n")
+    deadly.chmod(0o755)
+    with monkeypatch.context() as context:
+        context.setenv("PATH", f"{deadly.parent}:{os.environ['PATH']}")
+        refused = shop.at("bob", "land", "1")
+    assert refused.returncode == 12 and "ended by signal 9" in refused.stderr
+    assert shop.landed("bob", "1")["state"] == "landed"
+
+
+def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
+    git(shop.main, "branch", "release")
+    for key, name in (("1", "bob"), ("2", "mia")):
+        shop.create("t")
+        shop.ok(name, "claim-task", key)
+        shop.write(shop.trees[name], "file", name)
+    assert [one["files"] for one in shop.cli.ok("overlaps", agent="lea")] == [["file"]]
+    shop.ok("bob", "land", "1", "--onto", "release", "--no-wait")
+    assert shop.cli.ok("overlaps", agent="lea") == []
+    shop.ok("mia", "land", "2", "--onto", "release", "--no-wait")
+    assert [one["files"] for one in shop.cli.ok("overlaps", agent="lea")] == [["file"]]
 
 
 def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
@@ -360,7 +335,7 @@ def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
     shop.create("t", "--check", "sleep 60")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", "land", "1")
+    shop.ok("bob", "land", "1", "--no-wait")
     assert shop.cli("close-team", agent="lea").status == 11
     shop.cli.ok("close-team", "--force", agent="lea")
     assert [one["state"] for one in shop.cli.ok("get-landings", agent="lea")] == ["refused"]

@@ -53,7 +53,7 @@ def red(shop: Shop) -> Shop:
     shop.write(shop.trees["bob"], "new", "1")
     shop.ok("bob", "update-task", "1", "--status", "completed")
     with no_lander(shop):
-        shop.ok("bob", "land", "1")
+        shop.ok("bob", "land", "1", "--no-wait")
         note(shop, "landing-1", state="red", reason="it does not fit", ended_at="2030-01-02T03:04:05Z")
     return shop
 
@@ -88,7 +88,7 @@ def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "new", "1")
     with no_lander(shop):
-        shop.ok("bob", "land", "1")
+        shop.ok("bob", "land", "1", "--no-wait")
         moved(shop, "bob")
         git(shop.trees["mia"], "merge", "-q", "trunk")
         shop.write(shop.trees["mia"], "more", "2")
@@ -106,9 +106,9 @@ def test_what_moved_the_branch_is_ended_before_what_is_urgent(shop: Shop) -> Non
         shop.ok(agent, "claim-task", key)
         shop.write(shop.trees[agent], agent, "new")
     with no_lander(shop):
-        shop.ok("bob", "land", "1")
+        shop.ok("bob", "land", "1", "--no-wait")
         commit = moved(shop, "bob")
-        shop.ok("mia", "land", "2")
+        shop.ok("mia", "land", "2", "--no-wait")
     shop.ok("mia", "wait", "--landing", "2", "--timeout", "60")
     found = landings.all_of(shop.cli.store(), ALPHA, [])
     assert [(one.state, one.reason) for one in found] == [("landed", None)] * 2
@@ -125,7 +125,7 @@ def test_what_was_about_to_move_is_not_before_its_turn(shop: Shop) -> None:
         shop.ok(agent, "update-task", key, "--status", "completed")
     with no_lander(shop):
         for agent, key in (("bob", "1"), ("mia", "2")):
-            shop.ok(agent, "land", key)
+            shop.ok(agent, "land", key, "--no-wait")
         head = git(shop.trees["mia"], "rev-parse", "HEAD")
         commit = merging.merged(str(shop.main), shop.tip(), head, "Land task-2")
         note(shop, "landing-1", state="checking")

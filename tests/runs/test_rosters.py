@@ -36,6 +36,7 @@ class Checkout:
         (self.path / "below").mkdir(parents=True)
         (self.path / ".claude/agents").mkdir(parents=True)
         (self.path / ".claude/agents/reviewer.md").write_text("---\nname: reviewer\ndescription: Finds holes\n---\nx\n")
+        (self.path / ".claude/agents/mia.md").write_text("---\nname: mia\ndescription: Knows the users\n---\nx\n")
         (self.path / "teams.yaml").write_text(ROSTER)
         for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
             git = ["git", "-C", str(self.path), "-c", "user.name=x", "-c", "user.email=x@y", *words]
@@ -70,6 +71,7 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert states(made) == {"ann": "leads", "bob": "started", "mia": "expected"}
     assert (made["pages"], made["tasks"]) == (["api"], ["task-1", "task-2"])
     cli.ok("share", "api", "GET /people", agent="mia")
+    assert [one["message"] for one in cli.ok("read-messages", agent="mia")] == ["What you are for: Knows the users"]
     cli.ok("claim-task", "1", agent="mia")
     status, again = checkout.run("up", agent="human")
     assert status == 0 and states(again) == {"ann": "leads", "bob": "running", "mia": "here"}
@@ -134,3 +136,19 @@ def test_without_a_roster_it_is_said_where_one_was_looked_for(checkout: Checkout
     (checkout.path.parent / "teams.yaml").write_text("name: outside")
     assert checkout.run("up")[1]["error"]["code"] == "workflow_not_found"
     assert checkout.run("up", "--file", "../../teams.yaml", "--team", "other", agent="lea")[1]["team"] == "other"
+
+
+def test_a_role_stays_and_a_shell_has_a_command(checkout: Checkout) -> None:
+    """Who edits a role between is told which one the member has; one that is no model is not given words."""
+    roster = "name: web\nmembers: [{name: ann, role: leader}, {name: mia}, {name: sam, harness: shell}]\n"
+    (checkout.path / "teams.yaml").write_text(roster)
+    assert states(checkout.run("up")[1])["sam"] == "started"
+    checkout.cli.ok("wait", "--agent", "sam", "--timeout", "60", agent="ann")
+    assert "sam: completed" in checkout.cli("recall", "sam", agent="ann").stdout
+    (checkout.path / "teams.yaml").write_text(roster.replace("mia", "mia, role: task-manager"))
+    assert checkout.run("up")[1]["members"][1] == {
+        "name": "mia",
+        "role": "team-member",
+        "state": "here",
+        "said": "task-manager",
+    }

@@ -151,7 +151,8 @@ class Storm:
             asked = self.teams(agent, "land", key)
             landing = landings.last_of(store, ALPHA, key)
             assert landing is not None, asked
-            self.teams(agent, "wait", "--landing", landing.id, "--timeout", "100")
+            if not landing.returned:
+                self.teams(agent, "wait", "--landing", landing.id, "--timeout", "100")
             if landings.get(store, ALPHA, landing.id).state == "landed":
                 return mend(self.place / agent)
 

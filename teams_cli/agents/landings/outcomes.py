@@ -46,8 +46,9 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid = f"{landing.id}-{landing.state}"
     if landing.state == "landed":
-        return [Owed(to=to, message=said(landing), uid=uid, type="info")]
-    return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}") for name in dict.fromkeys((to, landing.by))]
+        return [Owed(to=to, message=said(landing), uid=uid, type="info", about=landing.id)]
+    told = dict.fromkeys((to, landing.by))
+    return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}", about=landing.id) for name in told]
 
 
 def said(landing: Landing) -> str:

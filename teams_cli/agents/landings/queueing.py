@@ -45,7 +45,7 @@ def land(
         NotAllowed: It is another member's.
         WrongState: It is neither completed nor in progress, or has to be reviewed first.
         InvalidValue: There is no checkout that has its commits.
-        Conflict: Something in the worktree is not committed, or it is on the branch already.
+        Conflict: Something in the worktree is not committed, or the branch has all of it already.
     """
     at = require(store, team_name, caller, "land", word)
     task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
@@ -62,15 +62,15 @@ def land(
 
 
 def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
-    """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no worktree,
-    and no other checkout with a branch of its own that has what the team's has not.
+    """Queue what was completed just now, whoever completed it; None where its owner has nothing to land: no
+    branch of its own that has what the team's has not, and no worktree with what is not committed.
     """
     at = standing_of(teams.get(store, team), caller)
     if at is None:
         return None
     worktree = checkouts.worktree_of(store, team, task.owner or "")
     source = _source(store, at, task, directory if task.owner == at.name else "", None)
-    if source is None or not (worktree or _has_news(source)):
+    if source is None or not (_has_news(source) or (worktree and source.uncommitted())):
         return None
     return _queued(store, at, task, source, None, WAYS[0])
 
@@ -155,6 +155,11 @@ def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> N
     base = merging.tip(source.main, target)
     if not base:
         raise InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
+    if merging.holds(source.main, base, head):
+        raise Conflict(
+            f"{target} holds {head[:10]} already, so nothing is there to land",
+            f"Commit the work of {task.id}, and ask again; if it landed with another task, nothing is left to do.",
+        )
     if git.run(source.main, "merge-base", base, head).returncode:
         raise Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
 

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 def risen(done: dict[str, Any]) -> Parts:
     return present(
         f"{done['team']}: {'made' if done['created'] else 'there'}; its leader is {done['leader']}",
-        *(f"{member['name']}: {member['state']}, {member['role']}" for member in done["members"]),
+        *(f"{member['name']}: {member['state']}, {member['role']}{_kept(member)}" for member in done["members"]),
         f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
         f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
     )
+
+
+def _kept(member: dict[str, Any]) -> str:
+    return f" (not {member['said']}: a member keeps its role)" if "said" in member else ""
 
 
 def ended(done: dict[str, Any]) -> Parts:

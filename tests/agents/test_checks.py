@@ -1,0 +1,101 @@
+"""Checked completion, on real repositories, through the program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.agents.test_landings import CHECK, Shop, git, shop
+from tests.support.agents import until
+from tests.support.cli import ALPHA
+
+__all__ = ["shop"]
+
+
+def test_completed_only_by_its_check(shop: Shop) -> None:
+    """A claim is no completion, whatever is said: the check is run, and what came of it stays on the task."""
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "broken", "")
+    done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
+    assert done.returncode == 11 and CHECK in done.stderr
+    task = shop.task()
+    assert (task["status"], task["checked"]["status"], task["checked"]["by"]) == ("in_progress", 1, "bob")
+    assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
+    git(shop.trees["bob"], "rm", "-q", "broken")
+    git(shop.trees["bob"], "commit", "-q", "-m", "mended")
+    os.mkfifo(shop.trees["bob"] / "pipe")
+    for name in ("pipe", "/dev/zero", "."):
+        assert shop.at("bob", "update-task", "1", "--status", "completed", "--evidence", name).returncode == 2
+    os.unlink(shop.trees["bob"] / "pipe")
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--evidence", "file")
+    task = shop.task()
+    assert (task["status"], task["checked"]["status"]) == ("completed", 0)
+    assert [(one["name"], one["size"]) for one in task["evidence"]] == [("file", 1)]
+    assert "  checked  " in shop.cli("get-tasks", agent="lea").stdout
+
+
+def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
+    shop.create("t", "--check", CHECK)
+    shop.ok("bob", "claim-task", "1")
+    assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
+    assert shop.task()["check"] == CHECK
+    shop.cli.ok("update-task", "1", "--check", "true", agent="lea")
+    assert shop.task()["check"] == "true"
+
+
+def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
+    """In a checkout the commit is checked; a directory that the task names is checked as it is."""
+    shop.create("t", "--check", "test -e new")
+    shop.ok("bob", "claim-task", "1")
+    (shop.trees["bob"] / "new").write_text("2")
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert done.returncode == 11 and "not committed: new" in done.stderr and shop.task()["status"] == "in_progress"
+    shop.cli.ok("create-task", "u", "--check", "test -e new", "--check-in", str(shop.trees["bob"]), agent="lea")
+    shop.ok("mia", "claim-task", "2")
+    shop.ok("mia", "update-task", "2", "--status", "completed")
+    assert "commit" not in shop.task("2")["checked"]
+
+
+HIDINGS = {
+    "taken as unchanged": "echo 2 >file; git update-index --assume-unchanged file",
+    "skipped": "echo 2 >file; git update-index --skip-worktree file",
+    "ignored by the branch": "echo new >.gitignore; git add .; git commit -qm ignored; touch new",
+    "ignored by the repository": 'echo new >>"$(git rev-parse --git-path info/exclude)"; touch new',
+    "ignored by its settings": "echo new >../rules; git config core.excludesFile $PWD/../rules; touch new",
+}
+
+
+@pytest.mark.parametrize("how", HIDINGS)
+def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> None:
+    """The commit is checked alone then; what it ignored all along, as what was built, is there as before."""
+    shop.create("t", "--check", "test -e new || grep 2 file")
+    shop.ok("bob", "claim-task", "1")
+    identity = {f"GIT_{who}_{what}": "e@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(HIDINGS[how], shell=True, cwd=shop.trees["bob"], check=True, env={**os.environ, **identity})
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert done.returncode == 11 and "on the commit alone" in done.stderr, done
+    assert shop.task()["status"] == "in_progress"
+
+
+def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
+    """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
+    shop.trees["bob"] = shop.main
+    once = f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done; }}"
+    shop.create("t", "--check", f"{once}; test -e new -a ! -e half")
+    shop.ok("bob", "claim-task", "1")
+    (shop.main / "half").write_text("what mia is at")
+    with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.main) as killed:
+        until(lambda: (tmp_path / "begun").exists())
+        killed.kill()
+    (tmp_path / "go").touch()
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert done.returncode == 11 and "not committed here, so no part of it: half" in done.stderr
+    shop.write(shop.main, "new", "2")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())
+    assert len(git(shop.main, "worktree", "list").splitlines()) == 3
+    assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
