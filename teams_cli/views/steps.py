@@ -156,11 +156,7 @@ def following(brief: Found) -> str:
 
 
 def _of_a_closed_team(brief: Found) -> str | None:
-    return f"nothing: you are done{_by(brief.get('closedBy'))}" if "closed" in brief else None
-
-
-def _by(closer: str | None) -> str:
-    return f", {closer} closed the team" if closer else ""
+    return f"teams show-team {brief['team']}" if "closed" in brief else None
 
 
 def _outside(brief: Found) -> str | None:

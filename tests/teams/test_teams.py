@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 
-def test_the_brief_of_a_closed_team_says_that_nothing_is_left(tmp_path: Path) -> None:
+def test_the_brief_of_a_closed_team_says_that_nothing_is_left_and_names_what_tells_of_its_end(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("create-task", "t", agent="lea")
     cli.ok("close-team", agent="lea")
     for agent in ("lea", "bob"):
-        assert cli.ok("brief", agent=agent)["next"] == "nothing: you are done, lea closed the team"
-    assert "nothing is left to do" in cli("brief", agent="lea").stdout
+        assert cli.ok("brief", agent=agent)["next"] == "teams show-team alpha"
+    assert "you are done, nothing is left to do" in cli("brief", agent="lea").stdout
 
 
 def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tmp_path: Path) -> None:

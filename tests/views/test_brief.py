@@ -71,8 +71,8 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--status", "completed", agent="bob")
     assert after(cli, "lea") == "teams close-team"
-    assert after(cli, "lea", "close-team") == "nothing: you are done, lea closed the team"
-    assert after(cli, "bob") == after(cli, "bob") == "nothing: you are done, lea closed the team"
+    assert after(cli, "lea", "close-team") == "teams show-team alpha"
+    assert after(cli, "bob") == after(cli, "bob") == "teams show-team alpha"
     assert "the team was closed by lea " in cli("brief", agent="mia").stdout
 
 

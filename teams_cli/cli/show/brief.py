@@ -55,7 +55,8 @@ def _mine(found: dict[str, Any]) -> Lines:
     lines: Lines = []
     if "closed" in found:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
-        lines.append((f"the team was closed{by} {ago(found['closed']['at'])}: nothing is left to do", _NEEDED))
+        when = ago(found["closed"]["at"])
+        lines.append((f"the team was closed{by} {when}: you are done, nothing is left to do", _NEEDED))
     lines += [(found["about"], _NEEDED)] if found.get("about") else []
     lines += [(f"| {line}", _SEEN) for line in found.get("rules", "").splitlines()]
     for task in found["myTasks"]:
