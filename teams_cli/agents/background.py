@@ -1,4 +1,4 @@
-"""Wakers: of the process that resumes idle agents when mail comes, one for each team on each machine, never two."""
+"""Processes in the background: a keeper for each agent that was started, and a waker for each team on each machine."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
 
 def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -> None:
     """Have the alarm ring when one of these sessions may be lost: nobody says so."""
-    silence = float(teams.get(store, team).settings.get("staleAfterSeconds", 300))
+    silence = teams.get(store, team).silence
     for session in found:
         if not session.ended:
             alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)

@@ -37,7 +37,7 @@ from teams_cli.records.annotations import Any, Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import config, settings, teams
+from teams_cli.teams import config, teams
 from teams_cli.teams import presence as agents
 from teams_cli.teams.config import Config
 
@@ -87,8 +87,7 @@ class Keeper:
     def _prepare(self) -> None:
         started_here.check(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
-        stale = float(settings.value(teams.get(self.store, self.team), "staleAfterSeconds"))
-        self.beat = min(_BEAT, stale / 4)
+        self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
         self.profile = profiles.get(self.session.harness, self.config)
         self.confined = permissions.is_confined(self.profile, self.session.permissions)
         self.environment = {**os.environ, **self._token()}

@@ -10,8 +10,6 @@ from typing_extensions import TypedDict
 from teams_cli.clock import parse_rfc3339
 from teams_cli.names import is_name
 
-MAX_STATUS = 300
-
 
 def _name(text: str) -> str:
     if not is_name(text):

@@ -160,7 +160,7 @@ class Worker:
         return {**self.environ, **self.run.variables, **item, **ours}
 
     def _wait(self, task: Task, command: shell.ShellCommand) -> None:
-        lease = float(teams.get(self.store, self.team).settings.get("staleAfterSeconds", 300))
+        lease = teams.get(self.store, self.team).silence
         every, beat = min(lease / 4, 30.0), time.monotonic()
         while not command.wait(min(every, 1.0)):
             self._refuse_orphan()

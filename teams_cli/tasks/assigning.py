@@ -102,7 +102,7 @@ def lost(store: Store, team: Team, task: Task) -> str:
     if presence.is_gone(presence.load(store, team.name, name)):
         return f"the process of {name} is gone"
     if presence.is_silent(store, team, name, task.updated_at):
-        return f"nothing was heard of {name} for {team.settings.get('staleAfterSeconds', 300):g} seconds"
+        return f"nothing was heard of {name} for {team.silence:g} seconds"
     return ""
 
 

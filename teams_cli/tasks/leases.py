@@ -26,7 +26,7 @@ _AGAIN = 1.0
 
 def length(team: Team) -> float:
     """How long a lease lasts, in seconds: the team's `staleAfterSeconds`."""
-    return float(team.settings.get("staleAfterSeconds", 300))
+    return team.silence
 
 
 def leased(store: Store, team: Team, task: Task) -> Task:

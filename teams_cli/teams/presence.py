@@ -196,7 +196,7 @@ def is_gone(agent: Agent) -> bool:
 
 def every(team: Team) -> float:
     """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone."""
-    return float(team.settings.get("staleAfterSeconds", 300)) * _PART
+    return team.silence * _PART
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
@@ -207,4 +207,4 @@ def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
     """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
     seen = max(filter(None, (load(store, team.name, name).last_seen, since)), default=None)
-    return seen is not None and seconds_since(seen, store.now()) > float(team.settings.get("staleAfterSeconds", 300))
+    return seen is not None and seconds_since(seen, store.now()) > team.silence

@@ -15,7 +15,7 @@ from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
-from teams_cli.teams.teams import TEAM, Team
+from teams_cli.teams.teams import SILENCE, TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ _MAX_TEXT = 4 * 1024
 
 SETTINGS = {
     "staleAfterSeconds": Setting(
-        300,
+        SILENCE,
         "how long a claim or an agent lasts without a heartbeat, in seconds",
         seconds=True,
         least=1,

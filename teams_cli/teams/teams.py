@@ -14,6 +14,9 @@ LEADER = "team-leader"
 MEMBER = "team-member"
 MANAGER = "task-manager"
 
+SILENCE = 300
+"""Seconds of silence after which a member counts as gone, unless the team sets others."""
+
 
 class Member(Record):
     """One agent of a team; kept after it left, so that its name is not used for another. One that was started has the
@@ -114,6 +117,11 @@ class Team(Record):
     def secure(self) -> bool:
         """Whether its members prove who they are by a token."""
         return self.human_token_hash is not None
+
+    @property
+    def silence(self) -> float:
+        """Seconds of silence after which a member counts as gone, and its claims are over."""
+        return float(self.settings.get("staleAfterSeconds", SILENCE))
 
 
 TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state == "closed")

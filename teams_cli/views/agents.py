@@ -8,7 +8,7 @@ from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.messages import counting, inboxes
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams.presence import Agent, is_gone, load_all
@@ -69,7 +69,7 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bo
     if member.stopped_by:
         return "stopped"
     seen = agent.last_seen or member.joined_at
-    limit = float(team.settings.get("staleAfterSeconds", 300))
+    limit = team.silence
     if is_gone(agent) or (seen and seconds_since(seen, store.now()) > limit):
         return "stale"
     return "active" if working else "idle"
@@ -77,7 +77,18 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bo
 
 def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining, with what is known of those that were started."""
-    started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
+    return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
+
+
+def sessions_by_agent(store: Store, team: Team, problems: list[TeamsError]) -> dict[str, Session]:
+    """The sessions of the agents that were started, by name."""
+    return {session.agent: session for session in ending.all_of(store, team.name, problems)}
+
+
+def rows_with(
+    store: Store, team: Team, started: Mapping[str, Session], problems: list[TeamsError]
+) -> list[dict[str, Any]]:
+    """The rows of the members, with what these sessions tell of them."""
     own: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         own.setdefault(task.owner or "", []).append(task.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import sessions
 from teams_cli.agents.landings import landings
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import TeamsError
@@ -60,9 +59,10 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
 
 def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
     """The agents as they are listed, with where those that were started work, and whether they are paused."""
-    rows = agents.agent_rows(store, team, problems)
+    started = agents.sessions_by_agent(store, team, problems)
+    rows = agents.rows_with(store, team, started, problems)
     for row in rows:
-        session = sessions.find(store, team.name, row["name"]) if "session" in row else None
+        session = started.get(row["name"])
         row["harness"] = session and session.harness
         row["worktree"] = session and session.worktree
         row["branch"] = session and session.branch

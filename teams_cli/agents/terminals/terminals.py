@@ -97,7 +97,7 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
     """The state as it is now: what was last said, unless its process ended, or it worked and fell silent."""
     if terminal.state == GONE or terminal.has_ended:
         return GONE
-    silent = seconds_since(terminal.heard_at, store.now()) > float(team.settings.get("staleAfterSeconds", 300))
+    silent = seconds_since(terminal.heard_at, store.now()) > team.silence
     elsewhere = terminal.has_ended is None and presence.is_silent(store, team, terminal.agent, terminal.heard_at)
     return UNKNOWN if elsewhere or (silent and terminal.state == WORKING) else terminal.state
 
