@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from teams_cli.errors import StorageFailed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import UTC, datetime, timedelta
@@ -45,14 +47,20 @@ _boot_id = ""
 
 
 def boot_id() -> str:
-    """What tells this start of the machine from every other; empty where the system does not say."""
+    """What tells this start of the machine from every other; `unknown` where the system does not say.
+
+    Raises:
+        StorageFailed: It can't be read just now. By another one every lease would be over, and every process gone.
+    """
     global _boot_id
     if not _boot_id:
         try:
             with open("/proc/sys/kernel/random/boot_id", "rb") as file:
                 _boot_id = file.read().decode().strip()
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             _boot_id = "unknown"
+        except OSError as error:
+            raise StorageFailed(f"{error.filename} can't be read: {error.strerror}", "Try again.") from error
     return _boot_id
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 
 from teams_cli.clock import boot_id
+from teams_cli.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,8 +149,15 @@ def _descendants(tag: str) -> Iterator[int]:
         pid, ours = ahead.pop()
         ours = ours and not _is_own(pid)
         ahead += [(child, ours) for child in _children(pid)]
-        if wanted in _environment(str(pid)) or (ours and process_started(pid)):
+        if wanted in _environment(str(pid)) or (ours and _is_there(pid)):
             yield pid
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return bool(_started(pid))
+    except OSError:
+        return True
 
 
 def _children(pid: int) -> list[int]:
@@ -164,13 +172,23 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _is_own(pid: int) -> bool:
-    """Whether the process was started by `start_own`."""
+def _is_own(pid: int, module: str = "") -> bool:
+    """Whether the process was started by `start_own`, for that *module* if it is named."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return _OWN.encode() in file.read()
+            words = file.read().split(b"\0")
     except OSError:
         return False
+    return _OWN.encode() in words and (not module or module.encode() in words)
+
+
+def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
+    """Whether a process that `start_own` started for *module* with these variables is there."""
+    wanted = {f"{name}={value}".encode() for name, value in variables.items()}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if name.isdigit() and _is_own(int(name), module) and wanted <= set(_environment(name)):
+            return True
+    return False
 
 
 def _environment(pid: str) -> list[bytes]:
@@ -182,11 +200,22 @@ def _environment(pid: str) -> list[bytes]:
 
 
 def process_started(pid: int) -> str:
-    """When the process was started, in ticks since the start of the machine; empty if there is no such process."""
+    """When the process was started, in ticks since the start of the machine; empty if there is no such process.
+
+    Raises:
+        StorageFailed: It can't be looked at just now, as where no more files can be opened.
+    """
+    try:
+        return _started(pid)
+    except OSError as error:
+        raise StorageFailed(f"process {pid} can't be looked at: {error.strerror}", "Try again.") from error
+
+
+def _started(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
     return "" if state == b"Z" else fields[18].decode()
 
@@ -230,10 +259,15 @@ def host_of(place: str | None) -> str:
 
 
 def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
-    """Whether a process that was noted has ended; None where that can't be known: in a sandbox, on another machine."""
+    """Whether a process that was noted has ended; None where that can't be known: in a sandbox, on another machine, or
+    while it can't be looked at.
+    """
     host = host_of(place)
     if (place or "").partition(" ")[0] != boot_id():
         return None if host else True
     if place != pid_scope(host) or not os.path.isdir("/proc/self"):
         return None
-    return process_started(pid) != started
+    try:
+        return _started(pid) != started
+    except OSError:  # too many files are open, say
+        return None

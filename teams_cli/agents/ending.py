@@ -51,6 +51,8 @@ def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -
     silence = teams.get(store, team).silence
     for session in found:
         if not session.ended:
+            if session.state == "starting":
+                alarm.ring_in(_LINGER)
             alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
             if session.host != store.host or session.keeper_pid is None:
                 alarm.ring_in(silence / 4)
@@ -64,11 +66,23 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
     if session.unstarted and not session.ended:
         by = find(store, team, session.unstarted)
         return by is None or by.ended or not by.keeper_lives
-    if session.ended or not session.keeper_lives or not store.host or session.keeper_pid is None:
-        return not session.ended and not session.keeper_lives
+    if session.ended:
+        return False
+    if not session.keeper_lives:
+        return not _keeper_is_on_its_way(store, team, session)
+    if not store.host or session.keeper_pid is None:
+        return False
     if processes.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
         return False
     return presence.is_silent(store, teams.get(store, team), session.agent, session.started_at)
+
+
+def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
+    """Whether who started the keeper is gone, and could not say any more that this has the session: it takes that."""
+    if session.state != "starting" or session.outcome or session.host != store.host:
+        return False
+    named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
+    return processes.is_on_its_way("teams_cli.agents.keeper", named)
 
 
 def frozen_keeper(session: Session) -> int | None:

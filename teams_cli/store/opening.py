@@ -9,7 +9,9 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES, FileStore
 
 PATIENT = 24 * 3600.0
-"""Seconds for which those that work on their own wait for a server to come back."""
+"""Seconds for which those that work on their own wait for a server to come back, or for a lock."""
+_TURN = 10.0
+"""Seconds that a change waits at least for its turn."""
 
 
 def open_store(
@@ -20,6 +22,7 @@ def open_store(
     environ: Mapping[str, str] | None = None,
 ) -> Store:
     """The store at *address*, waiting *patience* seconds for its server, with *root* for what belongs to this machine.
+    Who has more patience than a command waits as long for locks.
 
     The machine is called *host*, or as it calls itself. Who waits in the store may start a process that serves all who
     wait on this machine, if it hands over *environ*, its environment.
@@ -29,7 +32,7 @@ def open_store(
         StorageFailed: What it needs is not installed.
     """
     if address == FILES:
-        return FileStore(root)
+        return FileStore(root, lock_timeout=max(patience, _TURN))
     engine = _ENGINES[check_address(address).partition("://")[0]]
     return engine(address, root, host, patience, environ)
 
@@ -39,7 +42,9 @@ def _postgres(address: str, root: str, host: str, patience: float, environ: Mapp
         from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
         raise StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
-    return PostgresStore(address, root, host=host, patience=patience, environ=environ)
+    return PostgresStore(
+        address, root, host=host, patience=patience, lock_timeout=max(patience, _TURN), environ=environ
+    )
 
 
 _ENGINES = {"postgresql": _postgres, "postgres": _postgres}

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.agents import ended, lines, place, session, team_of_agents, until
-from tests.support.cli import Cli
+from teams_cli.agents import background, started_here
+from teams_cli.agents.sessions import SESSION
+from teams_cli.errors import Busy
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
+from tests.faults.lab import Fault, command, warm
+from tests.faults.scenes import idle, working
+from tests.support.agents import (
+    BUSY,
+    detach,
+    end_all,
+    ended,
+    go,
+    is_busy,
+    keepers,
+    lines,
+    place,
+    session,
+    team_of_agents,
+    until,
+)
+from tests.support.cli import ALPHA, Cli
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked at through /proc")
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return team_of_agents(tmp_path, "bob")
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    made = team_of_agents(tmp_path, "bob")
+    yield made
+    end_all(made.root)
 
 
 def run_agent(cli: Cli, *words: str) -> Any:
@@ -114,3 +138,53 @@ def test_a_keeper_that_stands_still_is_named_and_can_be_ended(cli: Cli) -> None:
     assert f"kill -CONT {pid}" in cli("doctor").stdout
     cli.ok("stop-agent", "ann", agent="lea")
     assert ended(cli, "ann").outcome == "stopped"
+
+
+def test_an_agent_that_can_not_be_looked_at_is_not_lost(cli: Cli) -> None:
+    """As where no more files can be opened at that moment: it may well be at work."""
+    warm()
+    working(cli.store())
+    looked = command(cli.root, "lea", ["list-agents"], about="/proc").calls
+    assert looked
+    for nth in range(1, len(looked) + 1):
+        command(cli.root, "lea", ["list-agents"], Fault("errors", nth), about="/proc")
+        assert session(cli, "kid").state == "running", f"errors from look {nth} on"
+
+
+def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
+    """Who started it was killed before saying so, and it is slow."""
+    idle(cli.store())
+    with subprocess.Popen(["true"]) as launcher:
+        launcher.wait()
+    update(
+        cli.store(),
+        ALPHA,
+        SESSION,
+        "kid",
+        lambda s: s.kept_by(launcher.pid).having(state="starting", outcome=None, turns=0),
+    )
+    started_here.note(cli.store(), ALPHA, session(cli, "kid"))
+    with open(cli.root / f"teams/{ALPHA}/sessions/.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Busy):
+            hasty = FileStore(str(cli.root), lock_timeout=0.1)
+            background.start_keeper(hasty, ALPHA, session(cli, "kid"), None, {"PATH": os.environ["PATH"]})
+        keeper = until(lambda: keepers(cli.root))[0]
+        os.kill(keeper, signal.SIGSTOP)
+    cli.ok("list-agents", agent="lea")
+    assert session(cli, "kid").state == "starting"
+    os.kill(keeper, signal.SIGCONT)
+    assert ended(cli, "kid").outcome == "completed"
+
+
+@pytest.mark.slow
+def test_an_agent_waits_for_a_lock_longer_than_a_command(cli: Cli) -> None:
+    """A process that holds it stands still, or the machine is busy: what the agent did is not lost by that."""
+    detach(cli, "zoe", f"{BUSY} echo done")
+    is_busy(cli)
+    until(lambda: session(cli, "zoe").turns)
+    with open(cli.root / f"teams/{ALPHA}/sessions/.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        go(cli)
+        assert cli("pause-agent", "zoe", agent="lea").status == 12
+    assert ended(cli, "zoe").outcome == "completed"

@@ -32,7 +32,9 @@ _FULL = {"create", "mkdir", "write", "rename", "replace"}
 
 
 class Fault(NamedTuple):
-    """What befalls the *nth* call: `kill` ends the process in front of it, `error` has it fail. 0 is none."""
+    """What befalls the *nth* call: `kill` ends the process in front of it, `error` has it fail, `errors` that and all
+    of its kind that come for a path. 0 is none.
+    """
 
     what: str
     nth: int = 0
@@ -64,6 +66,7 @@ class _Calls:
     def __init__(self, root: str, fault: Fault) -> None:
         self.root, self.fault = root, fault
         self.made: list[str] = []
+        self.struck = ""
         self._begun = False
 
     def __enter__(self) -> _Calls:
@@ -82,7 +85,9 @@ class _Calls:
                 return real(*arguments, **options)
             what = "create" if name == "open" and _writes(arguments) else name
             self.made.append(what)
-            if len(self.made) == self.fault.nth:
+            again = self.fault.what == "errors" and what == self.struck and isinstance(arguments[0], str)
+            if len(self.made) == self.fault.nth or again:
+                self.struck = what
                 if self.fault.what == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
                 number = errno.ENOSPC if what in _FULL else errno.EIO
@@ -107,14 +112,14 @@ def _writes(arguments: tuple[Any, ...]) -> bool:
     return bool(set(how) & set("wax+")) if isinstance(how, str) else bool(how & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
-def command(root: Path, agent: str, words: list[str], fault: Fault = NONE) -> Answer:
-    """Run a command as the agent, in the team alpha, with that fault."""
+def command(root: Path, agent: str, words: list[str], fault: Fault = NONE, about: str = "") -> Answer:
+    """Run a command as the agent, in the team alpha, with that fault at what is called in the root, or in *about*."""
     said, result = os.memfd_create("said"), os.memfd_create("result")
     pid = os.fork()
     if pid == 0:
         status = 99
         try:
-            status = _child(str(root), agent, words, fault, said, result)
+            status = _child(str(root), agent, words, fault, said, result, about or str(root))
         except BaseException:
             os.write(said, traceback.format_exc().encode())
         finally:
@@ -130,7 +135,7 @@ def _content(descriptor: int) -> bytes:
         return file.read()
 
 
-def _child(root: str, agent: str, words: list[str], fault: Fault, said: int, result: int) -> int:
+def _child(root: str, agent: str, words: list[str], fault: Fault, said: int, result: int, about: str) -> int:
     signal.alarm(PATIENCE)
     for name in [name for name in os.environ if name.startswith(("TEAMS_", "OPENCODE_", "JANUS_"))]:
         del os.environ[name]
@@ -142,7 +147,7 @@ def _child(root: str, agent: str, words: list[str], fault: Fault, said: int, res
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
     sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
     write = os.write
-    with _Calls(root, fault) as calls:
+    with _Calls(about, fault) as calls:
         status = run(list(words))
     write(result, json.dumps(calls.made).encode())
     return status
