@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
-"""Seconds: since the last key, since the client became idle, and from the line to Enter."""
+"""Seconds: since the last key and since the client drew last, since it became idle, and from when it showed the line
+to Enter.
+"""
+RESTLESS, UNSHOWN = 30.0, 3.0
+"""Seconds after which one that is idle and draws on and on, or does not show the line, is not waited for. One that
+starts says that it is idle before it takes keys, and draws until then; one that is slow takes an Enter that comes with
+the line for a part of it.
+"""
 _TICK = 0.25
 _CHUNK = 1 << 16
 
@@ -56,9 +63,9 @@ class Wrapper:
         self.hears = False
         self.pending = False
         self.told: str | None = None
-        self.changed_at = 0.0
+        self.changed_at = self.drew_at = time.monotonic()
         self.held: bytearray | None = None
-        self.enter_at = 0.0
+        self.typed_at = 0.0
         self.master = -1
         self.stops = -1
         self.signals = -1
@@ -134,6 +141,7 @@ class Wrapper:
             data = os.read(self.master, _CHUNK)
         except OSError:
             return False
+        self.drew_at = time.monotonic()
         self.print(self.reports.feed(data) if self.order["types"] else data)
         if self.reports.asked:
             self.reports.asked = False
@@ -169,17 +177,24 @@ class Wrapper:
         """Type the line when there is mail and nothing speaks against it; then, a moment later, Enter."""
         now = time.monotonic()
         if self.held is not None:
-            if now >= self.enter_at:
+            if self.may_enter(now):
                 self.press_enter()
         elif self.pending and self.may_type(now):
             mark = (b"\x1b[200~", b"\x1b[201~") if self.reports.pastes else (b"", b"")
             write_all(self.master, mark[0] + LINE.encode() + mark[1])
-            self.held, self.enter_at = bytearray(), now + BEFORE_ENTER
+            self.held, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:
         """Whether the client waits for its person, who is not typing."""
-        calm = self.typing.quiet_for(now) >= QUIET and now - self.changed_at >= SETTLED
-        return calm and not self.typing.is_dirty and self.state == IDLE
+        settled = now - self.changed_at
+        drawn = now - self.drew_at >= QUIET or settled >= RESTLESS
+        calm = self.typing.quiet_for(now) >= QUIET and settled >= SETTLED
+        return calm and drawn and not self.typing.is_dirty and self.state == IDLE
+
+    def may_enter(self, now: float) -> bool:
+        """Whether the client has shown the line, a moment ago."""
+        shown = self.drew_at > self.typed_at and now - self.drew_at >= BEFORE_ENTER
+        return shown or now - self.typed_at >= UNSHOWN
 
     def press_enter(self) -> None:
         """End the line that was typed, once, if the client is idle still; then let through what the person typed.

@@ -131,7 +131,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
     where = _places(call, client, project, user)
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
-    doorbells.dismiss(bindings.directory(call.store.root))
+    doorbells.dismiss(bindings.directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
         changes = [installation.uninstall(call.store, place) for place in where]
         for change in reversed(changes):  # a directory goes with the file that it was made for, the first

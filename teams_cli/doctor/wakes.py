@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _TEAM, _LEAD, _AGENT = "probe", "lead", "probe"
 _PROMPT = "Answer with the one word: ready"
 _MAIL = "This is a test of being woken: answer with the one word: woken"
-_TO_JOIN, _TO_READ = 90.0, 60.0
+_TO_JOIN, _TO_READ = 180.0, 120.0
 _SHOWN = 300
 _WIDE, _HIGH = 120, 40
 

@@ -112,6 +112,18 @@ def test_the_wrapper_types_nothing_beside_a_person_or_at_work(cli: Cli, before: 
     assert terminal.end() == 7
 
 
+def test_the_wrapper_types_nothing_while_the_client_draws(cli: Cli) -> None:
+    """One that starts says that it is idle before it takes keys."""
+    terminal = wrapped(cli)
+    terminal.type("draw\r")
+    terminal.until("said: draw")
+    ring(cli)
+    terminal.until("said: [teams] You have mail")
+    assert terminal.text.index("drawn") < terminal.text.index("[teams]")
+    terminal.type("bye\r")
+    assert terminal.end() == 7
+
+
 def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
     """Under a shell with job control, as people have it."""
     words = " ".join(["exec", *COMMAND, "open", "claude", "--wrap", "--agent-id", "ann"])

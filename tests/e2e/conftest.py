@@ -88,6 +88,7 @@ class Office:
         for directory in (*(self.home / f".{c}" for c in ("codex", "gemini", "qwen")), self.work, self.bin):
             directory.mkdir(parents=True)
         self.started: list[subprocess.Popen[str]] = []
+        self.variables: dict[str, str] = {}
         (self.home / ".gemini/settings.json").write_text(json.dumps(_GEMINI_SETTINGS))
         (self.home / ".qwen/settings.json").write_text(json.dumps(_QWEN_SETTINGS))
         (self.home / "opencode.json").write_text(json.dumps(_opencode_config(model.url)))
@@ -97,6 +98,7 @@ class Office:
             (self.bin / "node").symlink_to(node)
         (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
         (self.bin / "teams").chmod(0o755)
+        (self.home / ".profile").write_text(f'PATH="{self.bin}:$PATH"\n')  # a shell that is told to log in forgets it
         self.cli = make_team(top / "root")
         self.cli.ok("set", "harness", client, agent="lea")
 
@@ -120,6 +122,7 @@ class Office:
             "OPENAI_MODEL": "m1",
             "OPENCODE_CONFIG": f"{self.home}/opencode.json",
             **dict.fromkeys(_OPENCODE_OFFLINE, "1"),
+            **self.variables,
             **more,
         }
 
@@ -158,7 +161,7 @@ class Office:
         """`teams run-agent`, to its end."""
         return self.end(self.start(prompt, agent, **environ))
 
-    def say(self, *words: str, agent: str = "lea") -> Any:
+    def say(self, *words: str, agent: str = "lea", patience: float = 240.0) -> Any:
         """A command, as the leader runs it."""
         done = subprocess.run(
             [*COMMAND, *words, "--json"],
@@ -166,7 +169,7 @@ class Office:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=patience,
         )
         assert done.returncode == 0, done
         return done.stdout

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import TO_START, Office
+from tests.e2e.model import Say
 from tests.e2e.test_doctor import trust
 
 TMUX = shutil.which("tmux") or ""
@@ -155,8 +156,9 @@ class Seat:
         self.desk.tmux("send-keys", "-t", f"={self.name}:", key)
 
     def say(self, text: str) -> None:
-        """Type it, and press Enter."""
+        """Type it, and press Enter when it is shown: some take an Enter that comes with a text for a part of it."""
         self.type(text)
+        self.wait_for(text, TO_START)
         self.press("Enter")
 
 
@@ -222,6 +224,33 @@ def seated(office: Office, desk: Desk, name: str = "one", *words: str, **environ
     if office.client in WOKEN_NATIVELY:
         return desk.start(name, *words, **environ).ready()
     return desk.open(name, options=words, **environ).ready()
+
+
+def begun(office: Office, desk: Desk, *words: str) -> Seat:
+    """The client that its person said something to, idle again."""
+    install(office)
+    office.model.script("[me]", Say("hello"), *[Say("on it")] * 15)
+    seat = seated(office, desk, "one", *words)
+    seat.say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
+    wait_for_state(office, NAME, "idle")
+    return seat
+
+
+def opened_again(office: Office, desk: Desk) -> Seat:
+    """The client that is gone, opened in its session by the name of its agent."""
+    again = back_in_session(office, desk.open("again", "--resume", NAME))
+    wait_for_state(office, NAME, "idle", TO_START)
+    return again
+
+
+def back_in_session(office: Office, seat: Seat) -> Seat:
+    """The client that goes on with a session: OpenCode asks for nothing then; Codex joins with its next turn."""
+    if office.client != "opencode":
+        seat.ready()
+    if office.client == "codex":
+        seat.say("go on")
+    return seat
 
 
 def history_of(office: Office) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 from tests.e2e.conftest import TO_START, Office, every_client
 from tests.e2e.model import Run, Say
@@ -13,6 +14,7 @@ from tests.e2e.sitting import (
     NAME,
     Desk,
     Seat,
+    begun,
     history_of,
     install,
     row_of,
@@ -58,25 +60,37 @@ def test_one_that_goes_on_with_its_last_session_has_its_name(office: Office, des
     wait_for_mail(office, seat, "| the build is red")
 
 
-@seats("claude")
-def test_uninstalling_leaves_nobody_waiting(office: Office, desk: Desk) -> None:
-    install(office)
-    office.model.script("[me]", *[Say("on it")] * 4)
-    desk.start("one").ready().say("[me] hi")
-    wait_for_state(office, NAME, "idle")
-    until(lambda: bool(waiting_for(office)), office.logs)
+@seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
+def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
+    """Nobody waits beside the client that runs, nothing of ours is in its settings, and the next one joins nothing."""
+    files = [Path(file["path"]) for file in json.loads(office.say("install", office.client, "--print"))["files"]]
+    begun(office, desk)
+    assert any(ours_in(path) for path in files)
+    if office.client in ("claude", "opencode"):
+        until(lambda: bool(waiting_for(office)), office.logs)
     office.say("uninstall", office.client)
     until(lambda: not waiting_for(office), lambda: str(waiting_for(office)))
+    assert not [path for path in files if ours_in(path)]
+    office.model.script("[two]", Say("hello"))
+    desk.start("two").ready().say("[two] hi")
+    office.model.wait_for("[two]", 1, TO_START)
+    assert not row_of(office, "agentB") and "teams" not in office.model.requests["[two]"][0].text
 
 
+def ours_in(path: Path) -> bool:
+    """Whether the settings of a client have something of ours."""
+    return path.exists() and b"teams_cli" in path.read_bytes()
+
+
+@seats("claude", "codex", "gemini", beside=("opencode", "qwen"))
 def test_doctor_sees_mail_wake_the_client(office: Office, desk: Desk) -> None:
     """With the settings that it has, whatever they are: opened as `teams open` does."""
-    if office.client == "gemini":
-        install(office)
+    install(office)
     for word in ("ready", "woken"):
         office.model.script(word, *[Say(word)] * 9)
-    *_, last = json.loads(office.say("doctor", "--client", office.client, "--wake"))["findings"]
-    assert last["level"] == "good" and "was woken by mail" in last["what"], last
+    found = json.loads(office.say("doctor", "--client", office.client, patience=480.0))["findings"]
+    assert {finding["level"] for finding in found} == {"good"}, found
+    assert "was woken by mail" in found[-1]["what"]
 
 
 @seats("claude")

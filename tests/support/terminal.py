@@ -42,6 +42,11 @@ for line in sys.stdin:
     if line.strip() == "rest":
         sys.stdout.write("\\x1b]7501;state=idle\\x1b\\\\")
         sys.stdout.flush()
+    if line.strip() == "draw":
+        for _ in range(30):
+            print(end=".", flush=True)
+            time.sleep(0.1)
+        print("drawn", flush=True)
     if line.strip() == "join":
         joins()
         print("joined", flush=True)

@@ -102,9 +102,22 @@ def is_heard(path: str) -> bool:
     return ring(path, b"")
 
 
-def dismiss(directory: str) -> None:
-    """Have nobody wait any more at the bells below the directory. A wrapper, which serves its person, stays."""
+def dismiss(directory: str, client: str) -> None:
+    """Have nobody wait any more at the bells below the directory for a client of that kind. A wrapper, which serves its
+    person, stays.
+    """
     for top, _, files in os.walk(directory):
         for name in files:
-            if name.endswith(".bell"):
+            if name.endswith(".bell") and _client_of(f"{top}/{name}") in ("", client):
                 ring(f"{top}/{name}", LEAVE)
+
+
+def _client_of(bell: str) -> str:
+    """The kind of client that has the bell; empty where nobody noted that."""
+    import json
+
+    try:
+        with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
+            return str(json.load(file).get("client") or "")
+    except (OSError, ValueError):
+        return ""

@@ -74,7 +74,7 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
     member, token = joining.join(store, team, caller)
     name = member.agent_id
     token = token or (caller.token if caller else "")
-    _keep_secrets(store, team, name, {**arrival.secrets, "token": token})
+    _keep_secrets(store, team, name, {**arrival.secrets, "client": arrival.client, "token": token})
     binding = Binding(team, name, token)
     _register(store, team, name, arrival)
     bindings.bind(store.root, binding, arrival.pid, arrival.thread)

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs"
 const command = "teams hook opencode"
 const WAKES = 2
 const INTERRUPTS = 3
+const AGAIN_AFTER_KILL = 1000
 
 function ask(event, sessionID, more = {}) {
   const input = JSON.stringify({ hook_event_name: event, session_id: sessionID, attends: true, ...more })
@@ -80,8 +81,9 @@ function waiter(client, sessionNow) {
     one.stdin.end()
     one.stderr.on("data", (data) => (line += data))
     one.on("error", () => (waiting = null))
-    one.on("close", async (status) => {
+    one.on("close", async (status, signal) => {
       waiting = null
+      if (signal) setTimeout(() => waiting || sit(), AGAIN_AFTER_KILL) // somebody killed it, and nothing was said
       if (status !== WAKES && status !== INTERRUPTS) return
       const path = { id: sessionNow() }
       try {
