@@ -17,19 +17,35 @@ if TYPE_CHECKING:
 
 _USUAL = """
 names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
-store.pace commands.declaration teams.history records.json_text teams.opencode_rules teams.roles teams.tokens
-teams.permission messages messages.messages store.retrying teams.presence agents agents.terminals
-agents.terminals.bindings environment commands.call records.shapes store.documents store.files store.files.disk
+store.pace commands.declaration teams.history records.json_text records.shapes store.documents store.files
+store.files.disk teams.opencode_rules teams.roles teams.tokens teams.permission messages messages.messages
+store.retrying teams.presence agents agents.terminals agents.terminals.bindings environment commands.call
 store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
 store.files.layout store.files.locks store.files.message_log store.files.engine store.opening teams.config teams.caller
 cli.calls cli.output cli.show cli.show.ages cli.tables views
 """
 """The modules that every everyday command uses, each behind those that it imports."""
 _OF_TASKS = """
-tasks tasks.checks tasks.tasks tasks.dependencies commands.task_documents messages.notices tasks.leases cli.show.tasks
-views.reminders
+tasks tasks.checks tasks.tasks tasks.dependencies messages.notices tasks.leases tasks.assigning tasks.touching
+tasks.claims commands.task_documents cli.show.tasks views.reminders
 """
 """Those that every command for tasks uses beside them."""
+_NOTED = "agents.sessions store.files.journal"
+_OWN = {
+    "send-message": f"cli.show.messages {_NOTED} views.reminders commands.messages",
+    "read-messages": "cli.show.messages messages.inboxes messages.handling views.steps commands.messages_inbox",
+    "claim-task": f"{_NOTED} teams.pages views.steps commands.tasks_claims",
+    "heartbeat": f"{_NOTED} commands.tasks_claims",
+    "update-task": f"{_NOTED} tasks.owners tasks.editing tasks.changes commands.tasks_updates",
+    "get-tasks": "views.steps commands.tasks",
+    "brief": """
+        membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
+        processes questions.questions tasks tasks.checks tasks.tasks tasks.leases tasks.dependencies tasks.overviews
+        tasks.plans tasks.assigning tasks.owners tasks.reviews teams.pages views.steps tasks.touching tasks.claims
+        views.work views.brief commands.brief store.files.journal cli.show.brief
+        """,
+}
+"""Those that one of them uses beside these."""
 INTERRUPTED = 130
 BUG = 3
 _HELP = {"--help", "-h"}
@@ -96,12 +112,18 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     compiled.load(_USUAL.split())
-    if words and ("task" in words[0] or words[0] == "heartbeat"):
+    if words and is_of_tasks(words[0]):
         compiled.load(_OF_TASKS.split())
+    compiled.load(_OWN.get(words[0], "").split() if words else ())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
     return execute(*parsed) if parsed else _look_closer(words)
+
+
+def is_of_tasks(name: str) -> bool:
+    """Whether it is the name of a command for tasks."""
+    return "task" in name or name == "heartbeat"
 
 
 def _look_closer(words: list[str]) -> int:

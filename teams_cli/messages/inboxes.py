@@ -147,8 +147,9 @@ def read(
     def mark(inbox: Inbox) -> Inbox:
         nonlocal before
         problems.clear()  # when another writer was first, this is called again, and finds them again
-        before = advance(store, team_name, inbox, problems)
-        seen[:] = open_messages(store, team_name, before, problems)
+        fresh: dict[int, Message] = {}
+        before = advance(store, team_name, inbox, problems, fresh)
+        seen[:] = open_messages(store, team_name, before, problems, fresh)
         shown = {message.number for message in selection.pick(seen, before)}
         return _marked_read(inbox, before, shown, teams.now(store), turn)
 
@@ -210,9 +211,10 @@ def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
 
 
 def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
-    inbox = advance(store, team, load(store, team, agent), problems)
+    fresh: dict[int, Message] = {}
+    inbox = advance(store, team, load(store, team, agent), problems, fresh)
     if not selection.handled:
-        return _reading(selection, open_messages(store, team, inbox, problems), inbox, inbox)
+        return _reading(selection, open_messages(store, team, inbox, problems, fresh), inbox, inbox)
     found = store.read(team, MESSAGE, agent, selection.since, problems)
     return _reading(selection, [message for message in found if message.number <= inbox.up_to], inbox, inbox)
 
@@ -231,8 +233,10 @@ def _reading(selection: Selection, found: list[Message], before: Inbox, after: I
     return reading
 
 
-def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> Inbox:
-    """The inbox with all messages that came since as open ones.
+def advance(
+    store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
+) -> Inbox:
+    """The inbox with all messages that came since as open ones, which are added to *fresh* by their numbers.
 
     Messages above the newest number known beforehand are left for the next time: a directory read while they arrive
     may show a later one and not an earlier.
@@ -243,10 +247,12 @@ def advance(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -
     if last <= inbox.up_to or len(inbox.open) >= MOST_OPEN:
         return inbox
     unread: list[TeamsError] = []
-    fresh = [m for m in store.read(team, MESSAGE, inbox.agent, inbox.up_to, unread) if m.number <= last]
+    came = [m for m in store.read(team, MESSAGE, inbox.agent, inbox.up_to, unread) if m.number <= last]
     problems += unread
+    if fresh is not None:
+        fresh.update((message.number, message) for message in came)
     known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
-    new = [_opened(message) for message in fresh if message.number not in known]
+    new = [_opened(message) for message in came if message.number not in known]
     if len(new) > (room := MOST_OPEN - len(inbox.open)):
         new, last = new[:room], new[room - 1].number
     numbers = [getattr(problem, "number", 0) for problem in unread]
@@ -275,10 +281,16 @@ def _opened(message: Message) -> Open:
     return Open(number=message.number, quiet=message.type == "info" or None, fyi=message.only_informs or None)
 
 
-def open_messages(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> list[Message]:
-    """The messages that were seen and are not handled, oldest first."""
+def open_messages(
+    store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
+) -> list[Message]:
+    """The messages that were seen and are not handled, oldest first; those that are *fresh* were read just now."""
+    fresh = fresh or {}
     numbers = sorted(entry.number for entry in inbox.open)
-    return store.fetch(team, MESSAGE, numbers, problems) if numbers else []
+    before = [number for number in numbers if number not in fresh]
+    found = store.fetch(team, MESSAGE, before, problems) if before else []
+    read = [fresh[number] for number in numbers if number in fresh]
+    return sorted([*found, *read], key=lambda message: message.number)
 
 
 def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:

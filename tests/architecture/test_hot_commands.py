@@ -13,6 +13,7 @@ import pytest
 
 import teams_cli
 from teams_cli.cli import main
+from tests.architecture.test_layers import own_imports
 from tests.support.cli import TIMEOUT, add_tasks, make_team
 
 CODE = """
@@ -87,14 +88,25 @@ HOT = {
 
 
 def test_what_is_loaded_in_a_row_is_what_every_command_uses() -> None:
-    """Each behind its package; what it imports is held by how quick it is alone."""
     usual, more = main._USUAL.split(), main._OF_TASKS.split()
-    assert len(usual) + len(more) == len({*usual, *more})
     assert set(usual) <= set.intersection(*(set(names) for words, names in HOT.items() if words != "--version"))
     of_tasks = [set(names) for words, names in HOT.items() if "task" in words or words == "heartbeat"]
     assert set(more) <= set.intersection(*of_tasks)
-    for place, name in enumerate([*usual, *more]):
-        assert name.rpartition(".")[0] in {"", *START, *usual[:place], *more}
+    for name, own in main._OWN.items():
+        for words, names in HOT.items():
+            assert words.partition(" ")[0] != name or set(own.split()) <= set(names)
+
+
+@pytest.mark.parametrize("name", main._OWN)
+def test_what_is_loaded_in_a_row_stands_behind_what_it_imports(name: str) -> None:
+    """Else that is imported in the slow way, which nobody notices but by the time that it takes."""
+    row = [*main._USUAL.split(), *(main._OF_TASKS.split() if main.is_of_tasks(name) else ()), *main._OWN[name].split()]
+    assert len(row) == len(set(row))
+    before = {"", *START}
+    for module in row:
+        needed = {found for found, when in own_imports(module) if when == "import"}
+        assert needed | {module.rpartition(".")[0]} <= before, module
+        before.add(module)
 
 
 @pytest.mark.parametrize("words", HOT)

@@ -83,7 +83,8 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
     try:
         return disk.read_file(path)
     except FileNotFoundError:
-        pass
+        if not kind.numbered:
+            raise
     data = _waiting(os.path.dirname(path), kind).get(key)
     return disk.read_file(path) if data is None else data  # it may have got its file just now
 
