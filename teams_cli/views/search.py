@@ -121,7 +121,7 @@ def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
     parts: list[tuple[str, str | None, str | None, str]] = []
     parts.append(("tasks", task.updated_at or task.created_at, task.created_by, said))
     parts.append(("results", task.completed_at or task.updated_at, task.owner, task.result or ""))
-    parts += [("notes", note.at, note.by, note.reason or "") for note in task.notes]
+    parts += [("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes]
     for place, at, sender, text in parts:
         if wanted.admits(sender, at) and text and (excerpt := wanted.excerpt(text)):
             yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)

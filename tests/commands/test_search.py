@@ -73,6 +73,11 @@ def test_it_is_looked_for_where_and_from_whom_one_says(
     assert found(cli, "zebra", *words) == expected
 
 
+def test_what_somebody_noted_of_a_task_is_found(cli: Cli) -> None:
+    cli.ok("note", "1", "It eats hay", agent="mia")
+    assert found(cli, "hay") == found(cli, "hay", "--in", "notes", "--from", "mia") == [("notes", "task-1", "mia")]
+
+
 def test_the_history_is_searched_where_it_is_asked_for(cli: Cli) -> None:
     hits = cli.ok("search", "zebra", "--in", "history", "--from", "lea", "--since", "1d")
     assert [(hit["from"], hit["text"]) for hit in hits] == [("lea", "lea: task created task-1 Feed the zebra")]
