@@ -62,6 +62,8 @@ class Setting:
         """
         if self.name:
             return check_name(word, key)
+        if self.of_person and not word.strip():
+            raise InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
         if self.prose:
             return text.checked(word, key, _MAX_TEXT)
         if self.choices:
