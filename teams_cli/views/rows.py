@@ -37,7 +37,7 @@ _SENT = 200
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: list[TeamsError]) -> dict[str, Rows]:
     """The team as the person may see and change it, as tables of rows by key; of the finished tasks the newest,
-    and those that hold up others.
+    and those that failed or hold up others.
 
     The texts of tasks and the older statuses of agents are left out, for whoever opens one to ask for.
     """
@@ -72,7 +72,8 @@ def _tasks(team: Team, config: Config, graph: Graph, finished: int) -> Rows:
     person = Caller(HUMAN, config=config)
     found = list(graph.tasks.values())
     waiting = graph.waiting_counts()
-    shown = {task.id for task in board.of_interest(found, finished)} | set(graph.dead_ends)
+    failed = {task.id for task in found if task.status == "failed"}
+    shown = {task.id for task in board.of_interest(found, finished)} | failed.union(graph.dead_ends)
     return {
         task.id: _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
         for task in found

@@ -117,13 +117,15 @@ def test_what_being_done_rests_on_is_told(cli: Cli, server: Server) -> None:
     assert (rejected["reviewed"]["reason"], len(rejected["work"])) == ("no", 2)
 
 
-def test_what_holds_up_is_told_however_old_it_is(cli: Cli, server: Server) -> None:
-    add_tasks(cli, "Failed long ago", "Done since", "Done since")
-    add_tasks(cli, "Waits", blocked_by=["task-1"])
-    for number, status in (("1", "failed"), ("2", "completed"), ("3", "completed")):
+def test_what_failed_or_holds_up_is_told_however_old_it_is(cli: Cli, server: Server) -> None:
+    add_tasks(cli, "Failed long ago", "Given up long ago", "Done since", "Done since")
+    add_tasks(cli, "Waits", blocked_by=["task-2"])
+    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
+    for number, status in (("1", "failed"), ("3", "completed"), ("4", "completed")):
         cli.ok("claim-task", number, agent="bob")
         cli.ok("update-task", number, "--status", status, agent="bob")
-    assert list(server.get("/api/board/rows?finished=1")["rows"]["tasks"]) == ["task-1", "task-3", "task-4"]
+    shown = list(server.get("/api/board/rows?finished=1")["rows"]["tasks"])
+    assert shown == ["task-1", "task-2", "task-4", "task-5"]
 
 
 def test_messages_are_paged_and_long_ones_cut(cli: Cli, server: Server) -> None:

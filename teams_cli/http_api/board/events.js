@@ -135,6 +135,6 @@ class Parser {
     const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line);
     if (field === 'event') this.event.type = value;
     if (field === 'id') this.event.id = value;
-    if (field) this.some = true;
+    if (field === 'data') this.some = true; // the first thing said is when to try again, and no event
   }
 }

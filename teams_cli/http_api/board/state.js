@@ -30,7 +30,8 @@ let due = Infinity;
 let hiddenTimer = 0;
 let sleeping = false;
 const connection = { state: 'connecting', retryAt: 0, lostAt: 0 };
-const events = new Events({ changed: soon, opened: refresh, told: connectionTold });
+let fresh = false; // whether the stream begins where the last answer stands, and tells all that came since
+const events = new Events({ changed: soon, opened, told: connectionTold });
 
 export function on(what, tell) {
   watchers[what].push(tell);
@@ -107,7 +108,10 @@ async function lookOnce(name) {
     setServerTime(told.now, asked, Date.now());
     snapshot = merged(told);
     emit('snapshot', snapshot);
-    if (!events.running && !sleeping) events.start(told.position);
+    if (!events.running && !sleeping) {
+      fresh = true;
+      events.start(told.position);
+    }
     if (events.live && connection.state !== 'live') connectionTold('live', 0);
   } catch (refusal) {
     if (name !== teamName) return;
@@ -148,6 +152,12 @@ function within(rest) {
 /** Ask again after a rest for more changes to come; a longer one when the last answer took its time. */
 function soon() {
   within(Math.max(REST, Math.min(took, LONGEST_REST)));
+}
+
+/** Ask what came while there was no stream. */
+function opened() {
+  if (!fresh) refresh();
+  fresh = false;
 }
 
 function connectionTold(state, pause) {
