@@ -85,10 +85,30 @@ def test_five_hundred_tasks_are_laid_out(cli: Cli, page: Page) -> None:
     page.picture("graph-500")
     boxes = page.run("return [...document.querySelectorAll('.node')].map(e => e.getAttribute('transform'))")
     assert len(set(boxes)) == 494
+    page.keys("f")
+    page.until(lambda: not page.text("#messages"))
     page.click("#view-graph button", "Fit")
     page.picture("graph-500-whole")
+    room = "const f = document.querySelector('.graph-frame'), s = f.querySelector('svg').getBoundingClientRect();"
+    assert page.run(f"{room} return s.width <= f.clientWidth + 1 && s.height <= f.clientHeight + 1")
+    assert page.barriers() == []
+    page.keys("f")
+    page.one("#messages")
     page.choose("#filter-priority", "high")
     page.reads("#view-graph [role=status]", "No task here waits for another.")
+    page.resize(360, 740)
+    page.run("document.querySelectorAll('.sections .count').forEach(count => (count.textContent = '12345'))")
+    assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_the_lines_of_a_task_stand_out_where_one_is(cli: Cli, page: Page) -> None:
+    stuck(cli)
+    add_tasks(cli, "Sweep", blocked_by=["task-2"])
+    page.click("#tab-graph")
+    page.until(lambda: "task-6" in drawn(page))
+    page.run("document.querySelector('#node-task-6').focus()")
+    assert page.run("return [...document.querySelectorAll('.near')].map(e => e.dataset.from)") == ["task-2"]
+    assert page.run("return document.querySelector('#node-task-6 title').textContent") == "task-6 Sweep"
 
 
 def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: Page) -> None:

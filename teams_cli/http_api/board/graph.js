@@ -12,6 +12,8 @@ import { firstLine, plain } from './text.js';
 const SVG = 'http://www.w3.org/2000/svg';
 const [WIDTH, HEIGHT] = [168, 40];
 const SIGNS = { completed: '✓', in_progress: '▸', in_review: '◎', failed: '✗', cancelled: '–', pending: '' };
+const LEGIBLE = 0.5; // drawn smaller than that, a box has no text, only its colour
+const SMALLEST = 0.02;
 let parts = null;
 let worker = null;
 let laid = { said: '', nodes: [], edges: [] };
@@ -63,6 +65,8 @@ function build() {
   const boxes = document.createElementNS(SVG, 'g');
   drawing.append(arrowHead(), lines, boxes);
   drawing.addEventListener('keydown', keyPressed);
+  for (const event of ['focusin', 'pointerover']) drawing.addEventListener(event, ({ target }) => about(target.closest('.node')?.dataset.task));
+  for (const event of ['focusout', 'pointerleave']) drawing.addEventListener(event, () => about());
   const frame = el('div', { class: 'graph-frame' }, drawing);
   const rows = el('tbody');
   const columns = ['Task', 'Status', 'Owner', 'Waits for', 'Waited for by', 'Holds up'];
@@ -83,7 +87,7 @@ function legend() {
 
 function arrowHead() {
   const definitions = document.createElementNS(SVG, 'defs');
-  const marker = make('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' });
+  const marker = make('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerUnits: 'userSpaceOnUse', markerWidth: 9, markerHeight: 9, orient: 'auto-start-reverse' });
   marker.append(make('path', { d: 'M0 0L8 4L0 8z', class: 'arrow-head' }));
   definitions.append(marker);
   return definitions;
@@ -122,8 +126,9 @@ function ask(what) {
 
 function draw() {
   const at = new Map(laid.nodes.map(([id, ...middle]) => [id, middle]));
+  const columns = new Set(laid.nodes.map(([, x]) => round(x)));
   parts.lines.replaceChildren(...laid.edges.map(([from, to, points]) => make('path', {
-    d: `M${fromSideToSide(at.get(from), points, at.get(to)).map(([x, y]) => `${round(x)} ${round(y)}`).join('L')}`, 'data-from': from, 'data-to': to, 'marker-end': 'url(#arrow)',
+    d: curve(at.get(from), points.slice(1, -1).filter(([x]) => columns.has(round(x))), at.get(to)), 'data-from': from, 'data-to': to, 'marker-end': 'url(#arrow)',
   })));
   const had = parts.boxes.contains(document.activeElement);
   parts.boxes.replaceChildren(...laid.nodes.map(box));
@@ -135,9 +140,16 @@ function draw() {
   if (had) focus(chosen);
 }
 
-/** The way of a line: out of the right side of a box, and into the left one of another. */
-function fromSideToSide([x, y], points, [toX, toY]) {
-  return [[x + WIDTH / 2, y], ...points.slice(1, -1), [toX - WIDTH / 2, toY]];
+/** The way of a line: out of the right side of a box, level through the columns between, and into the left one of another. */
+function curve([x, y], between, [toX, toY]) {
+  let [atX, atY, way] = [x + WIDTH / 2, y, `M${round(x + WIDTH / 2)} ${round(y)}`];
+  for (const [nextX, nextY] of [...between, [toX, toY]]) {
+    const [end, middle] = [nextX - WIDTH / 2, (atX + nextX - WIDTH / 2) / 2];
+    way += `C${round(middle)} ${round(atY)} ${round(middle)} ${round(nextY)} ${round(end)} ${round(nextY)}`;
+    [atX, atY] = [nextX + WIDTH / 2, nextY];
+    if (nextX !== toX) way += `H${round(atX)}`;
+  }
+  return way;
 }
 
 /** What one looks for first: where the longest chain ahead begins, else what failed, else what stands at the left. */
@@ -161,7 +173,7 @@ function round(number) {
 function box([id, x, y]) {
   const node = make('g', { id: `node-${id}`, 'data-task': id, role: 'button', transform: `translate(${round(x - WIDTH / 2)} ${round(y - HEIGHT / 2)})` });
   const [idText, titleText] = [16, 32].map((y, place) => make('text', { x: 9, y, class: place ? 'node-title' : 'node-id' }));
-  node.append(make('rect', { width: WIDTH, height: HEIGHT, rx: 7 }), idText, titleText);
+  node.append(make('rect', { width: WIDTH, height: HEIGHT, rx: 7 }), idText, titleText, make('title', {}));
   node.addEventListener('click', () => openTask(id));
   node.addEventListener('focus', () => (chosen = id));
   return node;
@@ -179,24 +191,32 @@ function paint({ tasks, course }) {
   for (const line of parts.lines.children) {
     const { from, to } = line.dataset;
     const kind = next.get(from) === to ? 'critical' : ['failed', 'cancelled'].includes(byKey.get(from)?.status) ? 'failed' : byKey.get(from)?.status === 'completed' ? 'met' : '';
-    line.setAttribute('class', `line ${kind}`);
+    line.setAttribute('class', `line ${kind}${line.classList.contains('near') ? ' near' : ''}`);
   }
+}
+
+/** Have the lines of that task stand out, or of none. */
+function about(id) {
+  parts.drawing.classList.toggle('about', Boolean(id));
+  for (const line of parts.lines.children) line.classList.toggle('near', line.dataset.from === id || line.dataset.to === id);
 }
 
 function paintBox(node, task, critical) {
   const kind = task.heldUp ? 'held' : task.status === 'pending' ? (task.blocked ? 'blocked' : 'ready') : task.status;
   node.setAttribute('class', `node ${kind}${critical ? ' critical' : ''}`);
   node.setAttribute('tabindex', task.id === chosen ? '0' : '-1');
-  const [, id, title] = node.children;
+  const [, id, title, hint] = node.children;
   id.textContent = `${[SIGNS[task.status], task.id, task.owner].filter(Boolean).join(' ')} `; // the blank divides it from the title
   title.textContent = firstLine(task.title, 23);
   const whole = title.textContent.endsWith('…') ? `: ${plain(task.title)}` : '';
   const said = [WORDS[task.status], task.owner && `owner ${task.owner}`, critical && 'on the longest chain ahead', task.heldUp && 'held up', task.waiting && `${task.waiting} wait for it`];
+  hint.textContent = `${task.id} ${plain(task.title)}`;
   node.setAttribute('aria-label', `${id.textContent}${title.textContent}${whole} (${said.filter(Boolean).join('; ')})`);
 }
 
 function setScale(wantedScale) {
-  scale = Math.min(2, Math.max(0.15, wantedScale));
+  scale = Math.min(2, Math.max(SMALLEST, wantedScale));
+  parts.frame.classList.toggle('far', scale < LEGIBLE);
   const [width, height] = [laid.width || 0, laid.height || 0];
   parts.drawing.setAttribute('viewBox', `0 0 ${width} ${height}`);
   parts.drawing.setAttribute('width', width * scale);

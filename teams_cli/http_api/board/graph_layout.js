@@ -4,7 +4,7 @@ import dagre from './vendor/dagre.js';
 
 addEventListener('message', ({ data: { nodes, edges, width, height } }) => {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: 'LR', nodesep: 10, ranksep: 46, marginx: 12, marginy: 12, ranker: 'tight-tree' });
+  graph.setGraph({ rankdir: 'LR', nodesep: 10, edgesep: 6, ranksep: 60, marginx: 12, marginy: 12, ranker: 'tight-tree' });
   graph.setDefaultEdgeLabel(() => ({}));
   nodes.forEach((id) => graph.setNode(id, { width, height }));
   edges.forEach(([from, to]) => graph.setEdge(from, to));

@@ -6,7 +6,7 @@ import { dialog } from './forms.js';
 import { createTask } from './task_forms.js';
 import { step } from './tasks.js';
 import { undoNewest } from './undo.js';
-import { showView, VIEWS } from './views.js';
+import { enlarge, showView, VIEWS } from './views.js';
 
 const KEPT = 'teams.keys';
 const KEYS = {
@@ -14,6 +14,7 @@ const KEYS = {
   n: ['New task', () => mayChange() && createTask()],
   j: ['Next task', () => step(1)],
   k: ['Task before', () => step(-1)],
+  f: ['The whole window for the tasks, or not', enlarge],
   z: ['Undo', undoNewest],
   '?': ['These keys', showKeys],
 };

@@ -149,7 +149,7 @@ function ticks(scale) {
   for (let moment = Math.ceil((scale.first - shift) / step) * step + shift; moment < scale.first + scale.length; moment += step) {
     const time = new Date(moment);
     const words = step >= 24 * HOUR ? time.toLocaleDateString([], { day: 'numeric', month: 'short' }) : time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-    found.push(at(el('span', { class: 'tick' }, words), moment, scale));
+    found.push(at(el('span', { class: place(moment, scale) > 0.9 ? 'tick late' : 'tick' }, words), moment, scale));
   }
   return found;
 }

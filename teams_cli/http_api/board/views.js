@@ -28,6 +28,7 @@ export function startViews() {
   }, label)));
   offer(() => false);
   byId('views').addEventListener('keydown', goAbout);
+  byId('large').addEventListener('click', enlarge);
   onReturn(() => showView(said('view') || 'board', false));
   on('snapshot', (snapshot) => {
     offer((view) => view.has(snapshot));
@@ -35,6 +36,12 @@ export function startViews() {
     loaded.get(shown)?.show?.(snapshot);
   });
   showView(VIEWS.some(({ id }) => id === said('view')) ? said('view') : 'board', false);
+}
+
+/** Give the tasks the whole window, but for how much waits for the person; or take it back. */
+export function enlarge() {
+  const large = document.body.classList.toggle('large');
+  byId('large').setAttribute('aria-pressed', String(large));
 }
 
 /** Offer the views of which there is something. */
