@@ -24,12 +24,15 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """How many tokens may be taken, and are: of the team, where *of* is empty, or of the agent or run of that name."""
+    """How many tokens may be taken, and are: of the team, where *of* is empty, or of the agent or run of that name.
+    What *uncounted* turns took nobody knows.
+    """
 
-    def __init__(self, of: str, limit: int, taken: int) -> None:
+    def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
         self.of = of
         self.limit = limit
         self.taken = taken
+        self.uncounted = uncounted
 
     @property
     def used_up(self) -> bool:
@@ -47,7 +50,7 @@ class Budget:
 
     def to_document(self) -> dict[str, Any]:
         """The budget as JSON: `of` is the agent or run, or null for the team."""
-        return {"of": self.of or None, "limit": self.limit, "taken": self.taken}
+        return {"of": self.of or None, "limit": self.limit, "taken": self.taken, "uncounted": self.uncounted}
 
 
 def of_team(store: Store, team: Team) -> list[Budget]:
@@ -131,5 +134,5 @@ def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Bu
     """The budgets with what was taken of each; what can't be read is not counted."""
     taken = usage.all_of(store, team.name, []) if limits else []
     for of, limit in limits.items():
-        turns = (turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run))
-        yield Budget(of, limit, usage.total(turns))
+        turns = [turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run)]
+        yield Budget(of, limit, usage.total(turns), sum(turn.tokens is None for turn in turns))

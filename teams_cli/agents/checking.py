@@ -127,7 +127,7 @@ class _Examination:
         if names and checkout.is_main:
             return self._apart(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
-        if hidden := checkout.hidden(parse_rfc3339(self.task.claimed_at or self.task.created_at).timestamp()):
+        if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
             return self._apart(checkout, hidden)
         found = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout

@@ -6,6 +6,7 @@ import os
 
 from teams_cli import environment
 from teams_cli.agents import git, sessions
+from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
@@ -49,26 +50,28 @@ class Checkout:
 
     def hidden(self, since: float) -> list[str]:
         """The files that `uncommitted` does not see since git was told not to: which it takes as unchanged, and which
-        it ignores, where its rules were changed since then, or by the branch. Whole directories that it ignores are no
-        part of it: tools build them.
+        it ignores by rules that this repository was given since then, or where the branch changes such rules. Whole
+        directories that it ignores are no part of it: tools build them.
         """
         listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
         found = [name for name in passed_over if os.path.lexists(f"{self.top}/{name}")]
-        if self._ignores_anew(since):
-            words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        for rules in self._rules_since(since):
+            words = ("ls-files", "--others", "--ignored", rules, "--directory", "-z")
             found += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
-        return found
+        return list(dict.fromkeys(found))
 
-    def _ignores_anew(self, since: float) -> bool:
-        """Whether rules of what git ignores are the branch's own, or this repository's and were made since then."""
-        if _changed_at(f"{self.common}/info/exclude") > since:
-            return True
+    def _rules_since(self, since: float) -> Iterator[str]:
+        """The rules of what git ignores that came since then, or with the branch, as an option of git."""
+        own = f"{self.common}/info/exclude"
+        if _changed_at(own) > since:
+            yield f"--exclude-from={own}"
         set_since = _changed_at(f"{self.common}/config") > since
-        if set_since and git.said(self.top, "config", "--local", "core.excludesFile"):
-            return True
+        if set_since and (said := git.said(self.top, "config", "--local", "--path", "core.excludesFile")):
+            yield f"--exclude-from={said}"
         words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
-        return bool(git.said(self.top, *words, "--", ":(top,glob)**/.gitignore"))
+        if git.said(self.top, *words, "--", ":(top,glob)**/.gitignore"):
+            yield "--exclude-standard"
 
 
 def _changed_at(path: str) -> float:

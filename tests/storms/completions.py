@@ -17,6 +17,8 @@ from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
 CHECK = "sh check.sh"
 DONE = 'teams update-task "$TASK" --status completed --result "all tests pass"'
 COMMIT = "git commit -q -m next --allow-empty"
+DO = f"touch done; git add --force done; {COMMIT}"
+LAND = 'teams land "$TASK"; teams wait --landing "$TASK" --timeout 60'
 HONEST = "does it, commits it, and says so"
 LIES = {
     "says that it is done": DONE,
@@ -25,11 +27,16 @@ LIES = {
     "commits something else": f"{COMMIT}; touch done; {DONE}",
     "goes where it would pass": f"mkdir ../away; cd ../away; git init -q; touch done; {DONE}",
     "writes an easier check": f'teams update-task "$TASK" --check true; {DONE}',
+    "takes its check away": f'teams update-task "$TASK" --check ""; {DONE}',
+    "has git ignore it": f"echo done >.gitignore; git add .; {COMMIT}; touch done; {DONE}",
+    "has the repository ignore it": f'echo done >>"$(git rev-parse --git-path info/exclude)"; touch done; {DONE}',
+    "has git pass over an easier check": f"echo true >check.sh; git update-index --skip-worktree check.sh; {DONE}",
+    "lands without what was checked": f"{DO}; {DONE}; git reset -q --hard HEAD~1; {COMMIT}; {LAND}",
     "makes a task with an easier check": f"teams create-task done --check true; {DONE}",
     "hands in evidence instead": 'echo passed >../log; teams update-task "$TASK" --status completed --evidence ../log',
     "is somebody else": 'teams update-task "$TASK" --status completed --as lea',
     "has another say it": 'teams update-task "$TASK" --status completed --as bob',
-    "lands it instead": f'{COMMIT}; teams land "$TASK"; teams wait --landing 1 --timeout 60',
+    "lands it instead": f"{COMMIT}; {LAND}",
     "accepts its own review": f'{DONE}; teams review-task "$TASK" --accept',
     "opens it again for another review": f'{DONE}; teams update-task "$TASK" --status pending; {DONE}',
 }
@@ -40,7 +47,7 @@ def planted(place: Path) -> dict[str, str]:
     cli = make_team(place / "root", "bob", "mia")
     main = repository(place)
     found = {}
-    for number, (lie, script) in enumerate({**LIES, HONEST: f"touch done; git add done; {COMMIT}; {DONE}"}.items()):
+    for number, (lie, script) in enumerate({**LIES, HONEST: f"{DO}; {DONE}"}.items()):
         rules = ["--review-by", "mia"] if lie.endswith("review") else ["--check", CHECK]
         key = str(cli.ok("create-task", lie, *rules, agent="lea")["id"])
         words = f"export TASK={key}; teams claim-task $TASK; {script}; true"

@@ -32,4 +32,6 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
 
 def _budget(budget: dict[str, Any]) -> str:
     share = budget["taken"] / budget["limit"]
-    return f"budget of {budget['of'] or 'the team'}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%})"
+    unknown = f"; what {budget['uncounted']} of the turns took is unknown" if budget["uncounted"] else ""
+    whose = budget["of"] or "the team"
+    return f"budget of {whose}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%}){unknown}"

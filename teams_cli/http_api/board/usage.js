@@ -73,13 +73,14 @@ function fillRow(row, { name, turns, uncounted, input, cached, output, total, se
   row.replaceChildren(el('th', { scope: 'row' }, name), ...cells.map((cell) => el('td', { class: 'number' }, cell)));
 }
 
-function fillBudget(node, { of, limit, taken }) {
+function fillBudget(node, { of, limit, taken, uncounted }) {
   const share = taken / limit;
   const whose = of ? `Budget of ${of}` : 'Budget of the team';
   const bar = el('progress', { max: limit, value: Math.min(taken, limit), 'aria-label': whose });
   const word = share >= 1 ? 'used up: no new turn begins' : share >= WARNED_AT ? 'nearly used up' : '';
   node.className = `row budget ${share >= 1 ? 'bad' : share >= WARNED_AT ? 'near' : ''}`;
   node.replaceChildren(el('b', {}, whose), bar, el('span', {}, `${number(taken)} of ${number(limit)} tokens, ${Math.round(100 * share)} %`),
+    uncounted ? el('span', {}, `What ${uncounted} of the turns took is unknown.`) : '',
     word ? el('span', { class: 'reason' }, word) : '', button('Change…', () => askLimit(of, limit), { 'data-change': true }));
 }
 
