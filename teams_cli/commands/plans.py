@@ -24,7 +24,9 @@ _GET = """List the plans, by number; with --open those that wait for a decision.
 
 
 def _propose(call: Call, plan: str, task: str | None, revises: str | None) -> Any:
-    return plans.propose(call.store, call.team, call.caller, plan, task, revises).to_document()
+    proposed = plans.propose(call.store, call.team, call.caller, plan, task, revises)
+    call.try_to(call.say_what_follows)
+    return proposed.to_document()
 
 
 def _get(call: Call, open: bool) -> Any:

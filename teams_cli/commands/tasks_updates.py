@@ -47,12 +47,11 @@ def _next(call: Call) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def claim() -> None:
-        if not any(claims.ready_for(call.store, call.load_team(), call.known)):
-            return
-        try:
-            found["claimed"] = taken(call, claims.claim_next(call.store, call.team, call.caller))
-        except NothingReady:  # another was faster
-            return
+        if claims.is_free(call.store, call.load_team(), call.known):
+            try:
+                found["claimed"] = taken(call, claims.claim_next(call.store, call.team, call.caller))
+            except NothingReady:
+                return
 
     call.try_to(claim)
     return found

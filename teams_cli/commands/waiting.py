@@ -47,7 +47,7 @@ def _wait(
     else:
         _go_on(call)
     if not wanted:
-        return _claimed(call, needed, timeout) if claim else _what_concerns(call, needed, timeout)
+        return _claimed(call, needed, timeout) if claim else _what_concerns(call, needed, timeout, steps.WAIT)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise WrongUsage("--claim and --needed go with waiting for anything that concerns you", hint)
@@ -62,8 +62,9 @@ def _wait(
     return found if session is None else {**_collected(call, session), **_besides(found)}
 
 
-def _what_concerns(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
-    return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed)
+def _what_concerns(call: Call, needed: bool, timeout: float | None, again: str) -> dict[str, Any]:
+    again += " --needed" if needed else ""
+    return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed, again)
 
 
 def _claimed(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _claimed(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
 
     began, left = time.monotonic(), timeout
     while True:
-        found = _what_concerns(call, needed, left)
+        found = _what_concerns(call, needed, left, steps.WAIT_TO_WORK)
         others = [each for each in found["happened"] if each["what"] != "ready"]
         if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
             return found

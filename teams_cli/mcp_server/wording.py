@@ -11,7 +11,10 @@ from teams_cli.mcp_server import messaging
 _COMMAND = re.compile(rf"\bteams ({'|'.join(sorted(commands.every(), key=len, reverse=True))})\b(?!-)")
 _QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
-_AT_SHELL = re.compile(r"; `-` reads it from standard input")
+_AT_SHELL = re.compile(
+    r"; `-` reads it from standard input|, or many: teams create-task --from '[^']*'"
+    r"|(?<=\bteams join-team )(\S+) --as \S+"
+)
 _AT_START = {
     "--as AGENT or TEAMS_AGENT_ID": "TEAMS_AGENT_ID where the server is started",
     "--team NAME or TEAMS_TEAM": "TEAMS_TEAM where the server is started",
@@ -34,11 +37,12 @@ def called(command: str) -> str:
 
 def in_tools(text: str) -> str:
     """The text with commands called as the tools are."""
+    text = _AT_SHELL.sub(lambda found: found[1] or "", text)
     for said, meant in _AT_START.items():
         text = text.replace(said, meant)
     text = _COMMAND.sub(lambda found: called(found[1]), text)
     text = _QUOTED.sub(lambda found: f"`{called(found[1])}`", text)
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), _AT_SHELL.sub("", text))
+    return _FLAG.sub(lambda found: found[1].replace("-", "_"), text)
 
 
 def description(doc: str) -> str:

@@ -26,6 +26,7 @@ MOST = 128
 """Requests at work at a time; a thread each."""
 _TELL_EVERY = 5.0
 _PAUSE = 0.02
+_LATER = 1.5
 
 
 class Stopped(Exception):
@@ -110,12 +111,14 @@ class _Watch:
         """Until there may be something; False when time ran out."""
         changes = self._watch.fileno()
         give_up = time.monotonic() + timeout
+        soon = timeout
         while not self._stop.is_set:
             left = max(0.0, give_up - time.monotonic())
             if changes is not None:
-                ready = select.select([changes, self._stop.fileno()], [], [], left)[0]
-                if changes in ready and self._watch.wait(0):
+                ready = select.select([changes, self._stop.fileno()], [], [], min(left, soon))[0]
+                if self._watch.wait(0):
                     return True
+                soon = _LATER if ready else timeout  # what concerns nobody may do so when it is left half done
             elif self._watch.wait(min(left, _PAUSE)):
                 return True
             if not left:

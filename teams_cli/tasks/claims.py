@@ -132,11 +132,16 @@ def may_claim(team: Team, caller: Caller) -> bool:
     return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
+def is_free(store: Store, team: Team, caller: Caller) -> bool:
+    """Whether the caller may claim tasks, and has none in progress."""
+    if not may_claim(team, caller):
+        return False
+    return all(task.owner != caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS))
+
+
 def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
     """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress."""
-    if not may_claim(team, caller):
-        return
-    if any(task.owner == caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS)):
+    if not is_free(store, team, caller):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
     for task in _candidates(store, team.name, caller.name):

@@ -41,6 +41,7 @@ def wait(
     timeout: float | None,
     say: Callable[[str], None] | None = None,
     needed: bool = False,
+    again: str = steps.WAIT,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
@@ -66,7 +67,7 @@ def wait(
     finally:
         lookout.end()
     if not came:
-        hint = f"{_in_work(store, team, caller)}Wait on: teams wait"
+        hint = f"{_in_work(store, team, caller)}Wait on: {again}"
         raise WaitRanOut(f"nothing happened within {timeout:g} seconds", hint)
     return found
 

@@ -89,7 +89,7 @@ def test_the_command_line_has_it(cli: Cli) -> None:
     assert cli("hurry-task", "2").stdout == "task-2: comes first now\n"
     assert cli.ok("hurry-task", "2")["priority"] == "high"
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
-    assert "put one before all others\n  teams hurry-task 7\n" in cli("help").stdout
+    assert "\n  hurry-task ID: put one before all others\n" in cli("help").stdout
     assert "There is none of that id" in cli("help", "hurry-task").stdout
     assert "hurry-task" in cli("hury-task").stderr
     assert cli.refused("hurry-task", "9") == (10, "task_not_found")

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from teams_cli.mcp_server import wording
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
+from teams_cli.views import steps
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.mcp_client import client_of, refusal, within
@@ -156,3 +158,10 @@ def test_hints_are_in_terms_of_tools(cli: Cli) -> None:
             assert "--" not in said["hint"] and "TEAMS_AGENT_ID" in said["hint"] and "`join_team`" in said["hint"]
 
     within(test)
+
+
+def test_what_follows_takes_only_what_tools_take() -> None:
+    """Who calls is set where the server is started, and many tasks are in a file of who types."""
+    assert wording.in_tools(steps.CREATE) == "create_task TITLE"
+    joining = "join_team beta wait 600, or if you lead it: spawn_team beta"
+    assert wording.in_tools(steps.outside("beta", [], "bob")) == joining

@@ -81,6 +81,34 @@ def test_a_mark_stays_when_the_record_was_changed_back_before_it_is_removed(stor
     assert held == [["task-1"], []]
 
 
+def test_a_task_whose_writer_was_killed_before_it_removed_a_mark_wakes_who_waits(store, root):
+    """By either label, though nobody ever removes one."""
+
+    class Killed(Exception):
+        pass
+
+    class Mortal(LOCK):
+        def __enter__(self):
+            taken.append(self.path)
+            if len(taken) == 2:
+                raise Killed
+            super().__enter__()
+
+    store.create("alpha", TASK, None, Task(title="u", status="in_progress"))
+    watch, other = store.watch("alpha", ["task:in_progress"]), store.watch("alpha", ["task:completed"])
+    if watch.slow or other.slow:
+        pytest.skip(watch.slow or other.slow)
+    taken = []
+    with pytest.raises(Killed):
+        late = FileStore(str(root), lock=Mortal)
+        update(late, "alpha", TASK, "task-1", lambda task: task.having(status="in_progress"))
+    assert watch.wait(60)
+    assert "task:in_progress" in watch.heard
+    assert not other.wait(0)
+    watch.close()
+    other.close()
+
+
 def test_the_layout_is_the_documented_one(store, root):
     files = {path for path, found in snapshot(root).items() if isinstance(found, bytes)}
     assert files == {

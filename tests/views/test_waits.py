@@ -56,7 +56,8 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert cli("wait", "--timeout", "0", agent="lea").stderr.endswith(
         "\n  In work: task-1 (bob). Wait on: teams wait\n"
     )
-    assert cli("wait", "--timeout", "0", agent="bob").stderr.endswith("\n  Wait on: teams wait\n")
+    said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
+    assert said.endswith("\n  Wait on: teams wait --claim --needed\n")
 
 
 def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli: Cli) -> None:
@@ -135,10 +136,12 @@ def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
 
 def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path, each_engine: str) -> None:
     cli = Cli(tmp_path / "root", team=ALPHA)
-    waiting = begin(cli, "bob")
+    assert cli("join-team", "--wait", "0", agent="mia").status == 14
+    waiting, joining = begin(cli, "bob"), begin(cli, "mia", "join-team", "--wait", "60")
     cli.ok("spawn-team", ALPHA, agent="lea")
     found = ended(waiting)
     assert found["happened"][0]["next"] == "teams join-team alpha --as bob"
+    assert ended(joining)["role"] == "team-member"
 
 
 def test_a_closed_team_ends_it(cli: Cli) -> None:

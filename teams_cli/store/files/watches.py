@@ -32,6 +32,8 @@ _TOO_MANY = (
     "raise fs.inotify.max_user_instances and max_user_watches"
 )
 _LOOK_AGAIN = 1.0
+_SETTLING = 1.0
+"""Seconds in which a change from one label to another is done with, unless who made it was killed in between."""
 
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
@@ -64,10 +66,13 @@ class InotifyWatch:
         self.slow = ""
         self._places = (tree, flat)
         self._topics = None if topics is None else _with_several(topics)
+        self._watches_labels = topics is not None and any(topic.startswith("task:") for topic in topics)
         self._libc = libc
         self._descriptor = descriptor
         self._watched: dict[str, int] = {}
         self._paths: dict[int, str] = {}
+        self._unsettled: dict[str, float] = {}
+        """The tasks that have the marks of two labels, and when that has lasted too long."""
         self.heard: frozenset[str] = EVERY_TOPIC
         self._add_new()
 
@@ -81,11 +86,18 @@ class InotifyWatch:
             select.select([self._descriptor], [], [], min(_LOOK_AGAIN, max(timeout, 0)))
             self.heard = self._take() | EVERY_TOPIC
             return timeout > 0
-        while select.select([self._descriptor], [], [], max(give_up - time.monotonic(), 0))[0]:
-            self.heard = self._take()
+        while True:
+            due = min(give_up, *self._unsettled.values()) if self._unsettled else give_up
+            if select.select([self._descriptor], [], [], max(due - time.monotonic(), 0))[0]:
+                self.heard = self._take()
+            elif found := self._left_unsettled():
+                self.heard = found
+            elif time.monotonic() >= give_up:
+                return False
+            else:
+                continue
             if concerns(self._topics, self.heard):
                 return True
-        return False
 
     def fileno(self) -> int:
         """What select and poll take."""
@@ -128,13 +140,13 @@ class InotifyWatch:
         """The topics of what happened to that file."""
         tree, flat = self._places
         if directory.startswith(f"{flat}/index/"):
-            return _of_record(flat, "task", name, settled=True) if mask & _DELETE else set()
+            return self._of_task(name, settled=True) if mask & _DELETE else set()
         if name == together.NAME:
             return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()
         if directory == flat:
-            return _of_record(flat, "task", name[:-5], settled=False)
+            return self._of_task(name[:-5], settled=False)
         if directory == tree:
             return {"team", f"team/{os.path.basename(tree)}"}
         place = directory[len(tree) + 1 :]
@@ -142,6 +154,28 @@ class InotifyWatch:
             return {"message", f"message/{[*name.split('.'), ''][1]}"}
         kind = _KINDS.get(place) or place.removesuffix("s")
         return {kind, f"{kind}/{name[:-5]}"}
+
+    def _of_task(self, key: str, settled: bool) -> set[str]:
+        """The topics of a task that has changed, with the labels of the marks that it has.
+
+        While it changes from one label to another it has the marks of both, before it is *settled* by removing one.
+        """
+        labels = _labels(f"{self._places[1]}/index", key)
+        found = {"task", f"task/{key}"}
+        if settled or len(labels) < 2:
+            self._unsettled.pop(key, None)
+            found.update(f"task:{label}" for label in labels or [""])
+        elif self._watches_labels:
+            self._unsettled[key] = time.monotonic() + _SETTLING
+        return found
+
+    def _left_unsettled(self) -> frozenset[str]:
+        """The topics of the tasks that a writer left with two marks, for it was killed: all they may be about."""
+        now = time.monotonic()
+        found: set[str] = set()
+        for key in [key for key, due in self._unsettled.items() if due <= now]:
+            found |= self._of_task(key, settled=True)
+        return frozenset(found)
 
     def _add_new(self) -> bool:
         found = _directories(*self._places)
@@ -156,14 +190,20 @@ class InotifyWatch:
 
     def _mask(self, path: str) -> int:
         """The history grows in place beside the team's file, and is no news to whoever asked for topics."""
+        if self._is_above(path):
+            return _CREATE | _MOVED_TO
         return _NAMES if self._topics is not None and path == self._places[0] else _NAMES | _MODIFY
+
+    def _is_above(self, path: str) -> bool:
+        """Whether the tree is to be in the directory, which has nothing else that concerns who waits."""
+        return self._places[0].startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
         tree, flat = self._places
         topics = self._topics
         if path.startswith(f"{flat}/index"):
-            return topics is not None and any(topic.startswith("task:") for topic in topics)
-        if topics is None or path == tree or tree.startswith(f"{path.rstrip('/')}/"):
+            return self._watches_labels
+        if topics is None or path == tree or self._is_above(path):
             return True
         kind = "task" if path == flat else path[len(tree) + 1 :].partition("/")[0]
         kind = _KINDS.get(kind) or kind.removesuffix("s")
@@ -176,21 +216,13 @@ def _with_several(topics: Collection[str]) -> frozenset[str]:
     return frozenset({*topics, *several})
 
 
-def _of_record(directory: str, kind: str, key: str, settled: bool) -> set[str]:
-    """The topics of a record that has changed, with the labels of the marks that it has.
-
-    While it changes from one label to another it has the marks of both, before it is *settled* by removing one.
-    """
-    marks = f"{directory}/index"
+def _labels(index: str, key: str) -> list[str]:
+    """The labels of which the record has a mark."""
     try:
-        known = {name.partition(".")[0] for name in os.listdir(marks)}
-        labels = [label for label in known if os.path.lexists(f"{marks}/{place(label, key)}")]
+        known = {name.partition(".")[0] for name in os.listdir(index)}
     except OSError:
-        labels = []
-    found = {kind, f"{kind}/{key}"}
-    if settled or len(labels) < 2:
-        found.update(f"{kind}:{label}" for label in labels or [""])
-    return found
+        return []
+    return [label for label in known if os.path.lexists(f"{index}/{place(label, key)}")]
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
