@@ -30,13 +30,12 @@ tasks tasks.checks tasks.tasks tasks.dependencies messages.notices tasks.leases 
 tasks.claims commands.task_documents cli.show.tasks views.reminders
 """
 """Those that every command for tasks uses beside them."""
-_NOTED = "agents.sessions store.files.journal"
 _OWN = {
-    "send-message": f"cli.show.messages {_NOTED} views.reminders commands.messages",
+    "send-message": "cli.show.messages agents.sessions store.files.journal views.reminders commands.messages",
     "read-messages": "cli.show.messages messages.inboxes messages.handling views.steps commands.messages_inbox",
-    "claim-task": f"{_NOTED} teams.pages views.steps commands.tasks_claims",
-    "heartbeat": f"{_NOTED} commands.tasks_claims",
-    "update-task": f"{_NOTED} tasks.owners tasks.editing tasks.changes commands.tasks_updates",
+    "claim-task": "store.files.journal teams.pages views.steps commands.tasks_claims",
+    "heartbeat": "commands.tasks_claims",
+    "update-task": "store.files.journal tasks.owners tasks.editing tasks.changes commands.tasks_updates",
     "get-tasks": "views.steps commands.tasks",
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
