@@ -89,7 +89,7 @@ def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> Non
     office.model.script("[ann]", Say("first"), Say("second"))
     assert office.run("[ann] begin")["output"] == "first"
     office.say("send-message", "ann", "go on")
-    office.say("wait", "--agent", "ann", "--timeout", "30")
+    office.say("wait", "--agent", "ann", "--timeout", "150")
     second = office.model.wait_for("[ann]", 2)
     assert "| go on" in second.said_by_user()[-1] and "first" in second.text and "[ann] begin" in second.text
 

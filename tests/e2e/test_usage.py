@@ -15,7 +15,7 @@ def test_what_turns_took_is_what_the_model_counted(office: Office) -> None:
     office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"), Say("more"))
     office.run("[ann] what is it?")
     office.say("send-message", "ann", "go on")
-    office.say("wait", "--agent", "ann", "--timeout", "60")
+    office.say("wait", "--agent", "ann", "--timeout", "150")
     requests = len(office.model.requests["[ann]"])
     found = json.loads(office.say("usage"))
     assert requests == 3 and found["total"]["turns"] == 2 and found["total"]["uncounted"] == 0
