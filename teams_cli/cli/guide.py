@@ -35,8 +35,8 @@ def _places(command: Command) -> list[str]:
 
 def of_command(command: Command) -> str:
     """One command: its usage, what it does, its own parameters, an example, and what is refused."""
-    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
-    first, *more = [" ".join(part.split()) for part in text.strip().split("\n\n")]
+    text, refusals = told_of(command)
+    first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
     usage = " ".join(["Usage: teams", command.name, *_places(command)])
     kept = [
         usage + (" [OPTIONS]" if any(not p.positional for p in command.own) else ""),
@@ -47,7 +47,7 @@ def of_command(command: Command) -> str:
     rows = len(kept)
     for extra in more:
         _fit(kept, extra, len(kept) - rows + 2)
-    for extra in refusals(raises):
+    for extra in refusals:
         _fit(kept, extra, len(kept))
     return "\n".join([*kept, ""])
 
@@ -64,8 +64,13 @@ def _row(parameter: Parameter) -> str:
     return f"  {' '.join(parameter.flags)}{value}  {parameter.help}"
 
 
-def refusals(raises: str) -> list[str]:
-    """What a docstring says is refused, each behind its exit status."""
+def told_of(command: Command) -> tuple[str, list[str]]:
+    """What the docstring of a command says it does; and what it refuses, each behind its exit status."""
+    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
+    return text.strip(), _refusals(raises)
+
+
+def _refusals(raises: str) -> list[str]:
     found: list[str] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")

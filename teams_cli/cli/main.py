@@ -62,15 +62,14 @@ def main() -> int:
 def run(words: list[str]) -> int:
     """Run one command; its exit status."""
     words = _command_first(words)
-    if words[:1] == ["hook"] and not {"--help", "-h"}.intersection(words):
+    if words[:1] == ["hook"] and not _HELP.intersection(words):
         from teams_cli.hooks import entry
 
         return entry.main(words[1:])
-    as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
     try:
         return _run(words)
     except TeamsError as error:
-        return _refuse(error, as_json)
+        return _refuse(error, words)
     except KeyboardInterrupt:
         sys.stderr.write("\nteams: interrupted\n")
         return INTERRUPTED
@@ -79,7 +78,7 @@ def run(words: list[str]) -> int:
     except Exception as error:
         from teams_cli.bugs import report
 
-        return _refuse(report(error, words), as_json, BUG)
+        return _refuse(report(error, words), words, BUG)
 
 
 def _command_first(words: list[str]) -> list[str]:
@@ -226,7 +225,9 @@ def _standard_input() -> str:
 
 def _ask_person(operation: str, about: str) -> bool | None:
     """Ask the person at the terminal whether an operation may go on; None when there is nobody."""
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+    from teams_cli.cli.person import is_person_there
+
+    if not is_person_there():
         return None
     sys.stderr.write(f"Allow {operation}{f' ({about})' if about else ''}? [y/N] ")
     sys.stderr.flush()
@@ -241,9 +242,9 @@ def _talk(line: str) -> None:
         return
 
 
-def _refuse(error: TeamsError, as_json: bool, status: int = 0) -> int:
+def _refuse(error: TeamsError, words: list[str], status: int = 0) -> int:
     from teams_cli.cli import output
 
-    text = output.refusal(error, as_json, "bug" if status == BUG else error.code)
+    text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)
     _talk(text.removesuffix("\n"))
     return status or error.status

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-
 from teams_cli import __version__, commands, errors
-from teams_cli.cli.guide import refusals
+from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM
 
 TYPE_CHECKING = False
@@ -59,12 +57,12 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 def _command(command: Command) -> list[str]:
     """A command: how it is written, what it does, its own parameters, what it refuses, and an example."""
-    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
+    text, refusals = told_of(command)
     places = " ".join(parameter.usage for parameter in command.own if parameter.positional)
     lines = [f'.SS "{_escaped(f"teams {command.name} {places}".rstrip())}"', *_paragraphs(text)]
     for parameter in command.own:
         lines += _row(parameter)
-    lines += [line for refused in refusals(raises) for line in (".PP", _escaped(refused))]
+    lines += [line for refused in refusals for line in (".PP", _escaped(refused))]
     return [*lines, ".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.errors import TeamsError
-from teams_cli.records.annotations import Any, TextIO
+from teams_cli.records.annotations import Any, Sequence, TextIO
 from teams_cli.records.json_text import dumps
 from teams_cli.text import safe
 
@@ -44,6 +44,11 @@ def refusal(error: TeamsError, as_json: bool, code: str) -> str:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
     hint = f"  {safe(error.hint)}\n" if error.hint else ""
     return f"teams: {safe(error.message)}\n{hint}"
+
+
+def is_json_wanted(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; behind `--` it would be a text."""
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def is_fancy(out: TextIO) -> bool:

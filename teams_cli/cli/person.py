@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 
+from teams_cli.cli.output import is_json_wanted
 from teams_cli.records.annotations import Callable, Iterator
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ class PersonTerminal:
 
     def is_here(self) -> bool:
         """Whether there is somebody at this terminal who could answer, and nothing else reads what they type."""
-        if "--json" in sys.argv or not is_person_there():
+        if is_json_wanted(sys.argv) or not is_person_there():
             return False
         try:
             return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()

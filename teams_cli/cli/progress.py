@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 
+from teams_cli.cli import output
 from teams_cli.records.annotations import Any, Callable, Self
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
@@ -144,7 +144,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def for_this_process() -> Progress:
     """The progress that fits where standard error goes; none when the answer is for a script."""
-    if "--json" in sys.argv:
+    if output.is_json_wanted(sys.argv):
         return Silence()
-    fancy = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return Screen() if fancy else Progress()
+    return Screen() if output.is_fancy(sys.stderr) else Progress()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_click_type
+from typer.models import ParameterInfo
 
 from teams_cli import __version__, commands
 from teams_cli.cli import manual, mistakes
-from teams_cli.cli.guide import refusals
+from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import Command, Parameter, named
 from teams_cli.errors import TeamsError, WrongUsage
 
@@ -127,18 +130,13 @@ def _parameter(parameter: Parameter) -> inspect.Parameter:
 
 
 def _choice(choices: tuple[str, ...]) -> Any:
-    from enum import Enum
-
-    from typer.main import get_click_type
-    from typer.models import ParameterInfo
-
     return get_click_type(annotation=Enum("Choice", {c: c for c in choices}), parameter_info=ParameterInfo())
 
 
 def help_of(command: Command) -> str:
     """The docstring as help: its words, then what is refused, each with its exit status, and the example."""
-    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
-    refused = "\n\n".join(f"* {line}" for line in refusals(raises))
+    text, refusals = told_of(command)
+    refused = "\n\n".join(f"* {line}" for line in refusals)
     more = named(command.more)() if command.more else ""
-    parts = [text.strip(), more, f"Refused:\n\n{refused}" if refused else "", f"Example: `teams {command.example}`"]
+    parts = [text, more, f"Refused:\n\n{refused}" if refused else "", f"Example: `teams {command.example}`"]
     return "\n\n".join(part for part in parts if part)
