@@ -7,6 +7,7 @@ import os
 import subprocess
 from shutil import which
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 from teams_cli.clients import environments, known, permissions, places, profiles
 from teams_cli.clients.dialects import COMMON
@@ -40,15 +41,15 @@ def examine(
     profile = profiles.get(client, config)
     program = which(profile.start[0], path=environ.get("PATH"))
     if program is None:
-        yield _finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
+        yield finding(client, "problem", f"there is no {profile.start[0]} on PATH", "Install it.")
         return
-    yield _finding(client, "good", f"{program}: {_version(program, environ)}")
+    yield finding(client, "good", f"{program}: {_version(program, environ)}")
     of_user = places.of_user(client, environ.get("HOME", "/"), environ)
     found = [command for at in (of_user, places.of_project(client, directory)) for command in _commands(at[0])]
     if not found:
         brought = profiles.brought(profile, "python", [])["hooks"]
         remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
-        yield _finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
+        yield finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
     for command in dict.fromkeys(found):
         yield _try_command(known.get(client), command, environ)
     if turn:
@@ -101,15 +102,13 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
             check=False,
         )
     if done.returncode == 0 and _PROBE in done.stdout:
-        return _finding(client.name, "good", f"answers: {command}")
+        return finding(client.name, "good", f"answers: {command}")
     said = (done.stderr.strip() or f"exit status {done.returncode}, and nothing said")[-300:]
-    return _finding(client.name, "problem", f"does not answer: {command}: {said}", f"teams install {client.name}")
+    return finding(client.name, "problem", f"does not answer: {command}: {said}", f"teams install {client.name}")
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
     """Have the client take a turn with its own settings, and see whether a hook of ours fired in it."""
-    from uuid import uuid4
-
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
@@ -128,14 +127,15 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return _finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.start[0]}")
+            return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.start[0]}")
         fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
     if fired:
-        return _finding(client.name, "good", "a hook fired in a turn of the client")
+        return finding(client.name, "good", "a hook fired in a turn of the client")
     said = (done.stderr.strip() or done.stdout.strip())[-300:]
     what = f"no hook fired in a turn of the client (status {done.returncode}): {said}"
-    return _finding(client.name, "problem", what, client.remedy or f"teams install {client.name}")
+    return finding(client.name, "problem", what, client.remedy or f"teams install {client.name}")
 
 
-def _finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
+def finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
+    """What is so with a client: how bad that is, and what to do about it."""
     return {"level": level, "where": client, "what": what, "remedy": remedy}

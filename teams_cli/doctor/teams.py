@@ -91,7 +91,7 @@ def _keepers(store: Store, team: Team) -> Iterator[Finding]:
         if not session.ended and (pid := ending.frozen_keeper(session)):
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
             remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
-            yield {"level": "problem", "where": f"team {team.name}", "what": what, "remedy": remedy}
+            yield _finding(team.name, "problem", what, remedy)
 
 
 def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
@@ -187,17 +187,11 @@ def _in_circles(known: dict[str, Task]) -> set[str]:
 
 def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iterator[Finding]:
     for task in known.values():
-        reason = leases.over(store, team, task)
-        if reason:
+        if reason := leases.over(store, team, task):
             if fix:
                 leases.release_if_over(store, team, task.id)
-            level = "fixed" if fix else "warning"
-            yield _finding(
-                team.name,
-                level,
-                f"the claim on {task.id} is over: {reason}",
-                "" if fix else "The next look releases it.",
-            )
+            what = f"the claim on {task.id} is over: {reason}"
+            yield _finding(team.name, "fixed" if fix else "warning", what, "" if fix else "The next look releases it.")
 
 
 def _finding(team: str, level: str, what: str, remedy: str) -> Finding:

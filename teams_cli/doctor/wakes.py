@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import struct
+import termios
 import time
 from contextlib import suppress
 from tempfile import TemporaryDirectory
@@ -12,8 +15,10 @@ from tempfile import TemporaryDirectory
 from teams_cli.agents import background
 from teams_cli.agents.terminals import opening, sitting, terminals
 from teams_cli.agents.terminals.opening import Opened, OpenRequest
+from teams_cli.agents.terminals.reports import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
+from teams_cli.doctor.clients import finding
 from teams_cli.errors import TeamsError
 from teams_cli.membership import founding
 from teams_cli.messages import inboxes, messages
@@ -39,7 +44,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
     """Open the client as `teams open` does, prompt it once, write to it when it is idle, and say what came of it."""
     seat = known.get(client).seat
     if seat is None:
-        return _finding(client, "warning", "nobody sits in front of this client", "")
+        return finding(client, "warning", "nobody sits in front of this client", "")
     with TemporaryDirectory() as top:
         store = FileStore(f"{top}/root")
         founding.spawn_team(store, _TEAM, Caller(_LEAD))
@@ -47,7 +52,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
         try:
             opened = opening.prepare(store, _TEAM, OpenRequest(client, first, directory, agent=_AGENT), config, environ)
         except TeamsError as refused:
-            return _finding(client, "problem", refused.message, refused.hint)
+            return finding(client, "problem", refused.message, refused.hint)
         unseen = Unseen(opened)
         try:
             return _watch(client, store, unseen, environ)
@@ -64,15 +69,15 @@ def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]
 
     if not unseen.until(is_idle, _TO_JOIN):
         remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer what it asks then."
-        return _finding(client, "problem", f"did not take a turn in a terminal; it showed: {unseen.shown}", remedy)
+        return finding(client, "problem", f"did not take a turn in a terminal; it showed: {unseen.shown}", remedy)
     sent = messages.send(store, _TEAM, Caller(_LEAD), _AGENT, _MAIL)
     background.start_for_terminals(store, _TEAM, environ)
     began = time.monotonic()
     if unseen.until(lambda: sent.number not in inboxes.unread(store, _TEAM, _AGENT), _TO_READ):
         took = time.monotonic() - began
-        return _finding(client, "good", f"was woken by mail and read it after {took:.1f} s{_way(store)}")
+        return finding(client, "good", f"was woken by mail and read it after {took:.1f} s{_way(store)}")
     woken = "was woken and did not read" if _way(store) else "was not woken by mail"
-    return _finding(client, "problem", f"{woken} within {_TO_READ:g} s{_way(store)}", f"teams install {client}")
+    return finding(client, "problem", f"{woken} within {_TO_READ:g} s{_way(store)}", f"teams install {client}")
 
 
 def _way(store: Store) -> str:
@@ -91,10 +96,6 @@ class Unseen:
         self._said = b""
         self._ended = False
         with suppress(OSError):
-            import fcntl
-            import struct
-            import termios
-
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _HIGH, _WIDE, 0, 0))
 
     def until(self, ready: Callable[[], bool], patience: float) -> bool:
@@ -116,8 +117,6 @@ class Unseen:
     @property
     def shown(self) -> str:
         """The last words that it showed."""
-        from teams_cli.agents.terminals.reports import plain
-
         words = [word for word in plain(self._said).split() if any(map(str.isalnum, word))]  # no frames
         return " ".join(words)[-_SHOWN:] or "nothing"
 
@@ -141,7 +140,3 @@ def _become(opened: Opened) -> None:
         os.execvpe(opened.words[0], opened.words, {"TERM": "xterm-256color", **opened.environ})
     finally:
         os._exit(127)
-
-
-def _finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
-    return {"level": level, "where": client, "what": what, "remedy": remedy}
