@@ -7,7 +7,6 @@ from threading import Event, Thread
 
 from teams_cli import processes
 from teams_cli.clients import permissions
-from teams_cli.clock import seconds_since
 from teams_cli.commands.call import Call, Gone
 from teams_cli.errors import Conflict, InvalidValue, TeamsError
 from teams_cli.names import HUMAN
@@ -61,7 +60,7 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
     assert call.person is not None
 
     def left() -> float:
-        return -seconds_since(question.expires_at, store.now())
+        return questions.seconds_left(store, question)
 
     def open() -> bool:
         return questions.get(store, team, question.id).open and not over()

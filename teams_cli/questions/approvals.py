@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.clock import later, rfc3339, seconds_since
+from teams_cli.clock import later, rfc3339
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import QUESTION, Question
@@ -72,6 +72,6 @@ def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, wh
     def settled() -> bool:
         return not questions.get(store, team_name, asked.id).open
 
-    left = max(0.0, -seconds_since(asked.expires_at, store.now()))
+    left = questions.seconds_left(store, asked)
     pace.sleep_until(store, team_name, settled, left, {"team", f"question/{asked.id}"}, pace.Alarm())
     return questions.close(store, team_name, asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import processes
-from teams_cli.clock import parse_rfc3339
+from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.errors import NotFound, QuestionNotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
@@ -131,6 +131,11 @@ def in_time(store: Store, question: Question) -> Question:
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
     return question
+
+
+def seconds_left(store: Store, question: Question) -> float:
+    """How many seconds it is until the question's time is over; 0 when it is."""
+    return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 
 def close(store: Store, team: str, question: Question) -> Question:

@@ -17,7 +17,6 @@ from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
 from teams_cli.agents.terminals import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
@@ -88,7 +87,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config) -> None
         if shadow is None:
             _ask_itself(store, question, member)
             return
-        content, failed = shadow.run(_left(store, question))
+        content, failed = shadow.run(_patience(store, question))
         if failed and shadow.may_be_gone:
             _ask_itself(store, question, member)
             return
@@ -101,9 +100,9 @@ def _ask(store: Store, question: Question, member: Member, user: Config) -> None
         sys.stderr.write(f"{member.agent_id}: {error.message}\n")
 
 
-def _left(store: Store, question: Question) -> float:
-    """The seconds until the question's time is over."""
-    return max(0.1, -seconds_since(question.expires_at, store.now()))
+def _patience(store: Store, question: Question) -> float:
+    """How many seconds an answer may take: those until the question's time is over, but some at least."""
+    return max(0.1, questions.seconds_left(store, question))
 
 
 def _shadow(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
@@ -139,7 +138,7 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
 
 def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
     """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
-    give_up = time.monotonic() + min(_TO_BEGIN, _left(store, question) / 2)
+    give_up = time.monotonic() + min(_TO_BEGIN, _patience(store, question) / 2)
     while session := sessions.find(store, question.team_name, member.agent_id):
         fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
         elsewhere = session.host not in ("", store.host)  # where the client keeps its session
@@ -181,7 +180,7 @@ def _cut(content: str) -> str:
 
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
-    """Put the question into the inbox of an agent that can't be copied, and resume it if it is idle."""
+    """Put the question into the inbox of an agent that can't be copied, which resumes one that is idle."""
     how = f"(Answer within {question.timeout:g} seconds: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
     uid = f"{question.id}-asked~{member.agent_id}"

@@ -50,7 +50,6 @@ class Shadow:
         try:
             done = self._process(patience)
         except subprocess.TimeoutExpired:
-            processes.end_descendants(self.tag, (("KILL", 2.0),))
             return f"the shadow did not answer within {self.question.timeout:g} seconds", True
         except OSError as error:
             return f"the shadow can't be started: {error.strerror}", True
@@ -59,10 +58,19 @@ class Shadow:
         return self.answer_in(done)
 
     def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
-        if done.returncode != 0:
+        """The answer in what the process said, or why there is none; and whether it failed."""
+        if self.has_failed(done):
             return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
-        answer = done.stdout.strip()
+        answer = self.said(done).strip()
         return (answer, False) if answer else ("the shadow said nothing", True)
+
+    def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
+        """Whether the process could not answer."""
+        return done.returncode != 0
+
+    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+        """The answer in what it printed."""
+        return done.stdout
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
         raise NotImplementedError
@@ -142,11 +150,11 @@ class Fork(Shadow):
         found = output.session_id_in(self.profile, printed) or ""
         return found if started_here.is_session_id(found) else ""
 
-    def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
-        if output.has_failed(self.profile, done.returncode, done.stdout):
-            return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
-        answer = output.output_in(self.profile, done.stdout).strip()
-        return (answer, False) if answer else ("the shadow said nothing", True)
+    def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
+        return output.has_failed(self.profile, done.returncode, done.stdout)
+
+    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+        return output.output_in(self.profile, done.stdout)
 
 
 def _run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli.clock import seconds_since
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotAllowed, TeamsError
 from teams_cli.questions import asking, questions
@@ -49,7 +48,7 @@ def _answered(call: Call, asked: Question) -> Question:
         return not questions.get(call.store, call.team, asked.id).open
 
     if asked.open:
-        left = max(0.0, -seconds_since(asked.expires_at, call.store.now()))
+        left = questions.seconds_left(call.store, asked)
         topics = {"team", f"question/{asked.id}"}
         try:
             pace.sleep_until(call.store, call.team, settled, left, topics, pace.Alarm(), call.say)
