@@ -131,11 +131,11 @@ class AgentCrew:
     def untaken(self, found: Iterable[Task]) -> list[Task]:
         """Tasks that are ready, and that nobody will take: all who could are idle, and were called often enough."""
         team = teams.get(self.store, self.team)
-        sessions = self._sessions()
+        current = self._sessions()
         left = []
         for task in self._ready(found):
             able = [name for name in self.living() if self._can(team, name, task)]
-            idle = [name for name in able if (session := sessions[name]) and session.ended]
+            idle = [name for name in able if (session := current[name]) and session.ended]
             if able and idle == able and all(not self._may_be_called(team, name, task) for name in able):
                 left.append(task)
         return left

@@ -9,6 +9,7 @@ from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.runs import repositories
 from teams_cli.runs.runs import Assigned
 from teams_cli.teams import settings as team_settings
+from teams_cli.teams.roles import ALIASES
 from teams_cli.teams.teams import MANAGER, MEMBER
 from teams_cli.workflows import checks, templates
 from teams_cli.workflows.model import (
@@ -177,6 +178,6 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
-    role = "worker" if kind.role in (MEMBER, MANAGER, "member", "manager") else kind.role
+    role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     word = kind.name or (kind.type or role).replace(" ", "-")
     return word[:50] if is_name(word) else role

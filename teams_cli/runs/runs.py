@@ -11,8 +11,7 @@ from teams_cli.records.annotations import Count, Name, Object, Permissions, Text
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, teams
-from teams_cli.teams import presence as agents
+from teams_cli.teams import history, presence, teams
 
 SHELL = "shell"
 """The harness of workers, which run the commands of tasks and have no model."""
@@ -98,7 +97,7 @@ def is_led(store: Store, team: str, run: Run) -> bool:
         return run.pid_boot == boot_id() and started != "" and started == run.pid_started
     ended = processes.has_ended(run.pid, run.pid_started, run.pid_boot)
     if ended is None:
-        return not agents.is_silent(store, teams.get(store, team), run.leader, run.started_at)
+        return not presence.is_silent(store, teams.get(store, team), run.leader, run.started_at)
     return not ended
 
 
@@ -108,23 +107,22 @@ def get(store: Store, team: str) -> Run:
     Raises:
         NotFound: It has none.
     """
-    found = [run for run, _ in store.scan(team, RUN, [])]
-    if not found:
+    run = _last(store, team)
+    if run is None:
         raise NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
-    return found[-1]
+    return run
+
+
+def _last(store: Store, team: str) -> Run | None:
+    return next((run for run, _ in reversed(list(store.scan(team, RUN, [])))), None)
 
 
 def unfinished(store: Store, workflow: str = "") -> list[str]:
     """The teams whose run is not completed and that nobody leads now."""
     found = []
     for team in store.teams():
-        runs = [run for run, _ in store.scan(team, RUN, [])]
-        if (
-            runs
-            and runs[-1].status != COMPLETED
-            and not is_led(store, team, runs[-1])
-            and workflow in ("", runs[-1].workflow)
-        ):
+        run = _last(store, team)
+        if run and run.status != COMPLETED and workflow in ("", run.workflow) and not is_led(store, team, run):
             found.append(team)
     return found
 

@@ -172,7 +172,8 @@ class Worker:
         try:
             done = self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
         except CheckFailed as problem:
-            return self._fail(task, result, problem.message)
+            self._fail(task, result, problem.message)
+            return
         if done:
             first = next((line for line in result.splitlines() if line.strip()), "no output")
             self._tell(task, f"{task.id} ({task.title}) is completed: {first[:300]}")
