@@ -105,7 +105,8 @@ def apply(store: Store, change: FileChange) -> None:
 
 def _write(path: str, data: bytes | None) -> None:
     if data is None:
-        return disk.discard(path)
+        disk.discard(path)
+        return
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644

@@ -115,24 +115,28 @@ class Codex(Client):
         if level == "ask":
             asks = {"command": f"{self.hook_command(python)} {hook_settings.ASK}", "timeout": _CALL_SECONDS}
             hooks["PreToolUse"].append({"hooks": [{**entry["hooks"][0], **asks}]})
-        settings = [
-            word
-            for event, entries in hooks.items()
-            for word in ("-c", f"hooks.{event}=[{', '.join(map(inline, entries))}]")
-        ]
-        return ["--dangerously-bypass-hook-trust", *settings]
+        return _trusted(hooks)
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
         # Unless it is required, the first request of a short turn goes out before the server has started.
-        server = {**self._server(self.server_command(python), variables), "required": True}
-        return ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"]
+        return _serving({**self._server(self.server_command(python), variables), "required": True})
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         entries = self.hook_entries(self.hook_command(python))
-        hooks = [word for event, entry in entries.items() for word in ("-c", f"hooks.{event}=[{inline(entry)}]")]
-        server = self._server(self.server_command(python), mcp_settings.VARIABLES)
-        servers = ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"] if mcp_settings.is_available() else []
-        return ["--dangerously-bypass-hook-trust", *hooks, *servers], {}
+        server = self.server_entry(self.server_command(python))
+        servers = _serving(server) if mcp_settings.is_available() else []
+        return [*_trusted({event: [entry] for event, entry in entries.items()}), *servers], {}
+
+
+def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+    """The words that give it these hooks, by event, and have it not ask whether its user looked at them."""
+    said = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
+    return ["--dangerously-bypass-hook-trust", *(word for setting in said for word in ("-c", setting))]
+
+
+def _serving(server: Mapping[str, Any]) -> list[str]:
+    """The words that give it our server."""
+    return ["-c", f"mcp_servers.{mcp_settings.NAME}={inline(server)}"]
 
 
 CLIENT = Codex()

@@ -73,6 +73,11 @@ class Taken(Exception):
     """A unique value is in use."""
 
 
+def number_taken(kind: str) -> StorageFailed:
+    """What is wrong when a record has the number that is given next."""
+    return StorageFailed(f"the next number of {kind} is taken", "Look at the table counters.")
+
+
 class Connection:
     """One connection, in a transaction only between `begin` and `commit`."""
 

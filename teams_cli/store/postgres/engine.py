@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, StorageFailed, TeamsError
+from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
@@ -22,7 +22,7 @@ from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
 from teams_cli.store.postgres import copies, marks, schema, together
 from teams_cli.store.postgres.clock import ServerClock
-from teams_cli.store.postgres.connections import Connection, Server, Taken
+from teams_cli.store.postgres.connections import Connection, Server, Taken, number_taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class PostgresStore(Store):
         except Taken:
             if message is not None:
                 raise
-            raise StorageFailed(f"the next number of {kind.name} is taken", "Look at the table counters.") from None
+            raise number_taken(kind.name) from None
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         return together.create_all(self, self._prepared(), _checked(team), kind, count, make)
@@ -284,7 +284,7 @@ class PostgresStore(Store):
         drop(self, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """The change that it tells of is made already, so a server that refuses is no reason to fail."""
+        """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
         values = [_checked(team), "history", team, json.dumps(entry), self.channel(team, "h"), "history"]
         try:
             self._prepared().do(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Collection, Iterator
 from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
     from typing import TypeVar
 
     from teams_cli.records.records import Record

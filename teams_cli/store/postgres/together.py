@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import StorageFailed
 from teams_cli.records.annotations import Callable
 from teams_cli.store.contract import topics_of
 from teams_cli.store.documents import encode
-from teams_cli.store.postgres.connections import Taken
+from teams_cli.store.postgres.connections import Taken, number_taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,6 @@ def create_all(
     try:
         made = server.do_once(job)
     except Taken:
-        raise StorageFailed(f"the next number of {kind.name} is taken", "Look at the table counters.") from None
+        raise number_taken(kind.name) from None
     store.changed += 1
     return made

@@ -150,7 +150,10 @@ class Watcher:
         if is_beat:
             self._beat_at = time.monotonic() + BEAT
         for waiter in self._waiters.values():
-            waiter.beat() if is_beat else waiter.catch_up()
+            if is_beat:
+                waiter.beat()
+            else:
+                waiter.catch_up()
         if time.monotonic() > self._prune_at:
             self._prune_at += _PRUNE_EVERY
             schema.prune(self._server)
@@ -162,11 +165,11 @@ class Watcher:
         with suppress(OSError):
             line, _ = self._door.accept()
             if not is_of_this_user(line):
-                return line.close()
+                line.close()
+                return
             line.setblocking(False)
             self._waiters[line.fileno()] = Waiter(line)
             self._selector.register(line, selectors.EVENT_READ)
-        return None
 
     def _attend(self, waiter: Waiter) -> None:
         try:
