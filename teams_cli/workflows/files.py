@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Iterator
-from teams_cli.store.files import disk
-from teams_cli.workflows import checks
+from teams_cli.workflows import checks, documents
+from teams_cli.workflows.documents import FENCE
 from teams_cli.workflows.model import Workflow
 from teams_cli.workflows.places import directories, paths
 
@@ -20,14 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.workflows.checks import Place, Problem, Roles
 
-MAX_FILE = 1024 * 1024
-MAX_NODES = 100_000
-_FENCE = "---"
-_SAID = {"extra_forbidden": "is not a key here", "missing": "is missing"}
-
-
-class TooManyValues(yaml.YAMLError):
-    """The document is larger than any workflow, however short it is written."""
+_FIRST_LINE = 2
+"""Of the front matter, in its file."""
 
 
 def path_of(word: str, directory: str) -> str:
@@ -55,8 +49,11 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     Raises:
         InvalidValue: Something is wrong with it; the message names everything, each with its line and field.
     """
-    text, first_line = _front_matter(content_of(path), path)
-    document, lines, found = _parse(text, path, first_line)
+    text = documents.front_matter(documents.content_of(path))
+    if text is None:
+        hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
+        raise InvalidValue(f"{path} has no front matter", hint)
+    document, lines, found = _parse(text, path)
     workflow, wrong = _validate(document, roles or {})
     if found := [*found, *wrong]:
         raise _refusal(path, sorted((_line(lines, place), f"{_field(place)}{what}") for place, what in found))
@@ -70,88 +67,35 @@ def _refusal(path: str, found: list[tuple[int, str]]) -> InvalidValue:
     return InvalidValue("\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE")
 
 
-def content_of(path: str) -> str:
-    """What is in a file, as text.
-
-    Raises:
-        InvalidValue: It can't be read, is too long, or no UTF-8.
-    """
-    try:
-        data = disk.read_named(path, MAX_FILE + 1)
-        if len(data) > MAX_FILE:
-            raise InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
-        return data.decode()
-    except OSError as error:
-        raise InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
-    except UnicodeDecodeError:
-        raise InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
-
-
-def _front_matter(content: str, path: str) -> tuple[str, int]:
-    """The text between the first two fences, and the number of its first line."""
-    lines = content.removeprefix("\ufeff").splitlines()
-    if lines and lines[0].rstrip() == _FENCE:
-        for index, line in enumerate(lines[1:], 1):
-            if line.rstrip() == _FENCE:
-                return "\n".join(lines[1:index]) + "\n", 2
-    raise InvalidValue(
-        f"{path} has no front matter", f"A workflow starts with a line {_FENCE}, YAML, and another line {_FENCE}."
-    )
-
-
-def _parse(text: str, path: str, first_line: int) -> tuple[Any, dict[Place, int], list[Problem]]:
+def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
     """The YAML document, the line of each of its places, and the keys that are given twice."""
-    loader = yaml.SafeLoader(text)
     try:
-        node = loader.get_single_node()
-        if node:
-            _size(node, {})
-        document = loader.construct_document(node) if node else None
+        node, document = documents.loaded(text)
         lines: dict[Place, int] = {}
-        twice = list(_walk(node, (), lines, first_line)) if node else []
+        twice = list(_walk(node, (), lines)) if node else []
         return document, lines, twice
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + first_line if error.problem_mark else first_line
+        line = _FIRST_LINE + (error.problem_mark.line if error.problem_mark else 0)
         problem = f"{path}:{line}: is not valid YAML: {error.problem or error.context}"
-    except TooManyValues:
-        problem = f"{path}: stands for more than {MAX_NODES} values, with all that its aliases repeat"
+    except documents.TooManyValues:
+        problem = f"{path}: {documents.TOO_MANY}"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = f"{path}: is not valid YAML: {type(error).__name__}"
-    finally:
-        loader.dispose()
     raise InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values the node stands for, aliases by all that they repeat: a short file may mean millions.
-
-    Raises:
-        TooManyValues: They are too many, or it is a part of itself.
-    """
-    size = known.get(id(node))
-    if size is None:
-        known[id(node)] = MAX_NODES  # found again on the way down, it holds itself
-        children = node.value if isinstance(node, yaml.SequenceNode) else []
-        if isinstance(node, yaml.MappingNode):
-            children = [part for pair in node.value for part in pair]
-        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
-    if size >= MAX_NODES:
-        raise TooManyValues
-    return size
-
-
-def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], first_line: int) -> Iterator[Problem]:
-    lines[place] = node.start_mark.line + first_line
+def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Problem]:
+    lines[place] = node.start_mark.line + _FIRST_LINE
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
-            yield from _walk(child, (*place, index), lines, first_line)
+            yield from _walk(child, (*place, index), lines)
     elif isinstance(node, yaml.MappingNode):
         for key, child in node.value:
             inner = (*place, str(key.value))
             if inner in lines:
                 yield inner, "is given twice"
-            yield from _walk(child, inner, lines, first_line)
-            lines[inner] = key.start_mark.line + first_line
+            yield from _walk(child, inner, lines)
+            lines[inner] = key.start_mark.line + _FIRST_LINE
 
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
@@ -162,7 +106,9 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         try:
             workflow = Workflow.model_validate(document)
         except ValidationError as error:
-            wrong = [(tuple(e["loc"]), told(e)) for e in error.errors(include_url=False, include_context=False)]
+            wrong = [
+                (tuple(e["loc"]), documents.told(e)) for e in error.errors(include_url=False, include_context=False)
+            ]
             found += wrong if attempt == 0 else []
             document = _without(document, [place for place, _ in wrong])
         except RecursionError:
@@ -170,12 +116,6 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         else:
             return workflow, [*found, *checks.problems(workflow, ids, roles)]
     return None, found
-
-
-def told(error: Any) -> str:
-    """What is wrong, in our words."""
-    said: str = _SAID.get(error["type"]) or error["msg"].removeprefix("Value error, ")
-    return said[:1].lower() + said[1:]
 
 
 def _ids(document: Any) -> set[str]:

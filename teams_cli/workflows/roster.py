@@ -16,7 +16,6 @@ import re
 from itertools import chain, count
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from teams_cli import environment
@@ -24,12 +23,11 @@ from teams_cli.errors import InvalidValue, WorkflowNotFound
 from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
-from teams_cli.workflows import files, task_lists
+from teams_cli.workflows import documents, files, task_lists
 from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 
 FILE = "teams.yaml"
 _AGENTS = ".claude/agents"
-_FENCE = "---"
 _SHORT = 50
 _HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
 
@@ -119,15 +117,12 @@ def read(path: str) -> Roster:
     Raises:
         InvalidValue: It is none; names everything that is wrong.
     """
-    try:
-        document = yaml.safe_load(files.content_of(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"{path} is no YAML: {' '.join(str(error).split())}", _HINT) from None
+    document = documents.parsed(documents.content_of(path), path, _HINT)
     try:
         roster = Roster.model_validate(document)
     except ValidationError as error:
         wrong = [
-            ": ".join(filter(None, [".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")]))
+            ": ".join(filter(None, [".".join(map(str, problem["loc"])), documents.told(problem)]))
             for problem in error.errors(include_url=False, include_context=False)
         ]
         raise InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
@@ -148,7 +143,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
     """
     if roster.workflow is None:
         return roster.tasks
-    return task_lists.read(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
+    return task_lists.read(documents.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
 
 
 def descriptions(path: str) -> dict[str, str]:
@@ -165,8 +160,8 @@ def descriptions(path: str) -> dict[str, str]:
 
 def _front_matter(path: str) -> dict[str, Any]:
     try:
-        head, fence, _ = files.content_of(path).removeprefix("\ufeff").removeprefix(_FENCE).partition(f"\n{_FENCE}")
-        said = yaml.safe_load(head) if fence else None
-    except (InvalidValue, yaml.YAMLError, ValueError, RecursionError):
+        text = documents.front_matter(documents.content_of(path))
+        said = documents.parsed(text, path, "") if text else None
+    except InvalidValue:  # it is not ours to correct, and says nothing then
         return {}
     return said if isinstance(said, dict) else {}

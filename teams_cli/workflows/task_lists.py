@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from teams_cli.errors import InvalidValue
 from teams_cli.records.types import Name
-from teams_cli.workflows import files
+from teams_cli.workflows import documents
 from teams_cli.workflows.model import TaskTemplate
 
 _SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
-_FENCE = "---"
 _KEYS = (
     "id, title, description, blockedBy, for, require, priority, planRequired, run, touches, check, checkIn, reviewBy"
 )
@@ -33,23 +31,11 @@ def read(content: str, form: type[T]) -> list[T]:
     Raises:
         InvalidValue: It is no such list; names everything that is wrong.
     """
-    try:
-        document = yaml.safe_load(_front_matter(content))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"this is no YAML: {' '.join(str(error).split())}", _HINT) from None
+    document = documents.parsed(documents.front_matter(content) or content, "the list of tasks", _HINT)
     found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
     if made_many := [one.id for one in found if one.each]:
         raise InvalidValue(f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run")
     return found
-
-
-def _front_matter(content: str) -> str:
-    """What is between the first two fences, if it begins with one."""
-    lines = content.removeprefix("\ufeff").splitlines()
-    if lines and lines[0].rstrip() == _FENCE and _FENCE in (line.rstrip() for line in lines[1:]):
-        end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE)
-        return "\n".join(lines[1:end])
-    return content
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
@@ -59,7 +45,7 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        wrong = [f"{'.'.join(map(str, problem['loc']))}: {files.told(problem)}" for problem in problems]
+        wrong = [f"{'.'.join(map(str, problem['loc']))}: {documents.told(problem)}" for problem in problems]
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
 

@@ -26,6 +26,11 @@ tasks:
   - {title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob}
 """
 
+MILLIONS = "\n".join(
+    ["name: web", "x0: &x0 [a]", *(f"x{n}: &x{n} [{f'*x{n - 1},' * 9}]" for n in range(1, 9)), "rules: *x8"]
+)
+"""What a few lines stand for that repeat what repeats."""
+
 
 class Checkout:
     """A repository with a roster, and a root."""
@@ -120,7 +125,9 @@ def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
         ("name: web\npages: {'a b': text}", "can't name a page"),
         ("name: web\nsurprise: 1", "surprise"),
         ("members: []", "name"),
-        ("[", "no YAML"),
+        ("[", "not valid YAML"),
+        ("name: web\nrules: \x01", "not valid YAML"),
+        (MILLIONS, "100000 values"),
         ("just text", "teams.yaml"),
     ],
 )

@@ -234,9 +234,9 @@ MUTANTS = [
     ),
     Mutant(
         "aliases without bound",
-        "../workflows/files",
-        "            _size(node, {})\n",
-        "            pass\n",
+        "../workflows/documents",
+        "        _size(node, {})\n",
+        "        pass\n",
         f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
     ),
     Mutant(

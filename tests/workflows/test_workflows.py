@@ -136,9 +136,9 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path, front: str, what:
 
 
 def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
-    for name, content in [("a.md", b"# No front matter\n"), ("b.md", b"---\nname: x\n"), ("c.md", b"---\n\xff\n---\n")]:
-        (tmp_path / name).write_bytes(content)
-        assert cli.refused("check-workflow", str(tmp_path / name)) == (2, "invalid_value")
+    for content in (b"# No front matter\n", b"---\nname: x\n", b"---\n\xff\n---\n", b"---\n\1\n---\n"):
+        (tmp_path / "a.md").write_bytes(content)
+        assert cli.refused("check-workflow", str(tmp_path / "a.md")) == (2, "invalid_value")
     assert cli.refused("check-workflow", f"{tmp_path}/") == (2, "invalid_value")
 
 

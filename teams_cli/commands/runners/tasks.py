@@ -12,10 +12,10 @@ from teams_cli.tasks.tasks import Task
 
 def created_from(call: Call, said: str) -> list[Task]:
     """The tasks of a list: in the file of that name, or what standard input had."""
-    from teams_cli.workflows import files, task_lists
+    from teams_cli.workflows import documents, task_lists
 
     as_text = "\n" in said or said.startswith(("[", "{"))
-    content = said if as_text else files.content_of(os.path.join(call.directory, said))
+    content = said if as_text else documents.content_of(os.path.join(call.directory, said))
     planned = []
     for one in task_lists.read(content, task_lists.ListedTask):
         draft = creating.of_template(call.team, one, call.directory)
