@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from teams_cli import commands
 from teams_cli.errors import WrongUsage
+from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Iterable, Mapping
 
 _ALIKE = 0.75
@@ -72,6 +73,30 @@ def dashed(command: Command, words: Iterable[str]) -> WrongUsage | None:
                 f"A text that starts with a dash goes last, behind `--`: teams {command.name} … -- {shown}",
             )
     return None
+
+
+def no_option(command: Command, word: str) -> WrongUsage:
+    """The refusal of an option that there is not: it names the one that is spelt alike, else those of the command."""
+    near = get_close_matches(word, _flags(command), 1, _ALIKE)
+    own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
+    hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(own) or 'none of its own'}."
+    return WrongUsage(
+        f"{command.name} has no option {word}", hint if near else f"{hint} See: teams help {command.name}"
+    )
+
+
+def missing(command: Command, said: str) -> WrongUsage:
+    """The refusal of a command without a word that it needs: it shows one that has all."""
+    return WrongUsage(said, f"Write, for example: teams {command.example}")
+
+
+def too_many(command: Command, rest: str) -> WrongUsage:
+    """The refusal of words too many: it shows how many the command takes; a word alone may be meant for the team."""
+    places = [parameter.usage for parameter in command.own if parameter.positional]
+    is_team = not places and is_name(rest) and "--team" in _flags(command)
+    team = f"; a team is named with --team {rest}" if is_team else ""
+    hint = f"Write: {' '.join(['teams', command.name, *places])}{team}"
+    return WrongUsage(f"{command.name} got more words than it takes: {rest}", hint)
 
 
 def _flags(command: Command) -> set[str]:

@@ -43,19 +43,27 @@ def _as_refusal(error: Any, words: list[str]) -> Exception:
     command = commands.find(words[0]) if words else None
     if command is not None and (meant := _meant(error, command, words[1:])):
         return meant
+    return WrongUsage(_said(error), f"See: teams {f'help {command.name}' if command else 'help'}")
+
+
+def _said(error: Any) -> str:
     message = str(error.format_message()).rstrip(".")
-    return WrongUsage(message[:1].lower() + message[1:], f"See: teams {f'help {command.name}' if command else 'help'}")
+    return message[:1].lower() + message[1:]
 
 
 def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
     """What is known to be meant by mistakes that many make."""
     kind = type(error).__name__
     if kind == "NoSuchOption":
-        return mistakes.assigned(command, words) or mistakes.dashed(command, words)
+        known = mistakes.assigned(command, words) or mistakes.dashed(command, words)
+        return known or mistakes.no_option(command, error.option_name)
+    if kind == "MissingParameter":
+        return mistakes.missing(command, _said(error))
     if kind == "BadParameter" and error.param is not None:
         return _no_value(error, command)
     _, too_many, rest = error.format_message().partition("unexpected extra argument")
-    return mistakes.unquoted(command, error.ctx.params, rest.partition(" (")[2].rstrip(".)")) if too_many else None
+    rest = rest.partition(" (")[2].rstrip(".)")
+    return mistakes.unquoted(command, error.ctx.params, rest) or mistakes.too_many(command, rest) if too_many else None
 
 
 def _no_value(error: Any, command: Command) -> WrongUsage | None:
