@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import Answer, Cli
+from tests.support.cli import TIMEOUT, Answer, Cli
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-LIMIT = 30.0
+LIMIT = float(TIMEOUT)
 OF_THE_MACHINE = ("teams_cli.agents.waker", "teams_cli.store.postgres.watcher")
 
 
