@@ -124,6 +124,6 @@ def test_one_agent_has_a_budget_of_its_own(cli: Cli) -> None:
     cli.ok("send-message", "ann", "more", agent="lea")
     assert run(cli, "true", agent="ben").status == 0
     assert session(cli, "ann").turns == 1
-    assert usage(cli)["budgets"] == [{"of": "ann", "limit": 50, "taken": 50}]
+    assert usage(cli)["budgets"] == [{"of": "ann", "limit": 50, "taken": 50, "uncounted": 0}]
     cli.ok("set", "budget", "0", "--for", "ann", agent="lea")
     until(lambda: session(cli, "ann").turns == 2)
