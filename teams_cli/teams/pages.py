@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import AlreadyExists, Conflict, NotFound, PageNotFound, StaleVersion, TeamsError
-from teams_cli.names import check_key
+from teams_cli.names import SYSTEM, check_key
 from teams_cli.records.annotations import Any, Count, Name, Text, Time
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -78,7 +78,7 @@ def share(
     """
     name = check(store, team_name, caller, key, body)
     now = teams.now(store)
-    fresh = Page(key=key, version=0, author=name, created_at=now, updated_at=now)
+    fresh = Page(key=key, version=_last_told(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
 
     def change(page: Page) -> Page:
         return _changed(page, name, body, if_version, now)
@@ -91,6 +91,14 @@ def share(
         history.note(store, team_name, name, what, page=key, version=page.version)
     note_seen(store, team_name, name, [page])
     return page
+
+
+def _last_told(store: Store, team: str, key: str) -> int:
+    """The highest version that anybody was told of, of a page that is there no more since it was damaged; else 0."""
+    if find(store, team, key) is not None:
+        return 0
+    known = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
+    return max((version for seen in known if isinstance(version := seen.get(key), int)), default=0)
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:

@@ -190,6 +190,17 @@ def test_the_commands(cli: Cli) -> None:
     assert cli.ok("doctor")["findings"] == []
 
 
+def test_the_versions_of_a_page_that_was_damaged_go_on(cli: Cli) -> None:
+    cli.ok("share", "api", "one", agent="bob")
+    cli.ok("share", "api", "two", agent="bob")
+    (cli.root / "teams/alpha/pages/api.json").write_text("{")
+    cli("doctor", "--fix")
+    assert cli.refused("shared", "api") == (10, "page_not_found")
+    assert cli.refused("share", "api", "--remove", agent="mia") == (10, "page_not_found")
+    assert cli.ok("share", "api", "three", "--if-version", "0", agent="mia")["version"] == 3
+    assert cli.refused("share", "api", "x", "--if-version", "1", agent="bob") == (11, "stale_version")
+
+
 def test_a_plan_that_is_approved_can_become_a_page(cli: Cli) -> None:
     cli.ok("propose-plan", "1. a test 2. the fix", agent="bob")
     assert cli.refused("approve-plan", "1", "--share", "a b", agent="lea")[0] == 2
