@@ -199,12 +199,19 @@ function fillFailed(node, row) {
 /** Have what waits for the task wait for it no longer; that can be taken back. */
 async function dropBlocker(id) {
   const waiting = current().tasks.filter(({ openBlockers }) => openBlockers?.includes(id)).map((task) => task.id);
-  for (const task of waiting) await change('update-task', { task, unblock: [id] });
-  await refresh();
-  offerUndo(`${waiting.join(', ')} ${waiting.length === 1 ? 'waits' : 'wait'} for ${id} no longer.`, async () => {
-    for (const task of waiting) await change('update-task', { task, blockedBy: [id] });
+  const freed = [];
+  try {
+    for (const task of waiting) {
+      await change('update-task', { task, unblock: [id] });
+      freed.push(task);
+    }
+  } finally { // where one is refused, those before it can be undone all the same
     await refresh();
-  });
+    if (freed.length) offerUndo(`${freed.join(', ')} ${freed.length === 1 ? 'waits' : 'wait'} for ${id} no longer.`, async () => {
+      for (const task of freed) await change('update-task', { task, blockedBy: [id] });
+      await refresh();
+    });
+  }
 }
 
 async function noteSeen({ id, updatedAt, teamName }) {
