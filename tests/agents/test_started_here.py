@@ -19,6 +19,7 @@ def cli(on_postgres: str, tmp_path: Path) -> Cli:
     return team_of_agents(tmp_path, "bob")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["prompt", "directory", "variables", "harness"])
 def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str) -> None:
     told = {"prompt": "echo mine >>$D/ran", "directory": "/", "variables": {"X": "1"}, "harness": "claude"}

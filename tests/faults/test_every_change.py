@@ -141,6 +141,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         yield Path(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_behind_the_commit(place: Path, scene: str) -> None:
     stage = Stage(place, SCENES[scene])

@@ -131,6 +131,7 @@ def test_only_who_leads_may(tmp_path: Path) -> None:
     assert cli.refused("copy-team", ALPHA, "--to", new_address(), agent="bob") == (13, "not_allowed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [1, 8, 15])
 def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) -> None:
     cli, address = worked(tmp_path / "root"), new_address()

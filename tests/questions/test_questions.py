@@ -100,6 +100,7 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
         assert json.loads(process.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     """The asker, its shadows' keeper and the console are killed; the question ends with its time, the next works."""
     joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 30")

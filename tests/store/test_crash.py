@@ -78,6 +78,7 @@ def _essence(tree):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "changes"), [("root", CHANGES), ("not/there/root", CHANGES[:3])])
 def test_after_a_power_cut_at_any_moment(places, depth, changes):
     """Also before the root and the directories above it were there."""

@@ -26,6 +26,7 @@ def lease(cli: Cli) -> Any:
     return cli.store().get("alpha", TASK, "task-1")[0].lease_until
 
 
+@pytest.mark.slow
 def test_every_command_of_the_owner_renews(cli: Cli) -> None:
     """Also one that only looks; not one of another; and nothing is written before a quarter of the lease is gone."""
     cli.ok("claim-task", "1", agent="bob")

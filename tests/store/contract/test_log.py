@@ -54,6 +54,7 @@ class TestAppend:
         assert [message.id for message in sent] == [f"msg-{n}" for n in range(1, 13)]
         assert texts(store, "bob") == [f"m{n}" for n in range(1, 13)]
 
+    @pytest.mark.slow
     def test_numbers_go_on_across_a_thousand(self, store):
         sent = [send(store, "bob", f"m{n}", uid=f"u{n}").number for n in range(1, 1003)]
         assert sent == list(range(1, 1003))
@@ -211,6 +212,7 @@ class TestSearch:
         store.replace("alpha", TASK, task.id, task.having(title="the new words"), revision)
         assert (self.found(store, "old", kind=TASK), self.found(store, "new", kind=TASK)) == ([], [1])
 
+    @pytest.mark.slow
     def test_across_thousands(self, store):
         for number in range(1, 1003):
             send(store, "bob", "needle" if number in (1, 998, 1001) else "hay")

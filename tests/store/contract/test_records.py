@@ -94,6 +94,7 @@ class TestCreate:
             store.create("alpha", TASK, None, Task(title="\ud800"))
         assert titles(store) == {}
 
+    @pytest.mark.slow
     def test_what_is_too_large_to_be_read_again_is_refused_and_changes_nothing(self, store):
         task, revision = store.create("alpha", TASK, None, Task(title="t"))
         large = task.having(notes={"list": ["a"] * 2_000_000})
