@@ -8,6 +8,11 @@ MAX_MESSAGE = 64 * 1024
 MAX_RESULT = 1024 * 1024
 MAX_LINE = 300
 MAX_SKILL = 64
+MAX_PATTERN = 255
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
@@ -51,6 +56,24 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
     if len(text.splitlines()) > 1:
         raise InvalidValue(f"the {what} has a line break", "Write it on one line.")
     return text
+
+
+def file_patterns(patterns: Iterable[str]) -> list[str]:
+    """The patterns of files in a repository, each once.
+
+    Raises:
+        InvalidValue: One is blank, too long, leads out of the repository, or names a directory.
+    """
+    found = []
+    for pattern in patterns:
+        plain = one_line(pattern, "pattern", MAX_PATTERN).removeprefix("./")
+        parts = plain.split("/")
+        if plain.startswith("/") or ".." in parts:
+            raise InvalidValue(f"{pattern!r} leads out of the repository", "Name files from its top: src/*.py")
+        if parts[-1] == "":
+            raise InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
+        found.append("/".join(filter(None, parts)))
+    return list(dict.fromkeys(found))
 
 
 def clipped(text: str, most: int) -> str:

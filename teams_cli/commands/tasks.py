@@ -44,7 +44,8 @@ def _create(
 ) -> Any:
     if from_ is not None or title is None:
         return _create_many(call, title, from_)
-    from teams_cli.tasks import creating, touching
+    from teams_cli import text
+    from teams_cli.tasks import creating
 
     draft = Task(
         team_name=call.team,
@@ -54,7 +55,7 @@ def _create(
         created_at="",
         blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
         require=list(require),
-        touches=touching.checked(touches) or None,
+        touches=text.file_patterns(touches) or None,
         run=run,
         plan_required=plan_required or None,
         check=check,

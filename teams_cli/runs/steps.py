@@ -6,7 +6,7 @@ from teams_cli import text
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
-from teams_cli.tasks import changes, tasks
+from teams_cli.tasks import changes, creating, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from teams_cli.workflows import templates
@@ -31,22 +31,14 @@ class Step:
 
     def draft(self, team: str, blockers: list[str]) -> Task:
         """The task; its key and item are kept in it."""
-        template = self.template
-        return Task(
-            team_name=team,
-            title=one_line(templates.fill(template.title, self.values)),
-            description=template.description and templates.fill(template.description, self.values),
-            priority=template.priority,
-            created_at="",
+        said = self.template
+        return creating.of_template(team, said, "").having(
+            title=one_line(templates.fill(said.title, self.values)),
+            description=said.description and templates.fill(said.description, self.values),
+            prompt=said.prompt and templates.fill(said.prompt, self.values),
+            require=[templates.fill(skill, self.values) for skill in said.require],
+            check_in=said.check_in and templates.fill(said.check_in, self.values),
             blocked_by=blockers,
-            require=[templates.fill(skill, self.values) for skill in template.require],
-            touches=list(template.touches) or None,
-            run=template.run,
-            prompt=template.prompt and templates.fill(template.prompt, self.values),
-            plan_required=template.plan_required or None,
-            check=template.check,
-            check_in=template.check_in and templates.fill(template.check_in, self.values),
-            review_by=template.review_by,
             step=self.key,
             item=self.item,
         )

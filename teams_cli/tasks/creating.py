@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import text
 from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, claims, dependencies, tasks, touching
+from teams_cli.tasks import assigning, claims, dependencies, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -51,7 +52,7 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
         priority=template.priority,
         created_at="",
         require=list(template.require),
-        touches=touching.checked(template.touches) or None,
+        touches=text.file_patterns(template.touches) or None,
         run=template.run,
         prompt=template.prompt,
         plan_required=template.plan_required or None,

@@ -5,33 +5,12 @@ A pattern names files and never all that is below a directory: `src/**` does, `s
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import InvalidValue
 from teams_cli.records.annotations import Callable, Iterable, Iterator, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 
 _ANY_DEPTH, _ANY, _ONE = "**", "*", "?"
-_LONGEST = 255
-
-
-def checked(patterns: Iterable[str]) -> list[str]:
-    """The patterns, each once.
-
-    Raises:
-        InvalidValue: One is blank, too long, leads out of the repository, or names a directory.
-    """
-    found = []
-    for pattern in patterns:
-        plain = text.one_line(pattern, "pattern", _LONGEST).removeprefix("./")
-        parts = plain.split("/")
-        if plain.startswith("/") or ".." in parts:
-            raise InvalidValue(f"{pattern!r} leads out of the repository", "Name files from its top: src/*.py")
-        if parts[-1] == "":
-            raise InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
-        found.append("/".join(filter(None, parts)))
-    return list(dict.fromkeys(found))
 
 
 def touches(task: Task, path: str) -> bool:

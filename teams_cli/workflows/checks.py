@@ -8,6 +8,7 @@ from teams_cli.records.annotations import Iterable, Iterator, RoleDefinition
 from teams_cli.teams import operations, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
+from teams_cli.text import file_patterns
 from teams_cli.workflows import templates
 from teams_cli.workflows.model import REPO, AgentTemplate, TaskTemplate, Workflow
 from teams_cli.workflows.templates import RESULT
@@ -27,7 +28,7 @@ def problems(workflow: Workflow, known_ids: set[str], users: Roles) -> list[Prob
     found = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
     if not found:  # skills and results can be followed only along roles and blockers that there are
         found = [*_skills(workflow, roles), *_results(workflow)]
-    return [*found, *_settings(workflow), *_commands(workflow), *_places(workflow)]
+    return [*found, *_settings(workflow), *_touches(workflow), *_commands(workflow), *_places(workflow)]
 
 
 def _settings(workflow: Workflow) -> Iterator[Problem]:
@@ -36,6 +37,15 @@ def _settings(workflow: Workflow) -> Iterator[Problem]:
             settings.known(key).parse(key, word)
         except InvalidValue as wrong:
             yield ("settings", key), f"{wrong.message}. {wrong.hint}"
+
+
+def _touches(workflow: Workflow) -> Iterator[Problem]:
+    for index, task in enumerate(workflow.tasks):
+        for number, pattern in enumerate(task.touches):
+            try:
+                file_patterns([pattern])
+            except InvalidValue as wrong:
+                yield ("tasks", index, "touches", number), f"{wrong.message}. {wrong.hint}"
 
 
 def _ids(workflow: Workflow) -> Iterator[Problem]:

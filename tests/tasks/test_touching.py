@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teams_cli import text
 from teams_cli.errors import InvalidValue
 from teams_cli.membership import founding, joining
 from teams_cli.tasks import claims, tasks, touching
@@ -74,9 +75,9 @@ def test_a_pattern_that_is_made_to_take_long_does_not() -> None:
 @pytest.mark.parametrize("pattern", ["", " ", "/etc/passwd", "../x", "src/", "a\nb", "x" * 256])
 def test_what_names_no_files_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidValue) as refusal:
-        touching.checked([pattern])
+        text.file_patterns([pattern])
     assert refusal.value.hint
-    assert touching.checked(["./a.py", "a.py", "b//c"]) == ["a.py", "b/c"]
+    assert text.file_patterns(["./a.py", "a.py", "b//c"]) == ["a.py", "b/c"]
 
 
 def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
