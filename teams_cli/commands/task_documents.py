@@ -42,7 +42,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
     call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id, then_next=True)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call)
-    before = claims.before(task)
+    before = claims.lost_before(task)
     if before is None:
         return document
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}

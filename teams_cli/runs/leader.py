@@ -12,7 +12,7 @@ from teams_cli.messages import messages
 from teams_cli.runs import agent_crew, reports, runs, steps
 from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
-from teams_cli.runs.synthesis import LeaderAnswer, Synthesis
+from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import paced
@@ -71,7 +71,7 @@ class Leader:
         self.progress = progress
         self.workflow = Workflow.model_validate(run.definition)
         self.crew = Crew(caller, self.workflow.description)
-        self.synthesis = Synthesis(store, team, run, caller, surroundings, self.workflow)
+        self.synthesis = LeaderTurn(store, team, run, caller, surroundings, self.workflow)
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:

@@ -52,7 +52,7 @@ class LeaderAnswer:
         self.verdict = verdict
 
 
-class Synthesis:
+class LeaderTurn:
     """The leader's last work in a run."""
 
     def __init__(

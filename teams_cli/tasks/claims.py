@@ -192,7 +192,7 @@ def _claim(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fa
 
 def _telling_the_one_before(team: Team, task: Task) -> Task:
     """The task, with a notice to who lost it against its will, and was told that it is free."""
-    lost = before(task)
+    lost = lost_before(task)
     if lost is None or lost.by == lost.owner or not team.member(lost.owner or ""):
         return task
     body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now."
@@ -213,7 +213,7 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 
-def before(task: Task) -> Note | None:
+def lost_before(task: Task) -> Note | None:
     """How another lost the task, if its owner took it over: there may be uncommitted work of that one's."""
     ended = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(ended) < 2 or ended[-1].what != "claimed":

@@ -32,7 +32,7 @@ MAX_SCRIPT = 100_000
 MAX_VALUE = 64 * 1024
 GIT_CHECKOUT = "git-checkout"
 REPO = "repo"
-RESERVED = frozenset({"item", "result"})
+TAKEN_VARIABLES = frozenset({"item", "result"})
 
 
 def _word(value: object) -> object:
@@ -59,7 +59,7 @@ def _variable_name(text: str) -> str:
     # Lower case, so that no variable is taken for PATH, IFS, PYTHON or a name of ours.
     if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
         raise ValueError("is not a valid variable name: use a-z, 0-9 and _, the first a letter")
-    if text in RESERVED:
+    if text in TAKEN_VARIABLES:
         raise ValueError("is a word of its own; choose another name")
     return text
 
