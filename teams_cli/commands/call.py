@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 
-
-if TYPE_CHECKING:
-
     class Person(Protocol):
         """The person at the terminal, as the console sees them."""
 
