@@ -98,7 +98,8 @@ GROWTH = {
 
 def _timed(words: list[str], environ: dict[str, str] | None = None) -> float:
     started = time.perf_counter()
-    subprocess.run(words, env=environ, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    nothing = subprocess.DEVNULL
+    subprocess.run(words, env=environ, check=True, stdin=nothing, stdout=nothing, stderr=nothing)
     return time.perf_counter() - started
 
 
