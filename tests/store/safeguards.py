@@ -308,10 +308,10 @@ MUTANTS = [
         AGENTS,
     ),
     Mutant(
-        "begun again told anew",
+        "begun again told once for ever",
         "../agents/restarting",
-        "if told or again.begins_again:",
-        "if again.begins_again:",
+        "{BEGIN_AGAIN}-{session.generation}-{session.turns}",
+        "{BEGIN_AGAIN}",
         "tests/agents/test_interrupting.py",
     ),
     Mutant(
