@@ -79,7 +79,9 @@ def _report(
     else:
         wish = permission_for(event) if state == PERMISSION else None
         report = terminals.Report(state, source, str(event.get("session_id") or ""), wish)
-        terminals.note(store, standpoint.team, standpoint.agent, report)
+        now = terminals.note(store, standpoint.team, standpoint.agent, report)
+        if now.session_id != found.session_id:  # some clients begin their session after they have joined
+            sitting.note_session(store, standpoint.team, now)
     if state in (IDLE, GONE):
         background.start_for_terminals(store, standpoint.team, environ)
     return state

@@ -133,6 +133,17 @@ def test_its_session_has_its_name_again(cli: Cli, seat: Callable[..., SeatedClie
     assert row(cli)["terminal"]["pid"] == again.process.pid and row(cli)["state"] == "idle"
 
 
+def test_a_session_that_is_said_after_joining_can_be_gone_on_with(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+    client = seat(session="")
+    client.hook("SessionStart")
+    client.session = "s-5"
+    client.hook("UserPromptSubmit")
+    client.kill()
+    until(lambda: row(cli)["state"] == "gone")
+    found = sitting.to_reopen(cli.store(), ALPHA, NAME, "claude")
+    assert found and found.session_id == "s-5"
+
+
 def test_one_that_is_told_its_name_has_it(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
     seat("bob").hook("SessionStart")
     assert row(cli, "bob")["terminal"]["state"] == "idle" and not row(cli)

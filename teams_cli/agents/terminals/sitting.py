@@ -132,13 +132,13 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
     draft = Terminal(agent=name, joined_at=now, **place, **told)
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
-    _note_session(store, team, terminal)
+    note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid)
     if before is draft or before.pid != arrival.pid:
         history.note(store, team, name, "terminal joined", client=arrival.client)
 
 
-def _note_session(store: Store, team: str, terminal: Terminal) -> None:
+def note_session(store: Store, team: str, terminal: Terminal) -> None:
     """Keep on this machine which session may be copied, or gone on with; of an agent that `teams` keeps beside what it
     was started with.
     """
