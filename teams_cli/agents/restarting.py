@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli.agents import interrupting, resuming, waking
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.agents.terminals import takeovers
-from teams_cli.errors import OutcomeUnknown, TeamsError
+from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.messages.notices import deliver
@@ -14,7 +16,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
-from teams_cli.teams import history, pages
+from teams_cli.teams import history, pages, teams
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 
@@ -35,12 +37,12 @@ def restart(
     Raises:
         AgentNotFound: `teams` started no agent of that name.
         WrongState: It was stopped, or taken over into a terminal.
-        OutcomeUnknown: It is to begin again, and was not told for now.
     """
     at = require(store, team_name, caller, "restart-agent", agent)
     interrupting.refuse_unstarted(store, team_name, agent)
     body = _words(store, team_name, at.caller.name, agent, fresh)
     told: Message | None = None
+    now = teams.now(store)
 
     def ask(found: Session) -> Session:
         nonlocal told
@@ -56,13 +58,10 @@ def restart(
     before, after = update(store, team_name, SESSION, agent, ask)
     if before is not after:
         history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    try:
-        message = told or _tell(store, team_name, after)
-        if after.ended:
+    message = told or _tell(store, team_name, after, now)
+    if after.ended:
+        with suppress(TeamsError):  # the waker of its machine looks for those that are to go on
             waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
-    except TeamsError as failure:
-        said = f"{agent} is to begin again, and may not have been told: {failure.message}"
-        raise OutcomeUnknown(said, f"Repeat it: teams restart-agent {agent}{' --fresh' * fresh}") from None
     return message
 
 
@@ -80,11 +79,16 @@ def _told(store: Store, team: str, session: Session) -> Message | None:
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
-def _tell(store: Store, team: str, session: Session) -> Message:
-    """Send what the session owes, and give the message by which its agent begins again."""
+def _tell(store: Store, team: str, session: Session, now: str) -> Message:
+    """Send what the session owes: the message by which its agent begins again. One that can't be sent now has no number
+    yet, and is sent by whoever comes next.
+    """
     owed = session.begins_again
     assert owed
-    told = messages.notify(store, team, owed.to, owed.message, owed.uid, by=owed.by, wake=False, about=owed.about)
+    try:
+        told = messages.notify(store, team, owed.to, owed.message, owed.uid, by=owed.by, wake=False, about=owed.about)
+    except TeamsError:
+        return Message(from_=owed.sender, to=owed.to, message=owed.message, timestamp=now, about=owed.about)
     deliver(store, team, SESSION, session)
     return told
 

@@ -325,7 +325,7 @@ COMMANDS = table(
         _TO,
         switch("--fresh", "In a new session of its client."),
         doc=restarting.restart,
-        words="agents:interjected",
+        words="agents:restarted",
         answers=Message,
         example="restart-agent bob --fresh",
         also="restart reset reset-agent",

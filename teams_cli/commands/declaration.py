@@ -115,7 +115,9 @@ class Parameter:
         if self.choices and word not in self.choices:
             raise ValueError(word)
         if self.metavar == "DAYS":
-            return seconds_in(word if word[-1:].isalpha() else f"{word}d") / seconds_in("1d")
+            has_unit = word[-1:].isalpha()
+            seconds = seconds_in(word if has_unit else f"{word}d")
+            return seconds / seconds_in("1d") if has_unit else float(word)
         return seconds_in(word) if self.duration else self.type(word)
 
 

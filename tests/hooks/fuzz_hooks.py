@@ -8,7 +8,7 @@ from typing import Any
 
 import schemathesis
 
-_SHORT = {"read-messages": "wait", "wait": "timeout", "ask-others": "timeout"}
+_SHORT = {"read-messages": "wait", "join-team": "wait", "wait": "timeout", "ask-others": "timeout"}
 
 
 @schemathesis.hook

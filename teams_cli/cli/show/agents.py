@@ -63,6 +63,11 @@ def interjected(message: dict[str, Any]) -> Parts:
     return [f"{message['id']}: interjected to {message['to']}"]
 
 
+def restarted(message: dict[str, Any]) -> Parts:
+    told = f", told by {message['id']}" if message.get("id") else ""
+    return [f"{message['to']}: begins again{told}"]
+
+
 def may_finish(done: dict[str, Any]) -> Parts:
     if done["mayFinish"]:
         return [f"{done['agent']}: may finish"]
