@@ -86,7 +86,7 @@ class EventStream:
             elif found := await self._feed.behind(self._position):
                 await _sent(send, b"".join(event for _, event in found))
                 self._position = found[-1][0]
-            elif self._position == self._feed.position:
+            elif self._position >= self._feed.position:  # ahead by what was read from the history itself
                 with suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), limits.BEAT_SECONDS)
                     continue
