@@ -79,10 +79,8 @@ def no_option(command: Command, word: str) -> WrongUsage:
     """The refusal of an option that there is not: it names the one that is spelt alike, else those of the command."""
     near = get_close_matches(word, _flags(command), 1, _ALIKE)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
-    hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(own) or 'none of its own'}."
-    return WrongUsage(
-        f"{command.name} has no option {word}", hint if near else f"{hint} See: teams help {command.name}"
-    )
+    others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
+    return WrongUsage(f"{command.name} has no option {word}", f"Did you mean {near[0]}?" if near else others)
 
 
 def missing(command: Command, said: str) -> WrongUsage:

@@ -9,18 +9,20 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from teams_cli.errors import DamagedRecord, TeamsError
 from teams_cli.messages import messages
+from teams_cli.store.contract import Kind
 from teams_cli.store.files import packing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
 from tests.store.crashsim import Disk, Killed, Recorder, put, taken
 from tests.store.histories import cheap_fsync, explained
-from tests.store.kinds import MESSAGE, broadcast, close_team, make_team, seen, send, texts
+from tests.store.kinds import MESSAGE, Message, broadcast, close_team, make_team, seen, send, texts
 from tests.support.cli import ALPHA, Cli
 from tests.support.cli import make_team as team_of_cli
 
@@ -157,6 +159,21 @@ def test_a_kill_at_any_step(tmp_path: Path) -> None:
             pack(store)
             assert all_of(store) == before and len(files(top / "root")) == 3
     assert step > 10
+
+
+@pytest.mark.parametrize("read", [FileStore.envelopes, lambda store, team, kind, _: store.pack(team, kind)])
+def test_what_was_listed_before_is_found_behind(
+    read: Callable[[FileStore, str, Kind[Message], int], Iterator[object]], tmp_path: Path
+) -> None:
+    store = FileStore(str(tmp_path))
+    make_team(store)
+    for n in range(3):
+        broadcast(store, ["bob", "cid"], str(n))
+    before, reading = sorted(read(store, ALPHA, MESSAGE, 0)), read(store, ALPHA, MESSAGE, 0)
+    first = next(reading)
+    pack(FileStore(str(tmp_path)))
+    assert files(tmp_path) == ["packed.json"]
+    assert sorted([first, *reading]) == before
 
 
 def test_who_reads_meanwhile_misses_none(tmp_path: Path) -> None:

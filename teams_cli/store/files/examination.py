@@ -107,9 +107,8 @@ def _remainder(store: FileStore, team: str) -> str:
 def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
     for problem in _problems(store, team, kind):
         path = problem.message.partition(": ")[0]
-        packed = f"/{PACKED}/" in path
-        movable = fix and isinstance(problem, DamagedRecord) and kind.name != "team"
-        movable = movable and (packed or os.path.lexists(path))
+        is_there = f"/{PACKED}/" in path or os.path.lexists(path)
+        movable = fix and isinstance(problem, DamagedRecord) and kind.name != "team" and is_there
         if movable:
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, team, path)

@@ -41,8 +41,7 @@ class Modules:
             return False
         if any(word in content(self.repo, package) for word in ("__path__", "sys.modules")):
             return False
-        entries = os.listdir(os.path.dirname(os.path.join(self.repo, package)))
-        return not any(entry == last or entry.startswith(f"{last}.") for entry in entries)
+        return not self._lies_beside(package, last)
 
     def has(self, module: str, name: str) -> bool:
         """Whether the name may be imported from the module; so it is where that can't be told."""
@@ -51,10 +50,12 @@ class Modules:
         tree = self.tree(module)
         if tree is None or is_open(tree) or name in names(tree) or name.startswith("__"):
             return True
-        directory = os.path.dirname(os.path.join(self.repo, self.places[module]))
-        return os.path.exists(os.path.join(directory, name)) or any(
-            entry.startswith(f"{name}.") for entry in os.listdir(directory)
-        )
+        return self._lies_beside(self.places[module], name)
+
+    def _lies_beside(self, path: str, name: str) -> bool:
+        """Whether the directory of that file has a directory of that name, or a file with any ending behind it."""
+        entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
+        return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
 
     def function(self, module: str, name: str) -> Signature | None:
         """What a function of the module takes."""
