@@ -175,6 +175,8 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     from teams_cli.cli import output
     from teams_cli.commands.call import Outcome, Service, Stream
 
+    if not as_json:
+        call.begin_answer = lambda document: _begun(command, document, call.words)
     answer = command.answer(call, values)
     for problem in call.problems:
         _talk(f"teams: {safe(problem.message)}")
@@ -204,6 +206,11 @@ def _print(command: Command, document: Any, as_json: bool, words: str) -> None:
     from teams_cli.cli import output
 
     streams.written(lambda: output.answer(command, document, as_json, sys.stdout, words))
+
+
+def _begun(command: Command, document: Any, words: str) -> bool:
+    _print(command, document, False, words)
+    return True
 
 
 def _standard_input() -> str:

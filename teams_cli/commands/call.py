@@ -80,6 +80,8 @@ class Call:
         """Who calls is not where this process is: its directory says nothing of their work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to who started a server, while it runs."""
+        self.begin_answer: Callable[[Any], bool] = lambda document: False
+        """Shows a document before a wait, if the rest of the answer can follow on it: then True."""
         self.problems: list[TeamsError] = []
         self.words = ""
         """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""

@@ -40,7 +40,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     """
     from teams_cli.views import steps
 
-    call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id, then_next=True)
+    call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call)
     before = claims.lost_before(task)
     if before is None:

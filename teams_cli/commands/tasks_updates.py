@@ -6,7 +6,7 @@ import os
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
-from teams_cli.errors import NothingReady, TeamsError, WrongUsage
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 
-def _update(call: Call, task: str, next: bool, **values: Any) -> Any:
+def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
         raise WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
+    if wait is not None and not (next and wait >= 0):
+        raise WrongUsage("--wait goes with --next, and seconds from 0", "Wait for work: teams wait --claim")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -33,28 +35,14 @@ def _update(call: Call, task: str, next: bool, **values: Any) -> Any:
         changed = changes.change_task(call.store, call.team, call.caller, task, edit)
     if changed.status == "completed":
         call.try_to(lambda: land_too(call, changed))
-    document = to_document(call, changed) | (_next(call) if next else {})
-    if edit.status in ("completed", "failed") and changed.owner == call.agent and "claimed" not in document:
+    document = to_document(call, changed)
+    if next:
+        from teams_cli.commands import next_tasks
+
+        return next_tasks.after(call, document, wait)
+    if edit.status in ("completed", "failed") and changed.owner == call.agent:
         call.try_to(call.say_what_follows)
     return document
-
-
-def _next(call: Call) -> dict[str, Any]:
-    """The best task that is ready, claimed, for who has none: asked again it has that one."""
-    from teams_cli.commands.task_documents import taken
-    from teams_cli.tasks import claims
-
-    found: dict[str, Any] = {}
-
-    def claim() -> None:
-        if claims.is_free(call.store, call.load_team(), call.known):
-            try:
-                found["claimed"] = taken(call, claims.claim_next(call.store, call.team, call.caller))
-            except NothingReady:
-                return
-
-    call.try_to(claim)
-    return found
 
 
 def _tell_overlaps(call: Call) -> None:
@@ -106,34 +94,35 @@ COMMANDS = table(
         _update,
         _ID,
         option("--status", "completed, failed, pending (open again) or cancelled.", choices=STATUSES),
-        option("--result", "What came out.", text=True),
+        option("--result", "What came out.", metavar="TEXT", text=True),
         option("--title", "Another title.", text=True, seldom=True),
-        option("--description", "Another description.", text=True, seldom=True),
-        option("--append", "More of the description.", text=True, seldom=True),
+        option("--description", "Another description.", metavar="TEXT", text=True, seldom=True),
+        option("--append", "More of the description.", metavar="TEXT", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
         option("--blocked-by", "One more task that it waits for.", metavar="ID", many=True, seldom=True),
         option("--unblock", "One that it need not wait for.", metavar="ID", many=True, seldom=True),
         option("--owner", "Hand or keep it for this member.", metavar="AGENT"),
         switch("--unassign", "Keep it for nobody.", seldom=True),
         option("--claim", "Refuse if it has another claim.", type=int, metavar="N", seldom=True),
-        option("--reason", "Why, for the record.", text=True),
+        option("--reason", "Why, for the record.", metavar="TEXT", text=True),
         switch("--next", "Then claim the next one.", seldom=True),
+        option("--wait", "Wait for it so long.", type=float, metavar="SECONDS", seldom=True),
         option(
             "--evidence",
-            "A file to keep, up to 1 MiB; 20 a task.",
+            "A file to keep; at most 20.",
             metavar="FILE",
             many=True,
             seldom=True,
             at_shell=True,
         ),
         option("--check", "A new check.", metavar="COMMAND", text=True, seldom=True),
-        option("--review-by", "Who must accept it: a role or a member.", metavar="WHO", seldom=True),
+        option("--review-by", "Who accepts it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         long=True,
         words="tasks:updated",
         answers=Task,
         daily=True,
-        example='update-task 7 --status completed --result "see src/parser.py"',
+        example='update-task 7 --status completed --result "src/parser.py"',
         want="end it: --status completed --result TEXT",
         also={
             "complete-task": "update-task ID --status completed --result TEXT",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from teams_cli import closing, copying, kinds
 from teams_cli.agents import logs, worktrees
 from teams_cli.clients import permissions
 from teams_cli.commands.call import PRIVATE, Call, team_document
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.membership import founding, joining, leaving, logins
 from teams_cli.records.annotations import Any
 from teams_cli.store import opening
@@ -71,17 +73,27 @@ def _join(
     display: str | None,
     answer: str | None,
     wait: float | None,
+    claim: bool,
 ) -> Any:
     call.said_team = team_name or call.team
+    began = time.monotonic()
+    if claim and call.known.is_human:
+        raise WrongUsage("human takes no tasks", "Join without --claim.")
     if wait is not None:
         conditions.wait(call.store, call.team, [conditions.team_there(call.store, call.team)], wait, call.say)
     if answer:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
     said = {**({"token": token} if token else {}), **_rules(call)}
+    document = {"team": call.team, **_as_shown(member), **said}
+    if claim:
+        from teams_cli.commands import next_tasks
+
+        left = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
+        return next_tasks.after(call, document, left)
     if call.caller is not None:  # who was given a name just now has to say it first
         call.try_to(call.say_what_follows)
-    return {"team": call.team, **_as_shown(member), **said}
+    return document
 
 
 def _rules(call: Call) -> dict[str, Any]:
@@ -204,6 +216,7 @@ COMMANDS = table(
         option("--name", "Your name for people.", metavar="DISPLAY", name="display"),
         option("--answer", "The command that answers questions in your place.", metavar="COMMAND"),
         option("--wait", "Until there is such a team, so long.", type=float, metavar="SECONDS"),
+        switch("--claim", "Then take a task; with --wait, once there is one."),
         doc=joining.join,
         words="teams:joined",
         long=True,
@@ -211,7 +224,7 @@ COMMANDS = table(
         outside=True,
         moves=True,
         example="join-team demo --as bob",
-        want="be a member (--wait 600: once it is there)",
+        want="be a member (--wait 540: once it is there; --claim: and take a task)",
         also="join register enter-team",
     ),
     Command(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from teams_cli.agents import sessions
 from teams_cli.agents.landings import landings
 from teams_cli.agents.sessions import Session
+from teams_cli.commands import next_tasks
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.errors import NothingReady, TeamsError, WrongUsage
+from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import concerns, conditions, steps
@@ -47,7 +46,10 @@ def _wait(
     else:
         _go_on(call)
     if not wanted:
-        return _claimed(call, needed, timeout) if claim else _what_concerns(call, needed, timeout, steps.WAIT)
+        if claim:
+            return next_tasks.awaited(call, needed, timeout)
+        again = steps.WAIT_TO_LEAD if needed else steps.WAIT
+        return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed, again)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise WrongUsage("--claim and --needed go with waiting for anything that concerns you", hint)
@@ -60,35 +62,6 @@ def _wait(
         call.follows = steps.after_landing(found["landing"], call.caller.name)
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
-
-
-def _what_concerns(call: Call, needed: bool, timeout: float | None, again: str) -> dict[str, Any]:
-    again += " --needed" if needed else ""
-    return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed, again)
-
-
-def _claimed(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
-    """What concerns the caller; a task that it may take is claimed with that, unless something else is to be done
-    before. Where another was faster, the wait goes on.
-    """
-    from teams_cli.commands import task_documents
-    from teams_cli.tasks import claims
-
-    began, left = time.monotonic(), timeout
-    while True:
-        found = _what_concerns(call, needed, left, steps.WAIT_TO_WORK)
-        others = [each for each in found["happened"] if each["what"] != "ready"]
-        if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
-            return found
-        try:
-            task = claims.claim_next(call.store, call.team, call.caller)
-        except NothingReady:
-            if found["messages"] or others:
-                return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
-            left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            continue
-        taken = task_documents.taken(call, task)
-        return {**found, "happened": others, "claimed": taken, "next": call.follows}
 
 
 def _go_on(call: Call) -> None:

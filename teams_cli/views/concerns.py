@@ -42,19 +42,20 @@ def wait(
     say: Callable[[str], None] | None = None,
     needed: bool = False,
     again: str = steps.WAIT,
+    claims_ready: bool = False,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
     Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join.
 
     Of several that wait for work, each is told of another task. With *needed*, that others completed tasks is told
-    with the next that asks for more.
+    with the next that asks for more. Who *claims_ready* tasks is told of one also when it was before.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, needed)
+    lookout = Lookout(store, team, caller, needed, claims_ready)
     found: Found = {}
 
     def ready() -> bool:
@@ -80,13 +81,18 @@ def _in_work(store: Store, team: str, caller: Caller) -> str:
 
 
 class Lookout:
-    """Looks for what concerns the caller; with *needed*, not for what merely went well."""
+    """Looks for what concerns the caller; with *needed*, not for what merely went well. Who *claims_ready* tasks hears
+    of one also when it was told of it before.
+    """
 
-    def __init__(self, store: Store, team: str, caller: Caller, needed: bool = False) -> None:
+    def __init__(
+        self, store: Store, team: str, caller: Caller, needed: bool = False, claims_ready: bool = False
+    ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.needed = needed
+        self.claims_ready = claims_ready
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
         self._is_queued = False
@@ -199,7 +205,7 @@ class Lookout:
     def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         facts = self._facts(team)
-        known = facts.still_told(agent)
+        known = facts.still_told(agent, but_ready=self.claims_ready)
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None

@@ -84,12 +84,12 @@ class Facts:
         found = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
         return [task.id for task in found if task.owner == self.caller.name]
 
-    def still_told(self, agent: Agent) -> set[str]:
+    def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
         """What the agent knows of what it was told. Once it took a task, also one of which it was not told, those that
-        were ready are news when it looks for work again.
+        were ready are news when it looks for work again; *but_ready*, they always are.
         """
         ready = {about for about in agent.told if about.startswith("ready:")}
-        return set(agent.told) - (ready if ready and self._took_one(agent.ready_at) else set())
+        return set(agent.told) - (ready if ready and (but_ready or self._took_one(agent.ready_at)) else set())
 
     def _took_one(self, since: str | None) -> bool:
         """Whether the caller claimed a task after that time."""

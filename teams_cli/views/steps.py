@@ -19,7 +19,16 @@ MANY = (
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
 """Tasks as a list of many has them."""
-CREATE = f"teams create-task TITLE, or many: teams create-task --from '{MANY}'"
+_EXAMPLE = """- id: a
+  title: TITLE
+  description: |
+    TEXT
+  check: COMMAND
+- {title: TITLE, blockedBy: [a], for: NAME}
+"""
+_PATIENTLY = "--wait 540"
+"""Somewhat less than what the tools of agents let a command last at most."""
+CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
@@ -115,9 +124,9 @@ def after_landing(landing: Found, agent: str) -> str:
     return f"{mended}; then teams update-task {task} --status completed, and teams land {task}"
 
 
-def complete(task: str, then_next: bool = False) -> str:
-    """How to end a task; with *then_next* the next one is taken with that."""
-    return f"teams update-task {task} --status completed --result RESULT{' --next' if then_next else ''}"
+def complete(task: str) -> str:
+    """How to end a task; the next one is taken with that, once there is one."""
+    return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
 def when_idle(leads: bool, works: bool) -> str:
@@ -133,8 +142,8 @@ def after_all(stuck: list[str]) -> str:
 
 
 def join(team: str, name: str) -> str:
-    """How to get into a team."""
-    return f"teams join-team {team} --as {name}"
+    """How to get into a team, and to a task."""
+    return f"teams join-team {team} --as {name} --claim {_PATIENTLY}"
 
 
 def outside(team: str, teams: list[str], name: str) -> str:
@@ -143,7 +152,7 @@ def outside(team: str, teams: list[str], name: str) -> str:
     """
     if team or not teams:
         named = team or "NAME"
-        return f"{join(named, name)} --wait 600, or if you lead it: teams spawn-team {named}"
+        return f"{join(named, name)}, or if you lead it: teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
@@ -223,7 +232,7 @@ def _lead(brief: Found) -> str | None:
         return None
     if not brief["tasks"]:
         return CREATE
-    return WAIT if brief["going"] else after_all(brief["stuck"])
+    return WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
 
 
 _STEPS: tuple[Callable[[Found], str | None], ...] = (

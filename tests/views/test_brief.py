@@ -41,9 +41,9 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     assert after(cli, "lea") == "teams show-plan plan-2"  # it is not shown whole
     cli.ok("approve-plan", "2", agent="lea")
     cli.ok("read-messages", agent="bob")
-    assert after(cli, "bob") == "teams update-task task-1 --status completed --result RESULT"
+    assert after(cli, "bob") == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert after(cli, "bob", "create-task", "two", by="lea") == (
-        "teams update-task task-1 --status completed --result RESULT"
+        "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     )
     assert after(cli, "bob", "update-task", "1", "--blocked-by", "2", by="lea") == "teams wait --task task-2"
     cli.ok("update-task", "1", "--unblock", "2", agent="lea")
@@ -55,19 +55,19 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     cli.ok("approve-shutdown", agent="bob")
     assert after(cli, "bob") == "nothing: bob was shut down"
     cli.ok("leave-team", agent="mia")
-    assert after(cli, "mia") == "teams join-team alpha --as mia"
+    assert after(cli, "mia") == "teams join-team alpha --as mia --claim --wait 540"
 
 
 def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
-    assert after(cli, "lea").startswith("teams create-task TITLE, or many: teams create-task --from '[{id: a, ")
-    assert after(cli, "lea", "create-task", "one") == "teams wait"
+    assert after(cli, "lea").startswith("teams create-task TITLE, or many: teams create-task --from - <<'.'\n- id: a\n")
+    assert after(cli, "lea", "create-task", "one") == "teams wait --needed"
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
-    assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait"
+    assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait --needed"
     cli.ok("update-task", "1", "--status", "failed", agent="bob")
     cli.ok("read-messages", agent="lea")
     assert after(cli, "lea") == "teams get-tasks --blocked"
     cli.ok("update-task", "2", "--unblock", "1", agent="lea")
-    assert after(cli, "lea") == "teams wait"
+    assert after(cli, "lea") == "teams wait --needed"
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--status", "completed", agent="bob")
     assert after(cli, "lea") == "teams close-team"
@@ -78,13 +78,13 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
 
 def test_each_state_without_a_team_has_its_command(tmp_path: Path, each_engine: str) -> None:
     cli = Cli(tmp_path / "root")
-    join = "teams join-team {0} --as bob --wait 600, or if you lead it: teams spawn-team {0}"
+    join = "teams join-team {0} --as bob --claim --wait 540, or if you lead it: teams spawn-team {0}"
     assert after(cli, "bob") == join.format("NAME")
     assert cli.ok("brief", agent="bob", team="beta")["next"] == join.format("beta")
     cli.ok("spawn-team", ALPHA, agent="lea")
-    assert after(cli, "bob") == "teams join-team alpha --as bob"
+    assert after(cli, "bob") == "teams join-team alpha --as bob --claim --wait 540"
     cli.ok("spawn-team", "beta", agent="eve")
-    assert after(cli, "bob") == "teams join-team NAME --as bob"
+    assert after(cli, "bob") == "teams join-team NAME --as bob --claim --wait 540"
     assert "alpha, beta" in cli("brief", agent="bob").stdout
 
 
@@ -102,7 +102,7 @@ def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     assert "completed: task-1 (mia)" in lines
     assert any(line.startswith("other changes: ") and "teams history --since " in line for line in lines)
     assert not any("chatter" in line or "message sent" in line for line in lines)
-    assert lines[-1] == "next: teams update-task task-3 --status completed --result RESULT"
+    assert lines[-1] == "next: teams update-task task-3 --status completed --result RESULT --next --wait 540"
     again = cli.ok("brief", agent="bob")
     assert (again["finished"], again["moreChanges"]) == ([], 0)
 

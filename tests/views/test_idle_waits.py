@@ -24,7 +24,7 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     add_tasks(cli, "two", blocked_by=["task-1"])
     found = ended(waiting)
     assert (found["claimed"]["id"], found["claimed"]["owner"], found["happened"]) == ("task-1", "bob", [])
-    assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next"
+    assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
     waiting = begin(cli, "mia", "wait", "--claim", "--timeout", "60")
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
@@ -49,7 +49,7 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
         cli.ok("update-task", task, "--status", "completed", "--result", f"as {agent} said", agent=agent)
     said = cli("wait", "--claim", agent="bob").stdout
     assert "task-1 (mia) came to: as mia said\n" in said and "as bob said" not in said
-    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next\n")
+    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
 
 
 def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
@@ -66,6 +66,59 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
     assert done == "task-3: completed by bob: three\nnext: teams wait --claim\n"
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
+
+
+def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
+    """What else concerns it ends the wait; that the task is ended holds, whatever comes then."""
+    add_tasks(cli, "one", "two")
+    for name, task in (("bob", "1"), ("mia", "2")):
+        cli.ok("claim-task", task, agent=name)
+    add_tasks(cli, "three", blocked_by=["task-2"])
+    end = ("--status", "completed", "--result", "r", "--next", "--wait")
+    bob, mia = cli.start("update-task", "1", *end, "60", agent="bob", text=True), ("update-task", "2", *end)
+    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
+    assert (
+        cli("update-task", "2", *end, "0", agent="mia").stdout
+        == "task-2: completed by mia: two\nnext: teams wait --claim\n"
+    )
+    said, _ = bob.communicate(timeout=120)
+    assert said.startswith("task-1: completed by bob: one\ntask-3: in_progress by bob: three\n")
+    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
+    cli.ok("send-message", "mia", "how?", agent="lea")
+    found = cli.ok(*mia, "60", agent="mia")
+    assert (found["status"], found["messages"][0]["message"], "claimed" in found) == ("completed", "how?", False)
+    cli.ok("update-task", "3", "--status", "completed", agent="bob")
+    waiting = cli.start(*mia, "60", agent="mia", text=True)
+    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    cli.ok("close-team", agent="lea")
+    said, told = waiting.communicate(timeout=120)
+    assert (waiting.returncode, said) == (0, "task-2: completed by mia: two\n") and "nothing is left to do" in told
+    assert cli.refused("update-task", "2", "--status", "completed", "--wait", "5", agent="mia") == (2, "wrong_usage")
+
+
+def test_who_was_told_of_a_task_can_still_wait_to_have_it(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    assert ended(begin(cli, "bob"))["happened"][0]["id"] == "task-1"
+    assert cli.ok("wait", "--claim", "--timeout", "60", agent="bob")["claimed"]["id"] == "task-1"
+
+
+def test_joining_and_the_first_task_are_one_command(tmp_path: Path, each_engine: str) -> None:
+    """Before there is a team, too. Who has a task already goes on with it."""
+    cli = Cli(tmp_path / "root", team=ALPHA)
+    joining = ("join-team", "--claim", "--wait", "60")
+    bob = begin(cli, "bob", *joining)
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    add_tasks(cli, "one")
+    found = ended(bob)
+    assert (found["agentId"], found["claimed"]["id"], found["claimed"]["owner"]) == ("bob", "task-1", "bob")
+    assert cli(*joining, agent="bob").stdout.endswith(
+        "next: teams update-task task-1 --status completed --result RESULT --next --wait 540\n"
+    )
+    late = cli("join-team", "--claim", "--wait", "0", agent="mia")
+    assert late.stdout == "mia: in team alpha as team-member\nnext: teams wait --claim\n"
+    add_tasks(cli, "two")
+    assert "\ntask-2: in_progress by mia: two\nclaim 1; " in cli("join-team", "--claim", agent="mia").stdout
+    assert cli.refused("join-team", "--claim", agent="human") == (2, "wrong_usage")
 
 
 def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:

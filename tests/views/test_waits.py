@@ -140,7 +140,7 @@ def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path, each_engine:
     waiting, joining = begin(cli, "bob"), begin(cli, "mia", "join-team", "--wait", "60")
     cli.ok("spawn-team", ALPHA, agent="lea")
     found = ended(waiting)
-    assert found["happened"][0]["next"] == "teams join-team alpha --as bob"
+    assert found["happened"][0]["next"] == "teams join-team alpha --as bob --claim --wait 540"
     assert ended(joining)["role"] == "team-member"
 
 
@@ -182,7 +182,7 @@ def test_who_waits_for_anything_hears_of_a_decision_with_what_follows(cli: Cli) 
     cli.ok("propose-plan", "better", "--task", "1", "--revises", "1", agent="bob")
     cli.ok("approve-plan", "2", agent="lea")
     (approved,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
-    assert approved["next"] == "teams update-task task-1 --status completed --result RESULT"
+    assert approved["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     nothing(cli, "bob")
 
 
@@ -285,7 +285,7 @@ def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli)
     assert ended(begin(cli, "bob"))["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1"
     cli.ok("propose-plan", "thus", "--revises", "1", agent="bob")
     cli.ok("approve-plan", "2", agent="lea")
-    complete = "teams update-task task-1 --status completed --result RESULT"
+    complete = "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert ended(begin(cli, "bob"))["next"] == complete
     cli.ok("update-task", "1", "--append", "and faster", agent="lea")
     found = ended(begin(cli, "bob"))
@@ -314,7 +314,7 @@ def test_a_decision_ends_a_wait_though_it_stood_at_the_end_of_an_answer(cli: Cli
     cli.ok("approve-plan", "1", agent="lea")
     assert "plan-1 was approved by lea" in cli("announce", "at it", agent="bob").stderr
     found = ended(begin(cli, "bob"))
-    assert found["next"] == "teams update-task task-1 --status completed --result RESULT"
+    assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     nothing(cli, "bob")
 
 

@@ -114,8 +114,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}; others may take it after {until(task['leaseExpiresAt'])}"
-        " without a teams command of yours",
+        f"claim {task['claim']}; after {until(task['leaseExpiresAt'])} of silence others may take it: teams heartbeat",
         *_taken_over(task.get("takenOver")),
         *_pages(task),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),

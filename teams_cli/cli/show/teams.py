@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present
+from teams_cli.cli.show import present, tasks
 from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
@@ -62,6 +62,7 @@ def joined(member: dict[str, Any]) -> Parts:
         f"token: {member['token']}" if "token" in member else None,
         "rules of the team:" if "rules" in member else None,
         *(f"| {line}" for line in member.get("rules", "").splitlines()),
+        *(tasks.claimed(member["claimed"]) if "claimed" in member else ()),
     )
 
 

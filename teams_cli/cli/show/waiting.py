@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def waited(found: dict[str, Any]) -> Parts:
     if "happened" in found:
-        return _happened(found)
+        return came(found)
     lines: Parts = []
     if "task" in found:
         lines += _task(found["task"])
@@ -38,15 +38,16 @@ def waited(found: dict[str, Any]) -> Parts:
     return lines
 
 
-def _happened(found: dict[str, Any]) -> Parts:
+def came(found: dict[str, Any]) -> Parts:
+    """What concerns the caller, each with what follows; and the task that it has now."""
     lines: Parts = []
     for message in found.get("messages", ()):
         lines += [_message(message), *present(_step(message["next"]))]
-    for each in found["happened"]:
+    for each in found.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
     if "claimed" in found:
         return lines + tasks.claimed(found["claimed"])
-    if not any(each["next"] for each in [*found.get("messages", ()), *found["happened"]]):
+    if not any(each["next"] for each in [*found.get("messages", ()), *found.get("happened", ())]):
         lines += present(_step(found.get("next")))
     return lines
 

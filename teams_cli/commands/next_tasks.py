@@ -1,0 +1,82 @@
+"""The next task of who joined, ended one, or waits: claimed at once, or as soon as there is one."""
+
+from __future__ import annotations
+
+import time
+
+from teams_cli.commands.task_documents import taken
+from teams_cli.errors import NothingReady, WaitRanOut
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import claims
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
+    """The answer to a change that is made, with the next task of the caller, who may have none: the best that is ready,
+    under `claimed`; with *wait* also one that becomes ready so many seconds later, unless something else concerns the
+    caller before. Asked again who was given one has that one.
+
+    Nothing refuses any more: that the time was over, or the team is closed, is told beside the answer.
+    """
+    came: dict[str, Any] = {}
+    if wait is None:
+        call.try_to(lambda: came.update(_at_once(call)))
+    elif claims.is_free(call.store, call.load_team(), call.known):
+        if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
+            call.words = "waiting:came"
+        call.try_to(lambda: came.update(_in_time(call, wait)))
+        return document | came
+    if "claimed" not in came:
+        call.try_to(call.say_what_follows)
+    return document | came
+
+
+def _at_once(call: Call) -> dict[str, Any]:
+    """The best task that is ready, claimed, for who has none."""
+    if not claims.is_free(call.store, call.load_team(), call.known):
+        return {}
+    try:
+        return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
+    except NothingReady:
+        return {}
+
+
+def _in_time(call: Call, wait: float) -> dict[str, Any]:
+    try:
+        return awaited(call, False, wait)
+    except WaitRanOut:
+        call.say_what_follows()
+        raise
+
+
+def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
+    """What concerns the caller; a task that it may take is claimed with that, also one that it was told of before,
+    unless something else is to be done first. Where another was faster, the wait goes on.
+
+    Raises:
+        WaitRanOut: Nothing came within *timeout* seconds.
+        WrongState: The team is closed.
+    """
+    from teams_cli.views import concerns, steps
+
+    began, left = time.monotonic(), timeout
+    again = steps.WAIT_TO_WORK + (" --needed" if needed else "")
+    first = True
+    while True:
+        found = concerns.wait(call.store, call.team, call.known, left, call.say, needed, again, claims_ready=first)
+        others = [each for each in found["happened"] if each["what"] != "ready"]
+        if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
+            return found
+        try:
+            task = claims.claim_next(call.store, call.team, call.caller)
+        except NothingReady:
+            if found["messages"] or others:
+                return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
+            left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
+            first = False
+            continue
+        shown = taken(call, task)
+        return {**found, "happened": others, "claimed": shown, "next": call.follows}
