@@ -52,10 +52,16 @@ def worktree_around(directory: str) -> str:
 def checkout_around(directory: str) -> str:
     """The top of the git checkout that the directory is in; empty if it is in none. No process is needed to tell."""
     top = directory
-    while top and not os.path.lexists(f"{top}/.git"):
+    while top and not _is_checkout(top):
         above = os.path.dirname(top)
         top = above if above != top else ""
     return top
+
+
+def _is_checkout(top: str) -> bool:
+    """Whether git takes it for one: a directory `.git` that holds no `HEAD` it passes over."""
+    own = f"{top}/.git"
+    return os.path.lexists(own) and (os.path.isfile(own) or os.path.lexists(f"{own}/HEAD"))
 
 
 def git_line(path: str) -> str:

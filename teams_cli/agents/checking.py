@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import text
+from teams_cli import environment, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
@@ -57,7 +57,7 @@ def change_task(
     """Change a task as `changes.change_task` does; what is to be completed is checked first, which may take its time.
 
     The check is run in the owner's worktree, else in the directory that the task names, else in the checkout that the
-    caller is in.
+    caller is in, else in that in which it was set.
 
     Raises:
         CheckFailed: The check failed: the task stays in progress, and what came of it is noted there.
@@ -105,18 +105,32 @@ class _Examination:
 
     def made(self, worktree: str) -> Check:
         """What comes of it in that worktree on its commit; without one in the directory that the task names, as it is,
-        else in the checkout that the place is in, on its commit, or in the place, if it is in none.
+        else in the checkout that the place is in, on its commit, or that the check was set in; in the place, if both
+        are in none.
         """
-        directory = worktree or self.task.check_in or self.place.directory
+        directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
             missing = f"{directory} is not there, where {self.task.id} is to be checked"
-            raise InvalidValue(missing, "Is it the right machine?")
+            raise InvalidValue(missing, "Complete it in your checkout of it, or on its machine.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
-            return self._on_commit(checkout)
+            found = self._on_commit(checkout)
+            return found if worktree or directory == self.place.directory else self._told_where(found, directory)
         dirty = checkout and checkout.uncommitted()
         found = self._run(directory)
         return found.having(commit=checkout.head) if checkout and not dirty else found
+
+    def _place(self) -> str:
+        """Where it is run that has no place of its own: never outside of all checkouts what was set in one."""
+        if self.place.as_it_is or environment.checkout_around(self.place.directory):
+            return self.place.directory
+        return self.task.check_from or self.place.directory
+
+    def _told_where(self, found: Check, directory: str) -> Check:
+        if found.passed:
+            return found
+        why = f"[in {directory}, where the check was set: {self.place.directory or 'its owner'} is in no checkout]"
+        return found.having(output=f"{found.output}\n{why}")
 
     def _on_commit(self, checkout: Checkout) -> Check:
         """In the checkout, which has to be as it was committed: where others may be at work too, or git was told not to

@@ -43,7 +43,7 @@ _SERVE = """Serve the teams over HTTP on this machine alone, with a board for th
 
 Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
 one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
-token too.
+token too. With --open and a server that is running, its board is opened.
 
 Raises:
     Conflict: A server of these teams is running.

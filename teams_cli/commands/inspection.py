@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, go on with those to come.
 
---since takes a time (2026-01-25T23:00:00Z) or how long ago (90s, 10m, 2h, 1d). With --follow and --json, each change is
-a JSON object on a line of its own.
+--since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With --follow
+and --json, each change is a JSON object on a line of its own.
 """
 _DOCTOR = """Look for what is wrong: damaged files, missing blockers, circles, claims that are over, leftovers.
 

@@ -16,7 +16,7 @@ _SEARCH = """Search the team's tasks, messages, results, notes and pages for wor
 
 All words are to be found in one text, each as the beginning of a word; capitals do not matter. What a task is about is
 searched as `tasks`, what came of it as `results`, why it was released, failed or was cancelled as `notes`. With
---in history, the history is searched too. --since takes a time, or how long ago: 90s, 10m, 2h, 1d.
+--in history, the history is searched too. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import environment
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers
 from teams_cli.errors import WrongUsage
@@ -59,13 +60,19 @@ def _create(
         run=run,
         plan_required=plan_required or None,
         check=check,
-        check_in=check_in and whole(call, check_in),
+        **_where_checked(call, check, check_in),
         review_by=review_by,
     )
     if keep_for is None:
         return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
     refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+
+
+def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[str, Any]:
+    """The fields of a task that say where its check is run."""
+    around = check and environment.checkout_around(call.said_directory)
+    return {"check_in": check_in and whole(call, check_in), "check_from": around or None}
 
 
 def _create_many(call: Call, title: str | None, from_: str | None) -> Any:

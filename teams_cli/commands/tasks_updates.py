@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import environment
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.errors import TeamsError, WrongUsage
@@ -27,6 +28,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
     )
+    edit.check_from = environment.checkout_around(call.said_directory) or None
     if edit.owner:
         refuse_stopped(call, edit.owner)
     if edit.status == "completed" or files:
@@ -64,10 +66,12 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
 
 
 def _place(call: Call) -> str:
-    """Where the caller works."""
+    """Where the caller works: the checkout that it is in, else the one that it was seen in last."""
     from teams_cli.agents import checkouts
 
-    return call.workplace or checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
+    if environment.checkout_around(call.workplace):
+        return call.workplace
+    return checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
 
 
 def land_too(call: Call, task: Task) -> None:

@@ -47,13 +47,18 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
     document.update(pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope())
     with LOCK(root, _PATIENCE):
-        other = _found(root)
-        if other and _runs(other):
+        if other := running(root):
             hint = f"Use it, or end it first: kill {other.get('pid')}"
             raise Conflict(f"a server of these teams is running at {other['url']}", hint)
         data = json.dumps(document, indent=2).encode() + b"\n"
         disk.commit(disk.write_temp(f"{root}/tmp", data), _path(root))
     return document
+
+
+def running(root: str) -> dict[str, Any]:
+    """What the server wrote that is running; nothing if none is."""
+    other = _found(root)
+    return other if other and _runs(other) else {}
 
 
 def unregister(root: str) -> None:

@@ -26,12 +26,20 @@ INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal says to end: 0 for SIGTERM, 130 for an interrupt.
+    """Serve until a signal says to end: 0 for SIGTERM, 130 for an interrupt. Where the board is to be opened and a
+    server of this root is running, it is that one's: 0.
 
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
     token = registration.token(call.store.root)
+    if settings["browse"] and (found := registration.running(call.store.root)):
+        import webbrowser
+
+        call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
+        call.show(_shown({**found, "token": token}))
+        webbrowser.open(_address(found["url"], token))
+        return 0
     with _listen(call, settings["port"]) as listener:
         server = HttpServer(call, listener, token, settings["private"], settings["browse"])
         try:
@@ -47,6 +55,16 @@ def _open(address: str) -> None:
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+
+def _shown(found: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a server that was found."""
+    return {key: found[key] for key in ("url", "token", "pid")}
+
+
+def _address(url: str, token: str) -> str:
+    """Where its board is opened, by who may change what it shows."""
+    return f"{url}/#token={token}"
 
 
 class HttpServer(uvicorn.Server):
@@ -93,11 +111,11 @@ class HttpServer(uvicorn.Server):
         self.api = Api(self._call)
         self._made = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
-        self._call.show({key: found[key] for key in ("url", "token", "pid")})
+        self._call.show(_shown(found))
         if sys.stderr.isatty():
             self._call.say("Ctrl-C ends the server")
         if self._browse:
-            _open(f"{found['url']}/#token={found['token']}")
+            _open(_address(found["url"], found["token"]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End: whoever waits is let go first."""

@@ -66,6 +66,8 @@ class Edit:
         self.append = append
         self.unassign = unassign
         self.checked = checked
+        self.check_from: str | None = None
+        """The checkout in which a check is set, if it is in one."""
         self.evidence: list[Evidence] = []
         self.keeping = False
         """Whether evidence is to be kept with it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
+from teams_cli import environment, text
 from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
@@ -58,6 +58,7 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
         plan_required=template.plan_required or None,
         check=template.check,
         check_in=template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
+        check_from=(template.check and environment.checkout_around(directory)) or None,
         review_by=template.review_by,
     )
 

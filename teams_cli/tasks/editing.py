@@ -47,6 +47,8 @@ def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
         return task
     before = task.to_json()
     keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
+    if task.check is None and changed.check:
+        changed = changed.having(check_from=changes.check_from)
     return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, added=changes.append)
 
 

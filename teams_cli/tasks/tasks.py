@@ -97,6 +97,8 @@ class Task(Record):
     result: Text | None = None
     check: Text | None = None
     check_in: Text | None = None
+    check_from: Text | None = None
+    """The checkout in which its check was set: it is run there where its owner is in none."""
     checked: Object | None = None
     review_by: Name | None = None
     reviewed: Object | None = None

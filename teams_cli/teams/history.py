@@ -59,21 +59,22 @@ def closed_by(store: Store, team: str) -> str | None:
 
 
 def moment(word: str, now: datetime) -> datetime:
-    """The time that *word* means: itself one, or how long ago.
+    """The time that *word* means: itself one, `today`, or how long ago. Without an offset it is of this machine's zone.
 
     Raises:
-        InvalidValue: It is neither.
+        InvalidValue: It is none of these.
     """
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     number = word[:-1]
     if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
         return now - timedelta(seconds=seconds_in(word))
     try:
-        return parse_rfc3339(word)
-    except ValueError:
+        said = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if word == "today" else word)
+        return said if said.tzinfo else said.astimezone()
+    except (ValueError, OverflowError):
         raise InvalidValue(
-            f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, or 90s, 10m, 2h, 1d."
+            f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, 2026-01-25, today, or 90s, 10m, 2h, 1d."
         ) from None
 
 

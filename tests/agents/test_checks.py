@@ -60,6 +60,32 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     assert "commit" not in shop.task("2")["checked"]
 
 
+def test_who_stands_in_no_checkout_completes_nothing_that_is_not_in_one(shop: Shop, tmp_path: Path) -> None:
+    """What would pass in an empty directory is checked where it was set, or in the worktree that its owner was seen in;
+    with no checkout anywhere it is run where its owner is.
+    """
+    elsewhere, there = tmp_path / "elsewhere", shop.trees["mia"]
+    (elsewhere / ".git").mkdir(parents=True)  # which git passes over
+    shop.write(there, "bad", "1")
+    shop.at("lea", "create-task", "Clean", "--check", "test ! -e bad", where=there)
+    shop.at("lea", "create-task", "Empty", where=there)
+    shop.at("lea", "update-task", "2", "--check", "test ! -e bad", where=there)
+    shop.at("lea", "create-task", "Report", "--check", "test -e report", where=elsewhere)
+    for key in ("1", "2"):
+        shop.at("bob", "claim-task", key, where=elsewhere)
+        done = shop.at("bob", "update-task", key, "--status", "completed", where=elsewhere)
+        assert done.returncode == 11 and f"in {there}, where the check was set" in done.stderr, done
+        assert "commit" in shop.task(key)["checked"]
+    shop.ok("bob", "note", "1", "mine")  # by which it was seen in its worktree
+    assert shop.at("bob", "update-task", "1", "--status", "completed", where=elsewhere).returncode == 0
+    assert shop.task("1")["checked"]["directory"] == str(shop.trees["bob"])
+    shop.at("mia", "claim-task", "3", where=elsewhere)
+    assert shop.at("mia", "update-task", "3", "--status", "completed", where=elsewhere).returncode == 11
+    (elsewhere / "report").touch()
+    assert shop.at("mia", "update-task", "3", "--status", "completed", where=elsewhere).returncode == 0
+    assert "commit" not in shop.task("3")["checked"]
+
+
 HIDINGS = {
     "taken as unchanged": "echo 2 >file; git update-index --assume-unchanged file",
     "skipped": "echo 2 >file; git update-index --skip-worktree file",

@@ -46,12 +46,11 @@ class Shop:
         git(where, "add", name)
         git(where, "commit", "-q", "-m", name)
 
-    def at(self, agent: str, *words: str) -> Any:
-        """Run a command in the agent's worktree."""
-        command = [*_COMMAND, *words]
-        done = subprocess.run(
-            command, cwd=self.trees[agent], env=self.cli.environ(agent), capture_output=True, text=True, timeout=TIMEOUT
-        )
+    def at(self, agent: str, *words: str, where: Path | None = None) -> Any:
+        """Run a command in the agent's worktree, or elsewhere."""
+        command, environ = [*_COMMAND, *words], self.cli.environ(agent)
+        place = where or self.trees[agent]
+        done = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
         assert "Traceback" not in done.stderr, done
         return done
 

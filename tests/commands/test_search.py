@@ -64,6 +64,8 @@ def test_all_words_are_in_one_text(cli: Cli) -> None:
         (["--from", "system"], [TOLD]),
         (["--from", "mia", "--in", "tasks"], []),
         (["--since", "2199-01-01T00:00:00Z"], []),
+        (["--since", "2199-01-01"], []),
+        (["--since", "2199-01-01 12:30"], []),
         (["--limit", "1"], [("messages", "msg-2", "mia")]),
     ],
 )

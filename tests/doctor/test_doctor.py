@@ -62,6 +62,14 @@ def test_every_kind_of_record_is_looked_at() -> None:
     assert set(found) == set(kinds.ALL)
 
 
+def test_what_is_mended_alike_is_said_once(cli: Cli) -> None:
+    for key in ("1", "2"):
+        cli.ok("create-task", "t", agent="lea")
+        (cli.root / f"tasks/alpha/task-{key}.json").write_text("{")
+    said = cli("doctor").stdout
+    assert said.count("problem: ") == 2 and said.count("  Correct the file, or move it away.\n") == 1
+
+
 PLACES = [
     "teams/alpha/agents/bob.json",
     "teams/alpha/inboxes/bob.json",

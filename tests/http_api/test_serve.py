@@ -62,6 +62,16 @@ def test_a_second_server_is_refused(cli: Cli, server: Server) -> None:
     assert server.get("/api/agents") and json.loads((cli.root / "server.json").read_text())["pid"] == server.pid
 
 
+def test_the_board_of_a_server_that_runs_is_opened(cli: Cli, server: Server, tmp_path: Path) -> None:
+    """With the token, so that what is opened can change something; that server goes on."""
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >{opened}\n')
+    browser.chmod(0o700)
+    answer = cli("serve", "--open", "--json", BROWSER=f"{browser} %s")
+    assert (answer.status, json.loads(answer.stdout)["pid"]) == (0, server.pid)
+    assert opened.read_text() == f"{server.url}/#token={server.token}\n" and server.get("/api/agents")
+
+
 def test_of_two_that_start_at_once_one_serves(cli: Cli) -> None:
     started = [cli.start("serve", "--json", "--port", "0", agent="", team="") for _ in range(2)]
     lines = [process.stdout.readline() for process in started]

@@ -35,11 +35,16 @@ def doctor(found: dict[str, Any]) -> Parts:
     if not found["findings"]:
         return [f"{found['root']}: healthy"]
     lines = []
-    for item in found["findings"]:
+    for item, following in zip(found["findings"], [*found["findings"][1:], {}], strict=True):
         lines.append(f"{item['level']}: {item['where']}: {item['what']}")
-        if item["remedy"] and item["level"] != "fixed":
-            lines.append(f"  {item['remedy']}")
+        if (remedy := _remedy(item)) and remedy != _remedy(following):
+            lines.append(f"  {remedy}")
     return [*lines]
+
+
+def _remedy(finding: dict[str, Any]) -> str:
+    """What is to be done, said once behind all findings that have it in common."""
+    return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
 def settings(found: dict[str, Any]) -> Parts:
