@@ -76,14 +76,22 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def clipped(text: str, most: int) -> str:
-    """The text, or of a longer one the beginning and an ellipsis, *most* characters together."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def clipped(text: str, most: int, more: str = "") -> str:
+    """The text, or of a longer one the beginning and an ellipsis, *most* characters together.
+
+    *more*, which says where all of it can be read, stands behind an ellipsis, and is not counted.
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…{more}"
 
 
 def clipped_line(text: str, most: int) -> str:
     """The text as one line of at most *most* characters: runs of white space are one space, and the rest is clipped."""
     return clipped(" ".join(text.split()), most)
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something, as one says it: 1 task, 2 tasks."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:

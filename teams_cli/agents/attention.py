@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.agents import sessions
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 MAX_NAMED = 20
-_MOST_RECALLED, _RECALLED, _SHOWN = 10, 200, 2000
-"""How many messages a glance has, and of one that was shown before, and of a new one, how many characters."""
+_MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
+"""How many messages a glance has; characters of one shown before, and of a new one, an ellipsis among them."""
+_STATUS = 101
+"""Characters of what another is at, with an ellipsis."""
 HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
 
 
@@ -44,7 +47,10 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     found = inboxes.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)
     if not there and not found:
         return None
-    agents = [{"name": row["name"], "status": _cut(row["status"] or "") or None, "idle": row["idle"]} for row in there]
+    agents = [
+        {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
+        for row in there
+    ]
     made = _broadcast(store, team_name, caller, agents, [_recalled(document) for document in found])
     if found:
         made["state"]["output"]["reply"] = "teams reply ID TEXT; what needs no answer: teams ack ID"
@@ -53,12 +59,8 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
 
 def _recalled(document: dict[str, Any]) -> dict[str, Any]:
     most = _RECALLED if document.get("readAt") else _SHOWN
-    content = _cut(str(document["message"]), most)
+    content = text.clipped(str(document["message"]), most)
     return {"id": document["number"], "from": document["from"], "content": content}
-
-
-def _cut(said: str, most: int = 100) -> str:
-    return said if len(said) <= most else f"{said[:most]}…"
 
 
 def _broadcast(

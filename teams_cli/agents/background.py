@@ -79,13 +79,11 @@ def _path(path: str) -> str:
 
 
 def _identity(store: Store, team: str, session: Session) -> dict[str, str]:
-    """The variables that say who the agent is, under our names and those of OpenCode Teams."""
+    """The variables that say who the agent is, where the team is, and what else it was started with."""
     member = teams.get(store, team).find(session.agent)
     name = member.agent_name if member and member.agent_name else session.agent
     type = (member.agent_type or member.role) if member else "team-member"
-    own = {"AGENT_ID": session.agent, "AGENT_NAME": name, "AGENT_TYPE": type}
-    both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
-    ours = {**both, **store.variables, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    ours = {**store.variables, **environments.identity(team, session.agent, name, type)}
     port = {ports.VARIABLE: str(session.port_base)} if session.port_base else {}
     return {**(session.variables or {}), **ours, **port}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import text
 from teams_cli.agents import checkouts, ending, git
 from teams_cli.agents.sessions import Session
 from teams_cli.errors import AgentNotFound, AlreadyExists, Conflict, InvalidValue, StorageFailed
@@ -109,7 +110,7 @@ class Worktree:
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
         held = [(self.commits, "commit"), (self.uncommitted, "uncommitted file")]
-        holds = " and ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in held if count)
+        holds = " and ".join(text.counted(count, what) for count, what in held if count)
         ways = f"`teams worktree diff {where}`, `teams worktree merge {where} --as human`"
         return f"{self.agent}: {holds or 'no directory'} on {self.branch}: {ways}"
 

@@ -60,8 +60,7 @@ def _fit(kept: list[str], extra: str, place: int) -> None:
 
 def _row(parameter: Parameter) -> str:
     """A parameter with its help; what it may be, where that is not a word for many things."""
-    value = "" if parameter.positional or parameter.flag else f" {parameter.metavar}"
-    return f"  {' '.join(parameter.flags)}{value}  {parameter.help}"
+    return f"  {' '.join(parameter.flags)}{parameter.placeholder}  {parameter.help}"
 
 
 def told_of(command: Command) -> tuple[str, list[str]]:

@@ -67,9 +67,8 @@ def _command(command: Command) -> list[str]:
 
 
 def _row(parameter: Parameter) -> list[str]:
-    value = "" if parameter.positional or parameter.flag else f" {parameter.metavar}"
     choices = f" One of: {', '.join(parameter.choices)}." if parameter.choices else ""
-    return _item(f"{', '.join(parameter.flags)}{value}", parameter.help + choices)
+    return _item(f"{', '.join(parameter.flags)}{parameter.placeholder}", parameter.help + choices)
 
 
 def _item(term: str, text: str) -> list[str]:

@@ -88,6 +88,15 @@ def missing(command: Command, said: str) -> WrongUsage:
     return WrongUsage(said, f"Write, for example: teams {command.example}")
 
 
+def without_value(command: Command, flag: str) -> WrongUsage | None:
+    """The refusal of an option without its value: it shows how it is written, and what it may be."""
+    found = next((parameter for parameter in command.parameters if flag in parameter.flags), None)
+    if found is None or found.flag:
+        return None
+    choices = f", which is one of: {', '.join(found.choices)}" if found.choices else ""
+    return WrongUsage(f"{flag} takes {found.metavar}, and got nothing", f"Write: {flag}{found.placeholder}{choices}")
+
+
 def too_many(command: Command, rest: str) -> WrongUsage:
     """The refusal of words too many: it shows how many the command takes; a word alone may be meant for the team."""
     places = [parameter.usage for parameter in command.own if parameter.positional]

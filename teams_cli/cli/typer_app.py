@@ -59,6 +59,8 @@ def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
         return known or mistakes.no_option(command, error.option_name)
     if kind == "MissingParameter":
         return mistakes.missing(command, _said(error))
+    if kind == "BadOptionUsage":
+        return mistakes.without_value(command, error.option_name)
     if kind == "BadParameter" and error.param is not None:
         return _no_value(error, command)
     _, too_many, rest = error.format_message().partition("unexpected extra argument")

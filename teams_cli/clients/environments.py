@@ -58,6 +58,13 @@ def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
     return clean(inherited, strip=())
 
 
+def identity(team: str, agent: str, name: str, type: str) -> dict[str, str]:
+    """The variables that say who an agent is, under our names and those of OpenCode Teams."""
+    own = {"AGENT_ID": agent, "AGENT_NAME": name, "AGENT_TYPE": type}
+    both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
+    return {**both, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+
+
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     from fnmatch import fnmatchcase  # dear, and wanted only where something is started
 

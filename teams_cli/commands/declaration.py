@@ -106,6 +106,11 @@ class Parameter:
         word = self.metavar + ("..." if self.many else "")
         return word if self.required or self.needed else f"[{word}]"
 
+    @property
+    def placeholder(self) -> str:
+        """What is written behind its name: a blank and a word for its value, where it takes one."""
+        return "" if self.positional or self.flag else f" {self.metavar}"
+
     def convert(self, word: str) -> Any:
         """The value that a word means.
 

@@ -118,17 +118,13 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
 
 def _told(question: Question, given: Answer) -> Owed:
     """What the asker is told, who did not stay to wait for the answer."""
-    who, what = given.responder, f"{question.id} ({_clipped(question.question, _ASKED)})"
+    who, what = given.responder, f"{question.id} ({text.clipped(question.question, _ASKED)})"
     if given.skipped:
         body = f"{who} skipped {what}"
     else:
-        content = _clipped(given.content, _SAID, f" (all of it: teams show-question {question.id})")
+        content = text.clipped(given.content, _SAID, f" (all of it: teams show-question {question.id})")
         body = f"{who} {'can not answer' if given.failed else 'answered'} {what}: {content}"
     return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who)
-
-
-def _clipped(said: str, most: int, more: str = "") -> str:
-    return said if len(said) <= most else f"{said[:most]}…{more}"
 
 
 def _is_said(question: Question, given: Answer) -> bool:

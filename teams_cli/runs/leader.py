@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from teams_cli import closing
+from teams_cli import closing, text
 from teams_cli.agents import worktrees
 from teams_cli.errors import NobodyThere, TeamsError
 from teams_cli.messages import messages
@@ -94,8 +94,7 @@ class Leader:
         planned = steps.expand(self.workflow, self.run.variables, self.run.items)
         steps.create_missing(self.store, self.team, self.caller, planned, bool(self.run.thinks))
         workers = ", ".join(agent.name for agent in self.run.agents)
-        count = "1 task" if len(planned) == 1 else f"{len(planned)} tasks"
-        self.progress.say(f"team {self.team}: {count} for {workers}")
+        self.progress.say(f"team {self.team}: {text.counted(len(planned), 'task')} for {workers}")
 
     def _define(
         self,

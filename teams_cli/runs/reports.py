@@ -10,7 +10,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.runs import runs, steps
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
-from teams_cli.tasks import dependencies, tasks
+from teams_cli.tasks import attempts, dependencies, tasks
 from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
@@ -107,15 +107,7 @@ def _failures(tasks: list[Task], team: str) -> str:
 
 def _failure(task: Task, team: str) -> str:
     by = f"{f'By {task.owner}. ' if task.owner else ''}See all of it: `teams show-task {task.id} --team {team}`."
-    return f"### {escaped(task.title)}\n\n{fenced(_reason(task))}\n\n{by}\n"
-
-
-def _reason(task: Task) -> str:
-    """The end of what it said, in which the reason is last; the reason alone where it said nothing."""
-    if task.result and task.result.strip():
-        return "\n".join(task.result.strip().splitlines()[-_SHOWN:])
-    note = next((note for note in reversed(task.notes) if note.what == "failed"), None)
-    return note.reason if note and note.reason else "no reason was given"
+    return f"### {escaped(task.title)}\n\n{fenced(attempts.why_failed(task, _SHOWN))}\n\n{by}\n"
 
 
 def _said(blocker: Blocker, known: dict[str, Task]) -> str:

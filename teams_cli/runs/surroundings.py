@@ -35,14 +35,7 @@ class Surroundings:
         return {
             **self.environ,
             **store.variables,
-            "TEAMS_TEAM": team,
-            "TEAMS_AGENT_ID": agent,
-            "TEAMS_AGENT_NAME": agent,
-            "TEAMS_AGENT_TYPE": type,
+            **environments.identity(team, agent, agent, type),
             "TEAMS_RUN_ID": tag,
-            "OPENCODE_TEAM_NAME": team,
-            "OPENCODE_AGENT_ID": agent,
-            "OPENCODE_AGENT_NAME": agent,
-            "OPENCODE_AGENT_TYPE": type,
             "PYTHON": self.python,
         }

@@ -21,9 +21,9 @@ def last_reason(task: Task) -> str:
     return (back[-1].reason or back[-1].what) if back else ""
 
 
-def why_failed(task: Task) -> str:
-    """Why it failed: the end of what it said, and last the reason that was noted with it, where that is not in it."""
-    said = "\n".join([line for line in (task.result or "").splitlines() if line.strip()][-3:])
+def why_failed(task: Task, lines: int = 3) -> str:
+    """Why it failed: the last *lines* it said, and behind it the reason that was noted, if it is not in it."""
+    said = "\n".join([line for line in (task.result or "").splitlines() if line.strip()][-lines:])
     noted = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
     more = noted if noted and noted not in said else ""
     return "\n".join(filter(None, (said, more))) or "no reason was given"

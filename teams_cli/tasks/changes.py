@@ -351,22 +351,20 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"
-        said = _clipped(task, task.why_ended) or f": teams show-task {task.id}"
+        said = _said(task, task.why_ended) or f": teams show-task {task.id}"
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, by=who.name, about=task.id))
     of_a_run = task.run is not None or task.prompt is not None
     if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
         checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
         body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"
-        said = _clipped(task, task.result)
+        said = _said(task, task.result)
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name, about=task.id))
     return notices
 
 
-def _clipped(task: Task, said: str | None) -> str:
+def _said(task: Task, said: str | None) -> str:
     """What is *said* of the task behind a colon, as far as it is short."""
-    if not said or len(said) <= _RESULT:
-        return f": {said}" if said else ""
-    return f": {said[:_RESULT]}… (all of it: teams show-task {task.id})"
+    return f": {text.clipped(said, _RESULT, f' (all of it: teams show-task {task.id})')}" if said else ""
 
 
 def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> None:

@@ -77,7 +77,7 @@ def _rules(team: Team) -> Found:
     rules = str(settings.value(team, settings.RULES))
     if not rules:
         return {}
-    return {"rules": rules if len(rules) <= _RULES else f"{rules[:_RULES]}… (all of it: teams settings)"}
+    return {"rules": text.clipped(rules, _RULES, " (all of it: teams settings)")}
 
 
 def _pages(store: Store, team: Team, name: str) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.errors import TeamsError
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
@@ -106,7 +107,7 @@ def _is_short(message: Message) -> bool:
 
 
 def _short(message: Message) -> str:
-    return _line(message) if _is_short(message) else f"{_line(message)[:_LONGEST]}… ({message.id})"
+    return text.clipped(_line(message), _LONGEST, f" ({message.id})")
 
 
 def _note(store: Store, team: str, agent: str, number: int, whole: set[str]) -> None:

@@ -26,6 +26,8 @@ MEANT = {
     "get-tasks --status todo": "Did you mean pending?",
     "create-task x --priority urgent --as lea": "Did you mean high?",
     "create-task x --priority hihg --as lea": "Did you mean high?",
+    "wait --task": "Write: --task ID",
+    "update-task 1 --status": "Write: --status STATUS, which is one of: pending, in_progress",
     "wait --timeout 5x --as bob": "Write: --timeout 60, or --timeout 5m",
     "read-messages --wait --team alpha --as bob": "Write: --wait 60, or --wait 5m",
     f"get-tasks --team {ALPHA.upper()}": f"Did you mean {ALPHA}?",

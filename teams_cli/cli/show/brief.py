@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show.ages import ago
 from teams_cli.records.annotations import Any
 from teams_cli.views import steps
@@ -30,7 +31,7 @@ def brief(found: dict[str, Any]) -> Parts:
     last = f"next: {found['next']}"
     head = (
         f"{found['agent']}: {found['role'] or 'no member'} of team {found['team']}"
-        f" (leader {found['leader']}, {found['members']} member{'' if found['members'] == 1 else 's'})"
+        f" (leader {found['leader']}, {text.counted(found['members'], 'member')})"
     )
     while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
         lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -20,7 +21,8 @@ def workflows(rows: list[dict[str, Any]]) -> Parts:
 
 
 def checked(found: dict[str, Any]) -> Parts:
+    tasks = text.counted(len(found["tasks"]), "task")
     return [
-        f"{found['name']}: valid; {found['pattern']} pattern, {len(found['tasks'])} tasks, {found['agents']} agents",
+        f"{found['name']}: valid; {found['pattern']} pattern, {tasks}, {text.counted(found['agents'], 'agent')}",
         *(f"  --var {name}={'…' if default is None else default}" for name, default in found["variables"].items()),
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+from teams_cli import text
 from teams_cli.records.annotations import Mapping
 from teams_cli.workflows.review import change as changes
 from teams_cli.workflows.review import checks, patches, verdict
@@ -29,8 +30,7 @@ _YES = ("yes", "true", "1")
 def _change(environ: Mapping[str, str], work: str) -> None:
     found = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
     added, deleted = sum(len(f.added) for f in found.files), sum(f.deleted for f in found.files)
-    count = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
-    print(f"{count}, +{added} -{deleted} lines since {found.called}")
+    print(f"{text.counted(len(found.files), 'file')}, +{added} -{deleted} lines since {found.called}")
     for file in found.files[:_LISTED]:
         moved = f" from {shown(file.old)}" if file.old != file.path else ""
         print(f"{file.status} {shown(file.path)} +{len(file.added)} -{file.deleted}{moved}")

@@ -91,7 +91,7 @@ class Review:
 
 
 def _files(count: int, kind: str) -> str:
-    return f"{count} {kind} file{'' if count == 1 else 's'}"
+    return text.counted(count, f"{kind} file")
 
 
 def parse(review: Review) -> str:
@@ -203,7 +203,7 @@ def size(review: Review) -> str:
     if unread:
         review.facts.append(f"{_files(unread, 'large')} not read line by line")
     largest = max([row.size for row in rows], default=0)
-    count = f"{len(rows)} file{'' if len(rows) == 1 else 's'}"
+    count = text.counted(len(rows), "file")
     return f"{count}, {churn} lines added or deleted; the largest file has {max(largest, 0) / 1024:.0f} KiB"
 
 

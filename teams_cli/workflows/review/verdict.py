@@ -7,6 +7,7 @@ import os
 import re
 
 from teams_cli.records.annotations import Any
+from teams_cli.text import counted
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, WEIGHTS
 
 _FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
@@ -90,8 +91,7 @@ def _verdict(found: dict[str, list[str]]) -> str:
 
 def _count(found: list[str], word: str) -> str:
     more = sum(int(said[1]) - 1 for text in found if (said := _MORE.fullmatch(text)))
-    number = len(found) + more
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return counted(len(found) + more, word)
 
 
 def _section(weight: str, found: list[str]) -> str:
