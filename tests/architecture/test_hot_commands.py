@@ -111,9 +111,16 @@ def test_what_is_loaded_in_a_row_stands_behind_what_it_imports(name: str) -> Non
 
 @pytest.mark.parametrize("words", HOT)
 def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of who was heard of a moment before, and was told of its mail; in no worktree, as this checkout may be one."""
-    monkeypatch.chdir(tmp_path)
-    cli = make_team(tmp_path / "root", "mia")
+    """Where it does not tidy up as well, which one of some hundred does."""
+    monkeypatch.chdir(tmp_path)  # in no worktree, as this checkout may be one
+    tries = (loaded_by(words, tmp_path / str(number)) for number in range(5))
+    loaded = next(found for found in tries if "store.files.examination" not in found)
+    assert loaded - {"teams_cli"} <= {*HOT[words], *LIBRARY}
+
+
+def loaded_by(words: str, root: Path) -> set[str]:
+    """What the command loads when one gives it who was heard of a moment before, and was told of its mail."""
+    cli = make_team(root, "mia")
     add_tasks(cli, "t", "u")
     cli.ok("send-message", "mia", "hi", agent="lea")
     cli.ok("claim-task", "2", agent="mia") if words.startswith("update") else None
@@ -122,5 +129,4 @@ def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.Mo
     environ = {**cli.environ("mia"), "PYTHONPATH": str(Path(teams_cli.__file__).parents[1])}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done
-    loaded = {name.removeprefix("teams_cli.") for name in done.stderr.split("\n")[-2].split()}
-    assert loaded - {"teams_cli"} <= {*HOT[words], *LIBRARY}
+    return {name.removeprefix("teams_cli.") for name in done.stderr.split("\n")[-2].split()}
