@@ -156,19 +156,32 @@ def _help(command: Command | None) -> int:
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
     from teams_cli.cli import calls
+    from teams_cli.store import pace
 
     as_json = values.pop("as_json")
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
     call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
-    status = _answer(command, call, values, as_json)
+    try:
+        pace.meanwhile.around_sleep = _around_sleep if command.sleeps else None
+        status = _answer(command, call, values, as_json)
+    except pace.Ended as ended:
+        from teams_cli.cli import farewell
+
+        return farewell.take_leave(ended, ["--json"] if as_json else [], _talk)
     line = "" if as_json or command.quiet else call.reminder()
     if call.follows and not as_json:
         streams.written(lambda: print(f"next: {call.follows}"))
     if line:
         _talk(safe(line))
     return status
+
+
+def _around_sleep(asleep: bool) -> None:
+    from teams_cli.cli import farewell
+
+    farewell.around_sleep(asleep)
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:

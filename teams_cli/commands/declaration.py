@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         reads: bool
         at_shell: bool
         long: bool
+        sleeps: bool
         repeatable: bool
         adding: bool
         daily: bool
@@ -183,6 +184,8 @@ class Command:
     """It is about the terminal, the files or the processes of who types it, so no program may request it."""
     long = False
     """It may wait, and so is not to hold up others."""
+    sleeps = False
+    """It may sleep; told to end then, it says how to go on."""
     repeatable = False
     """It does no more when it is done twice."""
     adding = False

@@ -118,6 +118,7 @@ COMMANDS = table(
         words="messages:read",
         answers=list[Message],
         long=True,
+        sleeps=True,
         repeatable=True,
         daily=True,
         quiet=True,

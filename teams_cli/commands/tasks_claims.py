@@ -88,6 +88,7 @@ COMMANDS = table(
         words="tasks:claimed",
         answers=Task,
         long=True,
+        sleeps=True,
         repeatable=True,
         daily=True,
         example="claim-task --next",

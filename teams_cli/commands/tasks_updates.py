@@ -123,6 +123,7 @@ COMMANDS = table(
         option("--review-by", "Who accepts it: a role or a member.", metavar="WHO", seldom=True),
         doc=changes.change_task,
         long=True,
+        sleeps=True,
         words="tasks:updated",
         answers=Task,
         daily=True,

@@ -220,6 +220,7 @@ COMMANDS = table(
         doc=joining.join,
         words="teams:joined",
         long=True,
+        sleeps=True,
         repeatable=True,
         outside=True,
         moves=True,

@@ -127,6 +127,7 @@ COMMANDS = table(
         changes=False,
         words="waiting:waited",
         long=True,
+        sleeps=True,
         daily=True,
         quiet=True,
         example="wait --timeout 600",

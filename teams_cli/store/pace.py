@@ -97,6 +97,16 @@ class _Meanwhile(_local):
     """
 
     act: Callable[[str], float] | None = None
+    around_sleep: Callable[[bool], None] | None = None
+    """Told True before each sleep proper, in which nothing is written, and False after it; it may have a signal raise
+    `Ended` in between.
+    """
+
+
+class Ended(BaseException):
+    """Who sleeps was told to end; *hint* says how to go on."""
+
+    hint = "Wait longer, or look: teams brief"
 
 
 meanwhile = _Meanwhile()
@@ -152,7 +162,18 @@ def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
     act = meanwhile.act
     again_at = time.monotonic() + act(team) if act else float("inf")
     while (left := alarm.left(give_up)) > 0 and not alarm.rings():
-        if watch.wait(min(left, max(again_at - time.monotonic(), 0.0))):
+        if _woken(watch, min(left, max(again_at - time.monotonic(), 0.0))):
             return
         if act and time.monotonic() >= again_at:
             again_at = time.monotonic() + act(team)
+
+
+def _woken(watch: Watch, seconds: float) -> bool:
+    around = meanwhile.around_sleep
+    if around is None:
+        return watch.wait(seconds)
+    around(True)
+    try:
+        return watch.wait(seconds)
+    finally:
+        around(False)

@@ -14,7 +14,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
-from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.pace import Alarm, Ended, sleep_until
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import leases, plans, tasks
 from teams_cli.teams import pages, presence, teams
@@ -65,19 +65,25 @@ def wait(
     lookout.begin()
     try:
         came = sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say)
+    except Ended as ended:
+        try:
+            ended.hint = _how_to_go_on(store, team, caller, again)
+        except TeamsError:
+            ended.hint = f"Wait on: {again}"
+        raise
     finally:
         lookout.end()
     if not came:
-        hint = f"{_in_work(store, team, caller)}Wait on: {again}"
+        hint = _how_to_go_on(store, team, caller, again)
         raise WaitRanOut(f"nothing happened within {timeout:g} seconds", hint)
     return found
 
 
-def _in_work(store: Store, team: str, caller: Caller) -> str:
-    """What others are at, for who wonders whether to wait on."""
+def _how_to_go_on(store: Store, team: str, caller: Caller, again: str) -> str:
+    """What others are at, for who wonders whether to wait on, and how to."""
     found = tasks.labelled(store, team, tasks.IN_PROGRESS)
     named = [f"{task.id} ({task.owner})" for task in found if task.owner != caller.name]
-    return f"In work: {text.listed(named)}. " if named else ""
+    return f"{f'In work: {text.listed(named)}. ' if named else ''}Wait on: {again}"
 
 
 class Lookout:

@@ -1,0 +1,45 @@
+"""The farewell of a wait that its caller ends: how to go on. Only what sleeps takes leave, so nothing is half done."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from teams_cli.cli import output
+from teams_cli.errors import WaitRanOut
+from teams_cli.records.annotations import Callable, Sequence
+from teams_cli.store.pace import Ended
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+_LONGEST = 2
+"""Seconds in which it is said; else it is left unsaid."""
+
+
+def around_sleep(asleep: bool) -> None:
+    """Have SIGTERM wake who falls asleep, where it would end the process; have it do so again for who woke."""
+    if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _wake)
+    elif not asleep and signal.getsignal(signal.SIGTERM) is _wake:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _wake(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, lambda *_: _die())
+    signal.alarm(_LONGEST)
+    raise Ended
+
+
+def take_leave(ended: Ended, words: Sequence[str], talk: Callable[[str], None]) -> int:
+    """Say how to go on, and end as who was killed."""
+    error = WaitRanOut("the wait was ended by its caller", ended.hint)
+    talk(output.refusal(error, output.is_json_wanted(words), error.code).removesuffix("\n"))
+    return _die()
+
+
+def _die() -> int:
+    os.kill(os.getpid(), signal.SIGTERM)
+    return 128 + signal.SIGTERM

@@ -1,0 +1,56 @@
+"""Waits that their callers end, as the tools of agents do after some minutes: they say how to go on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import until
+from tests.support.cli import Cli, add_tasks, make_team
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who catches which signal")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def terminated(process: Any) -> tuple[str, str]:
+    """What it said in all when it was told to end while it slept, of which it died."""
+    status = Path(f"/proc/{process.pid}/status")
+    until(lambda: int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << (signal.SIGTERM - 1))
+    process.terminate()
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGTERM
+    return out, err
+
+
+def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    said = terminated(cli.start("wait", "--needed", agent="lea", text=True))
+    assert said == (
+        "",
+        "teams: the wait was ended by its caller\n  In work: task-1 (bob). Wait on: teams wait --needed\n",
+    )
+    out, err = terminated(cli.start("wait", "--task", "1", "--json", agent="lea", text=True))
+    assert out == "" and json.loads(err)["error"]["hint"] == "Wait longer, or look: teams brief"
+
+
+def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
+    """And is done; the next wait, too, takes the next task."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    end = ("update-task", "1", "--status", "completed", "--next", "--wait", "600")
+    assert terminated(cli.start(*end, agent="bob", text=True)) == (
+        "task-1: completed by bob: one\n",
+        "teams: the wait was ended by its caller\n  Wait on: teams wait --claim\n",
+    )
+    add_tasks(cli, "two")
+    assert cli.ok("wait", "--claim", agent="bob")["claimed"]["id"] == "task-2"
