@@ -13,18 +13,23 @@ def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:
     """The ids of pending tasks that wait, themselves or through others, for one that failed or was cancelled, as those
     did that *ended* so and are not among them.
     """
+    return waiting_for([*ended, *(task.id for task in found if task.status in ("failed", "cancelled"))], found)
+
+
+def waiting_for(keys: Iterable[str], found: Iterable[Task]) -> set[str]:
+    """The ids of those pending tasks that wait for one of these, themselves or through others."""
     waiting: dict[str, list[str]] = {}
     for task in found:
         if task.status == "pending":
             for blocker in task.blocked_by:
                 waiting.setdefault(blocker, []).append(task.id)
-    stuck: set[str] = set()
-    ahead = [*ended, *(task.id for task in found if task.status in ("failed", "cancelled"))]
+    reached: set[str] = set()
+    ahead = [*keys]
     while ahead:
-        more = [key for key in waiting.get(ahead.pop(), ()) if key not in stuck]
-        stuck.update(more)
+        more = [key for key in waiting.get(ahead.pop(), ()) if key not in reached]
+        reached.update(more)
         ahead += more
-    return stuck
+    return reached
 
 
 class Blocker:

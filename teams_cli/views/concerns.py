@@ -66,10 +66,7 @@ def wait(
     try:
         came = sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say)
     except Ended as ended:
-        try:
-            ended.hint = _how_to_go_on(store, team, caller, again)
-        except TeamsError:
-            ended.hint = f"Wait on: {again}"
+        ended.hint = _how_to_go_on(store, team, caller, again)
         raise
     finally:
         lookout.end()
@@ -81,7 +78,10 @@ def wait(
 
 def _how_to_go_on(store: Store, team: str, caller: Caller, again: str) -> str:
     """What others are at, for who wonders whether to wait on, and how to."""
-    found = tasks.labelled(store, team, tasks.IN_PROGRESS)
+    try:
+        found = list(tasks.labelled(store, team, tasks.IN_PROGRESS))
+    except TeamsError:
+        found = []
     named = [f"{task.id} ({task.owner})" for task in found if task.owner != caller.name]
     return f"{f'In work: {text.listed(named)}. ' if named else ''}Wait on: {again}"
 

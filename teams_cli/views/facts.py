@@ -14,7 +14,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import claims, leases, plans, tasks
+from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
@@ -64,7 +64,7 @@ class Facts:
         if self.works:
             found |= self._ready(known)
         if self.leads:
-            found |= self._settled() | self._plans() | self._lost(known)
+            found |= self._settled() | self._plans() | self._lost(known) | self._held_up(known)
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
@@ -177,6 +177,34 @@ class Facts:
                 return None
         text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
         return fact("lost", name, text, steps.WAIT)
+
+    def _held_up(self, known: set[str]) -> Known:
+        """Tasks that most of the others wait for and whose owners are silent for half a lease; of each claim once."""
+        found: Known = {}
+        for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS):
+            about = f"silent:{task.id}:{task.claim}"
+            if about in known:
+                found[about] = None
+            elif (silent := self._silence(task)) and (waiting := self._most_wait_for(task)):
+                text = f"{task.id}, for which {waiting} wait: {task.owner}, silent for {silent:.0f} s"
+                step = f"{steps.WAIT_TO_LEAD}, or teams release-task {task.id} --reason WHY"
+                found[about] = fact("silent", task.id, text, step)
+        return found
+
+    def _silence(self, task: Task) -> float:
+        """Seconds for which nothing was heard of its owner, from half a lease on."""
+        last_seen = presence.load(self.store, self.team.name, task.owner or "").last_seen
+        silent = seconds_since(max(last_seen or "", task.claimed_at or ""), self.store.now())
+        left = leases.length(self.team) / 2 - silent
+        if left > 0:
+            self.alarm.ring_in(left + _PAST)
+        return silent if left <= 0 else 0.0
+
+    def _most_wait_for(self, task: Task) -> int:
+        """How many tasks wait for it, themselves or through others, if they are most of those that are left."""
+        found = overviews.overview(self.store, self.team.name)
+        waiting = len(dependencies.waiting_for([task.id], found.found))
+        return waiting if waiting > 1 and 2 * waiting > found.counts["pending"] else 0
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

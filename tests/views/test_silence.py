@@ -1,0 +1,67 @@
+"""What a leader hears of a member that says nothing while most of the work waits for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from teams_cli.errors import WaitRanOut
+from teams_cli.membership import founding, joining
+from teams_cli.store.contract import Store
+from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.caller import Caller
+from teams_cli.views import concerns
+from tests.conftest import FakeClock
+from tests.support.cli import ALPHA
+
+LEA, BOB, MIA = (Caller(name) for name in ("lea", "bob", "mia"))
+TOLD = "task-1, for which 3 wait: bob, silent for 151 s"
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """Two tasks in work; for the first wait all others but one."""
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    for title, blockers in (
+        ("one", []),
+        ("two", []),
+        ("three", ["task-1"]),
+        ("four", ["task-3"]),
+        ("five", ["task-4"]),
+    ):
+        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="six", created_at="", blocked_by=["task-2"]))
+    claims.claim(store, ALPHA, BOB, "1")
+    claims.claim(store, ALPHA, MIA, "2")
+    return store
+
+
+def told(team: Store) -> list[str]:
+    """What the leader hears now."""
+    try:
+        return [each["text"] for each in concerns.wait(team, ALPHA, LEA, 0, needed=True)["happened"]]
+    except WaitRanOut:
+        return []
+
+
+def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: FakeClock) -> None:
+    clock.advance(149)
+    assert told(team) == []
+    clock.advance(2)
+    assert told(team) == [TOLD]
+    clock.advance(10)
+    assert told(team) == []
+    claims.heartbeat(team, ALPHA, BOB)
+    clock.advance(151)
+    assert told(team) == []
+
+
+def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> None:
+    clock.advance(149)
+    claims.heartbeat(team, ALPHA, BOB)
+    clock.advance(149)
+    assert TOLD not in told(team)
+    clock.advance(2)
+    assert TOLD in told(team)
