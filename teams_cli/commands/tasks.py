@@ -8,7 +8,7 @@ from teams_cli.commands.task_documents import refuse_stopped, to_document, whole
 from teams_cli.errors import WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
-from teams_cli.tasks import leases, tasks
+from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 from teams_cli.views import steps
 
@@ -89,8 +89,9 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     if limit is not None and limit < 1:
         raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     rows: list[dict[str, Any]] = []
+    status_of = dependencies.stored(call.store, call.team)
     for task in _of_interest(call, status, owner, ready or blocked):
-        row = to_document(call, task)
+        row = dependencies.to_document(task, status_of)
         waits = row["blocked"]
         if (ready and waits) or (blocked and not waits):
             continue

@@ -84,9 +84,9 @@ class Record:
         attributes = cls.attributes
         extra: dict[str, Any] = {}
         for key, value in document.items():
-            if key in attributes:
+            try:  # nearly every key is known
                 own[attributes[key]] = value
-            else:
+            except KeyError:
                 extra[key] = value
         record._begin()
         for name, kind in cls.nested.items():
@@ -107,7 +107,10 @@ class Record:
 
     def to_document(self) -> dict[str, Any]:
         """The JSON object as it is shown to others: without what is only for the program."""
-        return {key: value for key, value in self.to_json().items() if key not in _UNSHOWN}
+        document = self.to_json()
+        for key in _UNSHOWN:
+            document.pop(key, None)
+        return document
 
     def numbered(self, **numbers: Any) -> Self:
         """The record under the number that the store gave it."""

@@ -98,11 +98,11 @@ def _id(prefix: str) -> Check:
 
 
 def _list(check: Check) -> Check:
-    return lambda value: type(value) is list and all(map(check, value))
+    return lambda value: type(value) is list and (not value or all(map(check, value)))
 
 
 def _records(kind: type[Record]) -> Check:
-    return lambda value: type(value) is list and all(fits(kind, item) for item in value)
+    return lambda value: type(value) is list and (not value or all(fits(kind, item) for item in value))
 
 
 def _roles(value: Any) -> bool:

@@ -376,8 +376,8 @@ class Kind(Generic[R]):
 
     def number_in(self, key: str) -> int:
         """The number in the id of a numbered record; 0 if it is no such id."""
-        digits = key.removeprefix(f"{self.prefix}-")
-        return int(digits) if digits != key and is_number(digits) else 0
+        before, _, digits = key.rpartition("-")
+        return int(digits) if before == self.prefix and is_number(digits) else 0
 
 
 EVERY_TOPIC = frozenset("*")

@@ -108,15 +108,16 @@ def _own(data: bytes, kind: Kind[R], key: str) -> R | None:
     seal = data[cut + len(_MARK) :]
     if cut < 0:
         return None
-    number = kind.number_in(key)
     if seal != _seal(data[:cut]):
+        number = kind.number_in(key)
         data = _blanked(data, heading(kind, number)) if number else data
         if seal != _seal(data[:cut]):
             return None
-    known = {"id": key, "number": number} if data.startswith(b"{ ") else {}
     try:
-        document = {**known, **loads(data.decode())}
+        document = loads(data.decode())
         del document["checksum"]
+        if data.startswith(b"{ "):
+            document = {"id": key, "number": kind.number_in(key), **document}
         return kind.record.from_json(document) if fits(kind.record, document) else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None  # written by a version with other fields, or made up: to be checked like any other

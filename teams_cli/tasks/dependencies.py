@@ -45,6 +45,8 @@ class Blocker:
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
     """What the task waits for: all its blockers that are not completed. One that is missing or can't be read blocks."""
+    if not task.blocked_by:
+        return []
     blockers = (Blocker(key, status_of(key)) for key in task.blocked_by)
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
@@ -103,4 +105,6 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
     """The task as JSON, with which of the tasks that it waits for are not completed."""
     blockers = [blocker.id for blocker in open_blockers(task, status_of)]
-    return {**task.to_document(), "blocked": bool(blockers), "openBlockers": blockers}
+    document = task.to_document()
+    document["blocked"], document["openBlockers"] = bool(blockers), blockers
+    return document

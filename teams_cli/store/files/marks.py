@@ -30,7 +30,7 @@ def _thousand(key: str) -> str:
 
 def labelled(index: str, labels: Collection[str]) -> Iterator[str]:
     """The keys of which there are marks of these labels, lowest number first; no more is read than is asked for."""
-    parts: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {"": set()}
     later: dict[str, list[str]] = {}
     for name in disk.names_in(index):
         label, _, thousand = name.partition(".")
@@ -38,8 +38,10 @@ def labelled(index: str, labels: Collection[str]) -> Iterator[str]:
             continue
         if thousand:
             later.setdefault(thousand, []).append(name)
-            continue
-        for key in disk.names_in(f"{index}/{name}"):
+        else:
+            parts[""].update(disk.names_in(f"{index}/{name}"))
+    if _thousand(max(parts[""], key=len, default="")):  # only older versions have made such
+        for key in parts.pop(""):
             parts.setdefault(_thousand(key), set()).add(key)
     for thousand in sorted(sorted({*parts, *later}), key=len):
         keys = parts.get(thousand, set())

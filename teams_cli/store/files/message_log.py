@@ -45,6 +45,7 @@ class MessageLog:
         """See the contract; *check* refuses, under the lock, what is not to be appended.
 
         Numbers are given under the lock, and much is sent at the same time: so what takes long is done outside of it.
+        Only behind the numbers that were given before, messages with the same uid can have been added meanwhile.
         The file is on the disk before, all but its number, which stands in its name and is filled in for people; the
         entry of the directory is brought to the disk behind. Whoever gives the next number does so too.
         """
@@ -52,12 +53,14 @@ class MessageLog:
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
         ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
-        number, path, earlier = numbers.highest(disk.names_in(self.directory)) + 1, "", None
+        number, path = numbers.highest(disk.names_in(self.directory)) + 1, ""
+        segment = (number - 1) // _SEGMENT
+        earlier = self._find(f".{uid}.json", 0, segment) if uid is not None else None
         while not path and not earlier:  # mostly once: as long as the number has the digits that there is room for
             digits = len(str(number))
             with disk.Written(f"{self.root}/tmp", encode_unnumbered(record, kind, digits)) as temp:
                 with self.lock(self.directory):
-                    if uid is None or not (earlier := self._find(f".{uid}.json")):
+                    if uid is None or not (earlier := self._find(f".{uid}.json", segment)):
                         check()
                         number, path = self._put_next(kind, temp, digits, ending)
                 if not path:
@@ -208,9 +211,13 @@ class MessageLog:
                 return f"{self.directory}/{segment}/{name}"
         raise NotFound(f"there is no {kind.name} {key}")
 
-    def _find(self, ending: str) -> str | None:
-        """The newest message whose file name ends so: a retry comes soon after what it repeats."""
+    def _find(self, ending: str, first: int, end: int | None = None) -> str | None:
+        """The newest message whose file name ends so, in the directories from the *first* to before the *end*: a retry
+        comes soon after what it repeats.
+        """
         for segment in reversed(self.segments()):
+            if segment < first or (end is not None and segment >= end):
+                continue
             for name in self._listed(segment):
                 if name.endswith(ending) and _number(name):
                     return f"{self.directory}/{segment}/{name}"
