@@ -64,6 +64,14 @@ def _is_checkout(top: str) -> bool:
     return os.path.lexists(own) and (os.path.isfile(own) or os.path.lexists(f"{own}/HEAD"))
 
 
+def commit_in(worktree: str) -> str:
+    """The commit that a git worktree, not the main checkout, is on; empty where no file says. No process is needed."""
+    own = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
+    head = git_line(f"{own}/HEAD")
+    branch = head.removeprefix("ref: ")
+    return head if head == branch else git_line(f"{os.path.join(own, git_line(f'{own}/commondir'))}/{branch}")
+
+
 def git_line(path: str) -> str:
     """What one of git's files of one line says, such as the `.git` of a worktree; empty where it is no file."""
     try:

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from teams_cli.agents.overlaps import Teller
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 
@@ -51,6 +52,8 @@ class Call:
     """What a command is given besides its parameters. *sources* says where each setting of the call came from;
     *say* shows a line of talk to the person, where there is one; agents that are started inherit from *environ*.
     """
+
+    _teller: Teller | None = None
 
     def __init__(
         self,
@@ -245,21 +248,30 @@ class Call:
             if due:
                 self._renew(team, name, reading)
             if not reading:
-                place = environment.worktree_around(self.workplace)
-                presence.saw(self.store, team.name, name, known=agent, worktree=place)
-                if due:
-                    self.tell_overlaps()
+                self.note_work(agent, due)
                 self._notify(team)
-            return presence.every(team)
+            return presence.every(team, environment.worktree_around(self.workplace))
         except TeamsError:
             return _NEVER
+
+    def note_work(self, agent: presence.Agent, due: bool = False) -> None:
+        """Note that the caller is at work, and where; where it committed, or was not seen for a while, its branch is
+        compared with those of others.
+        """
+        place = environment.worktree_around(self.workplace)
+        commit = environment.commit_in(place) if place else ""
+        seen = presence.saw(self.store, self.team, agent.agent, known=agent, worktree=place, commit=commit)
+        if due or seen is not agent:
+            self.tell_overlaps()
 
     def tell_overlaps(self) -> None:
         """Tell the caller, if it was seen in a worktree, and those with whose branches its own conflicts, each once."""
         if presence.load(self.store, self.team, self.agent).worktree:
             from teams_cli.agents import overlaps
 
-            overlaps.Teller(self.store, self.team, self.agent).look()
+            if self._teller is None or self._teller.agent != self.agent:
+                self._teller = overlaps.Teller(self.store, self.team, self.agent)
+            self._teller.look()  # while the caller waits, only at those that moved since
 
     def _renew(self, team: Team, name: str, reading: bool) -> None:
         from teams_cli.tasks import life

@@ -8,7 +8,7 @@ from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import claims, leases
 from teams_cli.tasks.tasks import FREED, Task
-from teams_cli.teams import teams
+from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def _release(call: Call, task: str, reason: str | None) -> Any:
 
 def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
     renewed = claims.heartbeat(call.store, call.team, call.caller, task, note)
+    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
     return {
         "agent": call.agent,
         "lastSeen": teams.now(call.store),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HISTORY = 50
 _SEEN_EVERY = 30.0
+"""How often a sign of life is noted, and that in a worktree compared with those of others, in seconds."""
 _PART = 0.25
 
 
@@ -74,6 +75,8 @@ class Agent(Record):
     """Of the person: what is so and was told outside."""
     worktree: Text | None = None
     """The git worktree in which it was last seen at work, on that host."""
+    commit: Word | None = None
+    """What was committed there last, where a file says so."""
 
 
 AGENT: Kind[Agent] = Kind("agent", Agent, key="agent", logins="own")
@@ -142,18 +145,20 @@ def saw(
     every: float = _SEEN_EVERY,
     known: Agent | None = None,
     worktree: str = "",
+    commit: str = "",
 ) -> Agent:
     """Note that the agent is alive, unless that was noted within the last *every* seconds, and in which *worktree* it
-    is, if it is in one; what is *known* of it was read a moment ago.
+    is, if it is in one, on which *commit*; what is *known* of it was read a moment ago.
     """
 
     def change(agent: Agent) -> Agent:
         recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
         place = worktree or (agent.worktree if (agent.host or "") == store.host else None)
-        if note is None and recent and (agent.host or "", agent.worktree) == (store.host, place):
+        last = (commit or None) if worktree else agent.commit
+        if note is None and recent and (agent.host or "", agent.worktree, agent.commit) == (store.host, place, last):
             return agent
-        said = agent.note if note is None else note
-        return agent.having(last_seen=teams.now(store), note=said, host=store.host or None, worktree=place)
+        said, host = agent.note if note is None else note, store.host or None
+        return agent.having(last_seen=teams.now(store), note=said, host=host, worktree=place, commit=last)
 
     agent = known or load(store, team, name)
     if change(agent) is agent:
@@ -194,9 +199,12 @@ def is_gone(agent: Agent) -> bool:
     return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
 
 
-def every(team: Team) -> float:
-    """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone."""
-    return team.silence * _PART
+def every(team: Team, worktree: str = "") -> float:
+    """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone; of who is
+    in a worktree also for the branches of others to be looked at.
+    """
+    part = team.silence * _PART
+    return min(part, _SEEN_EVERY) if worktree else part
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:

@@ -243,6 +243,19 @@ def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -
         assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
 
 
+def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(shop: Shop) -> None:
+    """Whatever that is, once the second has committed; and only then."""
+    for key, name in (("1", "bob"), ("2", "mia")):
+        shop.create("t")
+        shop.ok(name, "claim-task", key)
+    for name, told in (("bob", 0), ("mia", 1)):
+        shop.write(shop.trees[name], "file", name)
+        shop.ok(name, "heartbeat")
+        shop.ok(name, "heartbeat")
+        for each in ("bob", "mia"):
+            assert shop.ok(each, "read-messages", "--all").count("| your branch conflicts with") == told
+
+
 def test_who_asks_hears_at_once_what_is_over_soon(shop: Shop) -> None:
     """No second command and no message says it again; what the branch has already is not asked for."""
     shop.create("t")
