@@ -181,7 +181,7 @@ class Leader:
     def _attempts(self, task: Task) -> int:
         """How often the task is tried."""
         key = steps.key_of(task)
-        own = next((t.attempts for t in self.workflow.tasks if key in (t.id, f"{t.id}-{key.rpartition('-')[2]}")), None)
+        own = next((t.attempts for t in self.workflow.tasks if t.id in (key, templates.made_of(key))), None)
         return own or self.workflow.attempts
 
     def _note_fallen(self) -> None:

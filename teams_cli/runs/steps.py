@@ -58,7 +58,7 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
             steps.append(Step(template.id, template, None, variables))
         else:
             found = enumerate(items.get(template.id, []), 1)
-            steps += [Step(f"{template.id}-{number}", template, item, variables) for number, item in found]
+            steps += [Step(templates.instance(template.id, n), template, item, variables) for n, item in found]
     return steps
 
 
@@ -112,7 +112,6 @@ def fill_results(said: str, results: Mapping[str, str]) -> str:
     merged: dict[str, list[str]] = {}
     for key, result in results.items():
         merged.setdefault(key, []).append(result)
-        stem, _, digits = key.rpartition("-")
-        if stem and digits.isdigit():
-            merged.setdefault(stem, []).append(result)
+        if template := templates.made_of(key):
+            merged.setdefault(template, []).append(result)
     return templates.fill(said, {f"{RESULT}{key}": "\n".join(found) for key, found in merged.items()})

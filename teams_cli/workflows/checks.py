@@ -52,11 +52,11 @@ def _ids(workflow: Workflow) -> Iterator[Problem]:
     seen: set[str] = set()
     many = {task.id for task in workflow.tasks if task.each}
     for index, task in enumerate(workflow.tasks):
-        stem, _, digits = task.id.rpartition("-")
+        template = templates.made_of(task.id)
         if task.id in seen:
             yield ("tasks", index, "id"), f"{task.id!r} is the id of an earlier task"
-        elif stem in many and digits.isdigit():
-            yield ("tasks", index, "id"), f"{task.id!r} is what `each` makes of {stem!r}"
+        elif template in many:
+            yield ("tasks", index, "id"), f"{task.id!r} is what `each` makes of {template!r}"
         seen.add(task.id)
 
 

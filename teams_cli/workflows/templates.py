@@ -10,6 +10,17 @@ _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 RESULT = "result."
 
 
+def instance(template: str, number: int) -> str:
+    """What the task that `each` makes of that template for its item of that number, from 1, is called."""
+    return f"{template}-{number}"
+
+
+def made_of(key: str) -> str:
+    """The template of which `each` made the task that is called so; empty where it made none."""
+    template, _, number = key.rpartition("-")
+    return template if number.isdigit() else ""
+
+
 def places(text: str) -> list[str]:
     """What the places of *text* ask for, in order."""
     return _PLACE.findall(text)
