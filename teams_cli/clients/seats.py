@@ -53,8 +53,9 @@ class Seat:
     tools and hooks of all terminals, the process and the environment of a hook are another's; the socket of that is at
     *control*: a variable that names a directory, that below HOME where it is not set, and the path in it. *titles* says
     by which mark in the title of its window it means which state; *set* is what it is started with. One that *stops*
-    can be interrupted through its bell. One that *serves* listens where its options `--port` and `--hostname` say, and
-    asks for the password in the variable of that name.
+    can be interrupted through its bell. One that *begins_silently* calls no hook when it begins a turn that it was
+    woken for: what it does then is known with its next tool call, or the end of the turn. One that *serves* listens
+    where its options `--port` and `--hostname` say, and asks for the password in the variable of that name.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Seat:
         socket: tuple[str, str] | None = None,
         framed: bool = False,
         stops: bool = False,
+        begins_silently: bool = False,
         serves: str = "",
         daemon: str = "",
         control: tuple[str, str, str] | None = None,
@@ -80,6 +82,7 @@ class Seat:
         self.socket = socket
         self.framed = framed
         self.stops = stops
+        self.begins_silently = begins_silently
         self.serves = serves
         self.daemon = daemon
         self.control = control

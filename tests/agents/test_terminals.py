@@ -172,6 +172,28 @@ def test_mail_rings_its_bell_once(cli: Cli, seat: Callable[..., SeatedClient]) -
         bell.close()
 
 
+def test_what_begins_silently_is_unknown_from_its_wake_to_its_next_hook(
+    cli: Cli, seat: Callable[..., SeatedClient]
+) -> None:
+    """It may work by then, so it is not said to be idle; it is woken once more all the same if it does not read."""
+    cli.ok("set", "wakeAgainAfter", "1", agent="lea")
+    client = seat(client="qwen")
+    client.hook("SessionStart")
+    bell = Doorbell(bindings.kept(str(cli.root), ALPHA, NAME, "bell"))
+    assert bell.take() and row(cli)["terminal"]["state"] == "idle"
+    try:
+        cli.ok("send-message", NAME, "first", agent="lea")
+        assert bell.wait(20) == doorbells.MAIL
+        assert row(cli)["state"] == row(cli)["terminal"]["state"] == "unknown"
+        assert bell.wait(20) == doorbells.MAIL
+        assert "| first" in client.hook("Stop")
+        assert row(cli)["terminal"]["state"] == "working"
+        client.hook("Stop")
+        assert row(cli)["terminal"]["state"] == "idle"
+    finally:
+        bell.close()
+
+
 def test_one_that_nothing_could_wake_is_tried_again_soon(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
     """What waits beside a client begins anew with the end of each turn, and may be a moment late."""
     cli.ok("set", "wakeAgainAfter", "3600", agent="lea")

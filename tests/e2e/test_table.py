@@ -54,12 +54,17 @@ whole_row = seats("claude", "codex", beside=("opencode", "qwen", "gemini", *NEW)
 
 @seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
 def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) -> None:
-    """It joined by itself at its start; what its person was typing stays; the mail is in the turn it is woken to."""
+    """It joined by itself at its start; what its person was typing stays; the mail is in the turn it is woken to. While
+    it works there, nobody says that it is idle.
+    """
     seat = begun(office, desk)
+    office.model.scripts["[me]"][0] = Say("so it is red", held=True)
     assert row_of(office, NAME)["terminal"]["client"] == office.client
     seat.type("half a line")
     office.say("send-message", NAME, "the build is red")
     office.model.wait_for("[me]", 2)
+    assert row_of(office, NAME)["terminal"]["state"] == ("unknown" if office.client == "qwen" else "working")
+    office.model.release()
     until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
     assert "half a line" not in office.model.requests["[me]"][-1].text
     wait_for_state(office, NAME, "idle")

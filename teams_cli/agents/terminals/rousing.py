@@ -39,7 +39,7 @@ def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: R
     """Do what is due for one terminal; whether its client is there, or about to be. In the place of one that is gone
     the agent that `teams` keeps, if it does, goes on by itself.
     """
-    state = terminals.state_of(store, team, terminal)
+    state = terminals.state_known(store, team, terminal)
     if state == GONE and terminal.state != GONE:
         sitting.stand_up(store, team.name, terminal.agent, "its process ended")
     if state == GONE and (session := ending.current(store, team.name, terminal.agent)):

@@ -2,14 +2,15 @@
 
     idle ⇄ working ⇄ permission          gone, when its process ended; idle again when its session is resumed
 
-What was last said is kept with its time. Nothing is made of silence but doubt: a client that worked and was not heard
-of for long is `unknown`.
+What was last said is kept with its time. Nothing is made of silence but doubt: `unknown` is a client that worked and
+was not heard of for long, and one that was woken and says nothing of a turn that it begins by that.
 """
 
 from __future__ import annotations
 
 from teams_cli import processes
-from teams_cli.clients.seats import GONE, PERMISSION, UNKNOWN, WORKING
+from teams_cli.clients import known
+from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Any, Count, Name, TerminalState, Text, Time, Word
@@ -70,6 +71,11 @@ class Terminal(Record):
         """Whether its process has ended; None where that can't be known."""
         return processes.has_ended(self.pid, self.pid_started, self.pid_boot)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it was woken, and was not heard of since."""
+        return bool(self.woken_at and not self.unheard and self.woken_at > self.heard_at)
+
 
 TERMINAL: Kind[Terminal] = Kind("terminal", Terminal, key="agent", logins="own")
 
@@ -94,7 +100,19 @@ def of_session(store: Store, team: str, client: str, session_id: str) -> Termina
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """The state as it is now: what was last said, unless its process ended, or it worked and fell silent."""
+    """The state as it is now: what is known of it, unless it was woken and may work by now."""
+    state = state_known(store, team, terminal)
+    return UNKNOWN if state == IDLE and terminal.is_awaited and _begins_silently(terminal.client) else state
+
+
+def _begins_silently(client: str) -> bool:
+    """Whether the client says nothing when it begins a turn that it was woken for."""
+    found = known.find(client)
+    return bool(found and found.seat and found.seat.begins_silently)
+
+
+def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
+    """What was last said, unless its process ended, or it worked and fell silent: by this it is woken once more."""
     if terminal.state == GONE or terminal.has_ended:
         return GONE
     silent = seconds_since(terminal.heard_at, store.now()) > team.silence
@@ -135,7 +153,7 @@ def _heard(terminal: Terminal, report: Report, now: str, store: Store) -> Termin
         )
     if asks and report.waits_for and terminal.waits_for is None:
         return terminal.having(waits_for=report.waits_for, heard_at=now)
-    recent = seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
+    recent = not terminal.is_awaited and seconds_since(terminal.heard_at, store.now()) < _HEARD_EVERY
     return terminal if recent else terminal.having(heard_at=now)
 
 
@@ -160,10 +178,17 @@ def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, 
         row["state"] = state
     known = terminal.to_json()
     said = {key: known[key] for key in _SHOWN if key in known}
-    age = max(0.0, seconds_since(terminal.since if state == terminal.state else terminal.heard_at, store.now()))
+    age = max(0.0, seconds_since(_since(terminal, state), store.now()))
     row["terminal"] = {**said, "state": state, "age": round(age, 1)}
     if terminal.host:
         row["terminal"]["host"] = row["host"] = terminal.host
+
+
+def _since(terminal: Terminal, state: str) -> str:
+    """Since when it is in that state, as far as can be told."""
+    if state == terminal.state:
+        return terminal.since
+    return terminal.woken_at if terminal.woken_at and terminal.is_awaited else terminal.heard_at
 
 
 _SHOWN = (

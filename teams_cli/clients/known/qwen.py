@@ -66,6 +66,7 @@ class Qwen(Client):
         first=("--prompt-interactive", "{prompt}"),
         socket=("QWEN_CODE_MESSAGING_SOCKET", "QWEN_CODE_MESSAGING_TOKEN"),
         framed=True,
+        begins_silently=True,
     )
     home = Home(
         "", ".qwen", SettingsPlace(".qwen/settings.json", "settings.json", Settings(hooks=True, servers="mcpServers"))
