@@ -10,6 +10,7 @@ import os
 import signal
 import time
 
+from teams_cli.agents.terminals.doorbells import LINE
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from tests.e2e.apis import Outside
@@ -58,11 +59,11 @@ def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) 
     it works there, nobody says that it is idle.
     """
     seat = begun(office, desk)
-    office.model.scripts["[me]"][0] = Say("so it is red", held=True)
+    office.model.scripts["[me]"] = [Say("so it is red", held=True)] * 15
     assert row_of(office, NAME)["terminal"]["client"] == office.client
     seat.type("half a line")
     office.say("send-message", NAME, "the build is red")
-    office.model.wait_for("[me]", 2)
+    until(lambda: LINE in office.model.requests["[me]"][-1].text, lambda: seat.screen)
     assert row_of(office, NAME)["terminal"]["state"] == ("unknown" if office.client == "qwen" else "working")
     office.model.release()
     until(lambda: "| the build is red" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
