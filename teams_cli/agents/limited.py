@@ -14,7 +14,10 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims
 from teams_cli.teams import history, settings, teams
 
+SETTING = "onLimit"
 WAIT, RELEASE = "wait", "release"
+CHOICES = (WAIT, RELEASE, settings.OFF)
+"""What may be done then but to go on with another harness."""
 
 
 def until(store: Store, said: str) -> str | None:
@@ -30,7 +33,7 @@ def is_limited(store: Store, session: Session) -> bool:
 
 def on_limit(store: Store, team: str) -> str:
     """What is done then: `wait`, `release`, the name of another harness, or nothing, where it was not set."""
-    return str(settings.value(teams.get(store, team), "onLimit"))
+    return str(settings.value(teams.get(store, team), SETTING))
 
 
 def note(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
+from teams_cli.cli.show.ages import state
 from teams_cli.cli.show.watching import reach_in_short
 from teams_cli.clock import length
 from teams_cli.records.annotations import Any
@@ -33,6 +34,7 @@ _STATES = {
     "cancelled": "dim",
     "waiting": "cyan",
     "paused": "yellow",
+    "limited": "yellow",
     "stale": "yellow",
     "active": "green",
     "in_progress": "cyan",
@@ -150,19 +152,16 @@ def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     rows = frame["agents"]
     lines = [_heading(f"Agents ({len(rows)})" if rows else "Agents: nobody is there")]
     names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
-    states = max((len(_state(row)) for row in rows), default=0)
+    states = max((len(state(row)) for row in rows), default=0)
     for row in rows:
         line = Text("> " if row["name"] == chosen else "  ", style="bold cyan")
         line.append_text(_padded(safe(row["name"]), names, "reverse" if row["name"] == chosen else "default"))
-        line.append("  ").append_text(_padded(_state(row), states, _STATES.get(_state(row), "default")))
+        style = _STATES.get(row["trouble"] or row["state"], "default")
+        line.append("  ").append_text(_padded(state(row), states, style))
         line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
         line.append(safe(_flat(row["why"] or row["status"] or "")), style="red" if _is_bad(row) else "default")
         lines.append(_cut(line, width))
     return lines
-
-
-def _state(row: dict[str, Any]) -> str:
-    return str(row["trouble"] or row["state"])
 
 
 def _is_bad(row: dict[str, Any]) -> bool:

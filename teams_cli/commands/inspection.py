@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from teams_cli import __version__
-from teams_cli.agents import budgets, waking
-from teams_cli.clients import known, permissions
+from teams_cli.agents import budgets, limited, waking
+from teams_cli.clients import known, permissions, profiles
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, NotAllowed, WrongUsage
@@ -84,6 +84,8 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         permissions.refuse_more(call.environ, value, f"set permissions to {value}")
     if settings.known_of_person(key) or key == settings.WORKTREE_SETUP:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], f"set {key}, which is run outside")
+    if key == "harness" or (key == limited.SETTING and value not in limited.CHOICES):
+        profiles.get(value, call.config)  # refuses what is none
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:

@@ -61,7 +61,7 @@ class Setting:
             InvalidValue: It is none of the choices, no name, or no number within the bounds.
         """
         if self.name:
-            return check_name(word, key)
+            return self.default if word == OFF and not self.default else check_name(word, key)
         if self.of_person and not word.strip():
             raise InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
         if self.prose:

@@ -60,6 +60,8 @@ def of_agent(
 
     *deciding* has for each agent the plan of its that is not decided, *had* says who is missed.
     """
+    if row["state"] == "limited":
+        return "limited", None
     session = row.get("session") or {}
     if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
         lost = "its process is gone" if session["outcome"] == "lost" else None

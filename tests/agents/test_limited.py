@@ -48,8 +48,19 @@ def test_it_rests_and_says_until_when(cli: Cli) -> None:
     found = row(cli)
     assert found["state"] == "limited" and found["limitedUntil"] > session(cli, "ann").started_at
     assert len([text for text in told(cli) if "mail starts it again then" in text]) == 1
+    for command in (["watch", "--once"], ["list-agents"]):
+        assert "limited until " in cli(*command, agent="lea").stdout
     cli.ok("send-message", "ann", "are you there?", agent="lea")
     assert (session(cli, "ann").turns, lines(cli, "turns")) == (1, [])
+
+
+def test_what_is_done_then_is_one_of_what_can_be(cli: Cli) -> None:
+    """A name that is none would be found out when the limit is there."""
+    limited(cli, "2 hours")
+    for key in ("onLimit", "harness"):
+        assert cli("set", key, "relaese", "--json", agent="lea").error["code"] == "invalid_value"
+        assert cli.ok("set", key, "other", agent="lea")["value"] == "other"
+    assert cli.ok("set", "onLimit", "off", agent="lea")["value"] == ""
 
 
 def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:

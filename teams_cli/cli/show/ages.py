@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
+from teams_cli.records.annotations import Any
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -22,6 +23,12 @@ def moment(at: str | None) -> str:
         return at
     today = SystemClock().now().astimezone().date() == then.date()
     return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def state(agent: dict[str, Any]) -> str:
+    """How a listed agent is, in a word; of one that its provider limits, also until when."""
+    said = str(agent.get("trouble") or agent["state"])
+    return f"{said} until {moment(agent['limitedUntil'])}" if said == "limited" else said
 
 
 def left(moment: str) -> str:

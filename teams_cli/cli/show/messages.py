@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show.ages import ago, state
 from teams_cli.cli.tables import Table
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
@@ -91,7 +91,7 @@ def agents(found: dict[str, Any]) -> Parts:
         [
             agent["name"] + (" (you)" if agent["name"] == found["self"] else ""),
             agent["role"],
-            agent["state"],
+            state(agent),
             str(agent["queueDepth"]),
             ago(agent["lastSeen"]),
             ",".join(agent.get("tasks", ())) or "-",

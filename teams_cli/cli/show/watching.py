@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.cli.show.ages import moment
+from teams_cli.cli.show.ages import moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
@@ -77,7 +77,7 @@ def _agent(row: dict[str, Any]) -> list[str]:
     return [
         row["name"],
         row["role"],
-        row["trouble"] or row["state"],
+        state(row),
         str(row["queueDepth"]),
         text.clipped_line(said, _SHORT),
     ]

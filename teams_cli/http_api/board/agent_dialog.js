@@ -65,6 +65,7 @@ function facts(agent) {
     ['State', el('span', { class: `state ${stateOf(agent)}` }, el('span', { class: 'dot' }), stateOf(agent))],
     ['Role', [agent.role, agent.agentType !== agent.role && agent.agentType].filter(Boolean).map(plain).join(', ')],
     [agent.trouble === 'waiting' ? 'Waits' : 'Trouble', agent.why && plain(agent.why)],
+    ['Limited until', agent.limitedUntil && new Date(agent.limitedUntil).toLocaleString()],
     ['Unread', String(agent.queueDepth)],
     ['Seen', agent.lastSeen && timeAgo(agent.lastSeen)],
     ['Note', agent.note && plain(agent.note)],

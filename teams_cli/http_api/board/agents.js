@@ -3,7 +3,7 @@
 import { perform } from './actions.js';
 import { openAgent } from './agent_dialog.js';
 import { mayChange } from './api.js';
-import { timeAgo } from './clock.js';
+import { timeAgo, timeLeft } from './clock.js';
 import { button, byId, el, icon, keepingFocus, keyed, setText } from './dom.js';
 import { ask, field } from './forms.js';
 import { openMenu } from './menu.js';
@@ -61,8 +61,9 @@ function head(agent, state) {
 }
 
 /** What is wrong with it, or what it waits for. */
-function trouble({ trouble, why }) {
+function trouble({ trouble, why, limitedUntil }) {
   if (!trouble || trouble === 'paused' && !why) return null;
+  if (trouble === 'limited') return el('p', { class: 'agent-why' }, 'its provider gives more in ', timeLeft(limitedUntil));
   return el('p', { class: 'agent-why', dir: 'auto' }, why ? firstLine(why, 160) : trouble);
 }
 
