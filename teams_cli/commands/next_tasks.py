@@ -19,7 +19,7 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     under `claimed`; with *wait* also one that becomes ready so many seconds later, unless something else concerns the
     caller before. Asked again who was given one has that one.
 
-    Nothing refuses any more: that the time was over, or the team is closed, is told beside the answer.
+    Nothing refuses any more: that the team is closed is told beside the answer.
     """
     came: dict[str, Any] = {}
     if wait is None:
@@ -49,7 +49,7 @@ def _in_time(call: Call, wait: float) -> dict[str, Any]:
         return awaited(call, False, wait)
     except WaitRanOut:
         call.say_what_follows()
-        raise
+        return {}
 
 
 def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:

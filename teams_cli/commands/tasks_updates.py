@@ -109,8 +109,8 @@ COMMANDS = table(
         switch("--unassign", "Keep it for nobody.", seldom=True),
         option("--claim", "Refuse if it has another claim.", type=int, metavar="N", seldom=True),
         option("--reason", "Why, for the record.", metavar="TEXT", text=True),
-        switch("--next", "Then claim the next one.", seldom=True),
-        option("--wait", "Wait for it so long.", type=float, metavar="SECONDS", seldom=True),
+        switch("--next", "Then claim the next one."),
+        option("--wait", "Wait for it so long.", type=float, metavar="SECONDS"),
         option(
             "--evidence",
             "A file to keep; at most 20.",

@@ -21,7 +21,10 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
     assert server.get("/api/get-tasks?status=pending&ready=true&limit=3") == [made]
     claimed = server.post("/api/claim-task?as=bob", {"task": "1"})
     assert (claimed["status"], claimed["owner"]) == ("in_progress", "bob")
-    server.post("/api/update-task?as=bob", {"task": "1", "status": "completed", "result": "täglich ☃"})
+    end = {"task": "1", "status": "completed", "result": "täglich ☃", "next": True}
+    assert server.post("/api/update-task?as=bob", {**end, "wait": 0})["status"] == "completed"
+    add_tasks(cli, "u")
+    assert server.post("/api/update-task?as=bob", {**end, "wait": 60})["claimed"]["id"] == "task-2"
     assert cli.ok("show-task", "1")["result"] == "täglich ☃"
     assert server.get("/api/whoami?as=bob")["role"] == "team-member" and server.get("/api/whoami")["agentId"] == "human"
     server.post("/api/send-message?as=bob", {"to": "mia", "text": "hi"})

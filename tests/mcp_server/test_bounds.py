@@ -160,6 +160,21 @@ def test_hints_are_in_terms_of_tools(cli: Cli) -> None:
     within(test)
 
 
+def test_a_task_is_ended_and_the_next_one_awaited_with_one_tool(cli: Cli) -> None:
+    """Which agents are told of each day."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+
+    async def test() -> None:
+        async with client_of(cli, "bob") as client:
+            ended = {"task": 1, "status": "completed", "result": "r", "next": True}
+            assert "claimed" not in (await use(client, "update_task", **ended, wait=0))[1]
+            add_tasks(cli, "two")
+            assert (await use(client, "update_task", **ended, wait=60))[1]["claimed"]["id"] == "task-2"
+
+    within(test)
+
+
 def test_what_follows_takes_only_what_tools_take() -> None:
     """Who calls is set where the server is started, and many tasks are in a file of who types."""
     assert wording.in_tools(steps.CREATE) == "create_task TITLE"
