@@ -37,8 +37,10 @@ def find(name: str) -> Command | None:
 
     To import all the modules takes as long as a command does. So that only that one is imported which has the command,
     they are looked through for its name first, those with a word of it in theirs before the others; where they can't be
-    read, all are imported.
+    read, all are imported. Where that is done already, as in servers, nothing is looked through.
     """
+    if _every:
+        return _every.get(name)
     words = name.split("-")
     modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
     for likely in (True, False):

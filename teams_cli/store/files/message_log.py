@@ -119,8 +119,8 @@ class MessageLog:
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
                 for name in self._listed(segment):
-                    if (number := _number(name)) > after:
-                        _, to, uid, _ = name.split(".")
+                    number, to, uid = _parts(name)
+                    if number > after:
                         alone = to != _SEVERAL
                         yield (
                             number,
@@ -190,11 +190,11 @@ class MessageLog:
 
     def _newest(self, segments: list[int], noted: int = 0) -> int:
         """The highest number of a message; of those in one directory with the one that was *noted*, only those behind
-        it are looked at, by their names: all numbers of a directory but the first have the same number of digits.
+        it are looked at, by their names, if they have as many digits: in all directories but the first they do.
         """
         for segment in reversed(segments):
             names = self._listed(segment)
-            if segment and noted // _SEGMENT == segment:
+            if noted // _SEGMENT == segment and noted >= _SEGMENT // 10:
                 behind = f"{noted}."
                 names = [name for name in names if name >= behind]
             if number := _number(max(names, key=_place, default="")):
@@ -319,7 +319,13 @@ def _place(file_name: str) -> tuple[int, str]:
 
 def _number(file_name: str) -> int:
     """The number in the file name of a message; 0 if it is not one."""
+    return _parts(file_name)[0]
+
+
+def _parts(file_name: str) -> tuple[int, str, str]:
+    """The number, the addressee and the uid in the file name of a message; 0 if it is not one."""
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
-        return 0
-    return int(parts[0]) if parts[1] == _SEVERAL or is_name(parts[1]) else 0
+        return 0, "", ""
+    number, to, uid, _ = parts
+    return (int(number), to, uid) if to == _SEVERAL or is_name(to) else (0, "", "")
