@@ -341,6 +341,8 @@ def test_uncommitted_work_is_said(shop: Shop) -> None:
     landing = shop.landed("bob", "1")
     assert landing["state"] == "refused" and "file" in landing["reason"]
     assert shop.tip() == before and (shop.main / "file").read_text() == "mine"
+    told = [one["message"] for one in shop.cli.ok("read-messages", "--all", agent="lea")]
+    assert ["landing-1 of task-1 (t) was refused" in one for one in told].count(True) == 1
 
 
 def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:

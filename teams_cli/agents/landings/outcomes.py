@@ -42,12 +42,15 @@ def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> 
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
-    """What its owner is told, or who asked for it; a red or clashing one comes back with the task."""
+    """What its owner is told, or who asked for it; a red or clashing one comes back with the task. The leader of an
+    open team is told of a refused one: what was called completed has not landed, for a reason in the main checkout.
+    """
     to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid = f"{landing.id}-{landing.state}"
     if landing.state == "landed":
         return [Owed(to=to, message=said(landing), uid=uid, type="info", about=landing.id)]
-    told = dict.fromkeys((to, landing.by))
+    leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
+    told = dict.fromkeys((to, landing.by, *leader))
     return [Owed(to=name, message=said(landing), uid=f"{uid}~{name}", about=landing.id) for name in told]
 
 
