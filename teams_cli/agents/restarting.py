@@ -11,6 +11,7 @@ from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.messages.notices import deliver
+from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
 
 @operation("restart-agent", may=LEADERS)
 def restart(
-    store: Store, team_name: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str]
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    agent: str,
+    fresh: bool,
+    environ: Mapping[str, str],
+    uid: str | None = None,
 ) -> Message:
     """End what an agent is doing, and have it begin again.
 
     With --fresh in a new session of its client, which is given its first prompt, its tasks and the team's pages. One
-    that is about to begin again is told so once, however often it is asked for.
+    that is about to begin again is told so once, however often it is asked for; one that did is not asked again under
+    the same --uid.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -43,13 +51,18 @@ def restart(
     body = _words(store, team_name, at.caller.name, agent, fresh)
     told: Message | None = None
     now = teams.now(store)
+    asked = f"{at.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
     def ask(found: Session) -> Session:
         nonlocal told
+        if asked and found.restarted == asked:
+            told = _last_told(store, team_name, found)
+            return found
         interrupting.refuse_stopped(found)
         takeovers.refuse_taken(found)
         again = resuming.going_on(found)
         again = again if again.fresh or not fresh else again.having(fresh=True)
+        again = again.having(restarted=asked) if asked else again
         told = _told(store, team_name, found)
         if told or again.begins_again:
             return again
@@ -58,8 +71,8 @@ def restart(
     before, after = update(store, team_name, SESSION, agent, ask)
     if before is not after:
         history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    message = told or _tell(store, team_name, after, now)
-    if after.ended:
+    message = told or _tell(store, team_name, after, body, now)
+    if after.ended and after.interrupted:
         with suppress(TeamsError):  # the waker of its machine looks for those that are to go on
             waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
     return message
@@ -73,24 +86,23 @@ def _owing_the_word(session: Session, body: str, by: str) -> Session:
 
 def _told(store: Store, team: str, session: Session) -> Message | None:
     """The message by which the agent is to begin again, if it was sent and is still to be its next turn."""
-    if session.interjected <= session.delivered:
-        return None
+    return None if session.interjected <= session.delivered else _last_told(store, team, session)
+
+
+def _last_told(store: Store, team: str, session: Session) -> Message | None:
+    """The message by which the agent began again last, or is to, if nobody interjected since."""
     last = store.fetch(team, MESSAGE, [session.interjected], [])
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
-def _tell(store: Store, team: str, session: Session, now: str) -> Message:
+def _tell(store: Store, team: str, session: Session, body: str, now: str) -> Message:
     """Send what the session owes: the message by which its agent begins again. One that can't be sent now has no number
     yet, and is sent by whoever comes next.
     """
-    owed = session.begins_again
-    assert owed
-    try:
-        told = messages.notify(store, team, owed.to, owed.message, owed.uid, by=owed.by, wake=False, about=owed.about)
-    except TeamsError:
-        return Message(from_=owed.sender, to=owed.to, message=owed.message, timestamp=now, about=owed.about)
-    deliver(store, team, SESSION, session)
-    return told
+    sent: dict[str, Message] = {}
+    deliver(store, team, SESSION, session, sent)
+    told = next((message for message in sent.values() if message.about == BEGIN_AGAIN), None)
+    return told or Message(from_=SYSTEM, to=session.agent, message=body, timestamp=now, about=BEGIN_AGAIN)
 
 
 def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:

@@ -33,9 +33,10 @@ class Resume(Record):
 class Session(Record):
     """One agent that was started. `caller` gets its output; `run` is shared by all that one `run-agent` led to.
 
-    A *fresh* one begins its client's session anew with the next turn. One that is *unstarted* was started by that agent
-    inside a sandbox, and is to be started outside, by its keeper. In the place of one that is *taken_by* somebody, that
-    person sits in a terminal.
+    A *fresh* one begins its client's session anew with the next turn. In *restarted* is who last had it begin again,
+    and, behind a ~, under which name of that request. One that is *unstarted* was started by that agent inside a
+    sandbox, and is to be started outside, by its keeper. In the place of one that is *taken_by* somebody, that person
+    sits in a terminal.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -62,6 +63,7 @@ class Session(Record):
     session_id: Word
     session_known: bool | None = None
     fresh: bool | None = None
+    restarted: Word | None = None
     unstarted: Name | None = None
     keeper_pid: Count | None = None
     keeper_started: Word | None = None

@@ -176,8 +176,8 @@ def _interject(call: Call, to: str, text: str) -> Any:
     return interrupting.interject(call.store, call.team, call.caller, to, text, call.environ).to_json()
 
 
-def _restart(call: Call, to: str, fresh: bool) -> Any:
-    return restarting.restart(call.store, call.team, call.caller, to, fresh, call.environ).to_json()
+def _restart(call: Call, to: str, fresh: bool, uid: str | None) -> Any:
+    return restarting.restart(call.store, call.team, call.caller, to, fresh, call.environ, uid).to_json()
 
 
 def _stop(call: Call, to: str) -> Any:
@@ -324,6 +324,7 @@ COMMANDS = table(
         _restart,
         _TO,
         switch("--fresh", "In a new session of its client."),
+        option("--uid", "A name of your own for this: asking again under it adds nothing.", seldom=True),
         doc=restarting.restart,
         words="agents:restarted",
         answers=Message,

@@ -141,6 +141,17 @@ def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str)
         store.on_append(team_name, to, sent, by)
 
 
+def checked_uid(uid: str) -> str:
+    """The name that somebody gave what it asks for, so that asking again adds nothing.
+
+    Raises:
+        InvalidValue: It can't be one.
+    """
+    if not is_name(uid):
+        raise InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+    return uid
+
+
 def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bool = True) -> Message:
     """Append the message to the log, and have its recipients woken unless told not to.
 
@@ -148,8 +159,8 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
         InvalidValue: The uid can't be one.
         UidTaken: The sender used it for another message.
     """
-    if uid is not None and not is_name(uid):
-        raise InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+    if uid is not None:
+        checked_uid(uid)
     to = draft.recipients or [draft.to]
     sent, new = store.append(team_name, MESSAGE, to, draft, uid and f"{draft.from_}~{uid}")
     if new:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages import messages
+from teams_cli.messages.messages import Message
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 
-def deliver(store: Store, team: str, kind: Kind[R], record: R) -> bool:
-    """Send what the record owes, and take it off the record.
+def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
+    """Send what the record owes, and take it off the record. What was *sent* is added there, by its uid.
 
     False when something could not be sent: the change is made and stands, and the notice stays owed.
     """
@@ -25,8 +26,10 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R) -> bool:
     if not owed:
         return True
     try:
-        sent = {told.uid: _send(store, team, told) for told in owed}
-        _pay(store, team, kind, record, sent)
+        sent = {} if sent is None else sent
+        for told in owed:
+            sent[told.uid] = _send(store, team, told)
+        _pay(store, team, kind, record, {uid: message.number for uid, message in sent.items()})
     except TeamsError:
         return False
     return True
@@ -53,10 +56,10 @@ def settle_request(store: Store, team: str, agent: str, about: str) -> None:
     handling.settle_about(store, team, agent, about)
 
 
-def _send(store: Store, team: str, told: Owed) -> int:
-    """Send the notice, unless it was sent before; its number."""
+def _send(store: Store, team: str, told: Owed) -> Message:
+    """Send the notice, unless it was sent before."""
     sender, by, about = told.sender, told.by, told.about
-    return messages.notify(store, team, told.to, told.message, told.uid, told.type, sender, by, about=about).number
+    return messages.notify(store, team, told.to, told.message, told.uid, told.type, sender, by, about=about)
 
 
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:

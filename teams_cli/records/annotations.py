@@ -48,6 +48,9 @@ if TYPE_CHECKING:
         AskedWhom as AskedWhom,
     )
     from teams_cli.records.types import (
+        Checked as Checked,
+    )
+    from teams_cli.records.types import (
         Count as Count,
     )
     from teams_cli.records.types import (
@@ -106,6 +109,9 @@ if TYPE_CHECKING:
     )
     from teams_cli.records.types import (
         QuestionStatus as QuestionStatus,
+    )
+    from teams_cli.records.types import (
+        Reviewed as Reviewed,
     )
     from teams_cli.records.types import (
         RoleDefinition as RoleDefinition,

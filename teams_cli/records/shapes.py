@@ -105,6 +105,22 @@ def _records(kind: type[Record]) -> Check:
     return lambda value: type(value) is list and (not value or all(fits(kind, item) for item in value))
 
 
+def is_check(value: Any) -> bool:
+    """Whether it is what came of a check, as tasks and landings keep it."""
+    return _keeps(value, _CHECK, ("command", "status", "by", "at"))
+
+
+def is_review(value: Any) -> bool:
+    """Whether it is what came of a review, as a task keeps it."""
+    return _keeps(value, _REVIEW, ("verdict", "by"))
+
+
+def _keeps(value: Any, known: dict[str, Check], needed: tuple[str, ...]) -> bool:
+    if type(value) is not dict or not all(key in value for key in needed):
+        return False
+    return all(known[key](part) for key, part in value.items() if key in known)
+
+
 def _roles(value: Any) -> bool:
     return type(value) is dict and all(map(is_name, value)) and all(map(_role, value.values()))
 
@@ -135,9 +151,18 @@ _TYPES: dict[str, Check] = {
     "bool": lambda value: type(value) is bool,
     "Seconds": lambda value: type(value) in (int, float) and 0 <= value < 1e12,
     "Object": lambda value: type(value) is dict,
+    "Checked": is_check,
+    "Reviewed": is_review,
     "RoleTable": _roles,
     "SettingTable": _settings,
 }
+_CHECK: dict[str, Check] = {
+    **dict.fromkeys(("command", "output", "directory"), _text),
+    **{key: _TYPES[said] for key, said in {"by": "Name", "at": "Time", "status": "int", "stale": "bool"}.items()},
+    "commit": _word,
+    "left": _list(_text),
+}
+_REVIEW: dict[str, Check] = {"verdict": _word, "by": _TYPES["Name"], "at": _time, "reason": _text}
 _IDS = {
     "TaskId": "task-",
     "MessageId": "msg-",

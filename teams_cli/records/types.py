@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.names import is_name
+from teams_cli.records.shapes import is_check, is_review
 
 
 def _name(text: str) -> str:
@@ -30,6 +31,18 @@ def _rung(pair: list[Any]) -> list[Any]:
     return pair
 
 
+def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    if not is_check(found):
+        raise ValueError("is not what came of a check")
+    return found
+
+
+def _reviewed(found: dict[str, Any]) -> dict[str, Any]:
+    if not is_review(found):
+        raise ValueError("is not what came of a review")
+    return found
+
+
 def _unicode(text: str) -> str:
     text.encode()
     return text
@@ -43,6 +56,8 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 Number = Annotated[int, Field(ge=1, lt=10**12)]
 Seconds = Annotated[float, Field(ge=0, lt=1e12)]
 Object = dict[str, Any]
+Checked = Annotated[Object, AfterValidator(_checked)]
+Reviewed = Annotated[Object, AfterValidator(_reviewed)]
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^task-[1-9][0-9]{0,11}\z")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^msg-[1-9][0-9]{0,11}\z")]

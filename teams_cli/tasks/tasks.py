@@ -7,13 +7,14 @@ from teams_cli.errors import NotFound, TaskNotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
+    Checked,
     Collection,
     Count,
     Iterable,
     Iterator,
     Name,
-    Object,
     Priority,
+    Reviewed,
     Seconds,
     TaskId,
     TaskStatus,
@@ -99,9 +100,9 @@ class Task(Record):
     check_in: Text | None = None
     check_from: Text | None = None
     """The checkout in which its check was set: it is run there where its owner is in none."""
-    checked: Object | None = None
+    checked: Checked | None = None
     review_by: Name | None = None
-    reviewed: Object | None = None
+    reviewed: Reviewed | None = None
     evidence: list[Evidence] | None = None
     landing: Word | None = None
     claim: Count = 0

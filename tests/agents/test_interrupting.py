@@ -201,9 +201,11 @@ def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cl
     given = (place(cli) / after.session_id).read_text()
     for part in ("claim-task 1", "had you begin again in a new session", "task-1: one", "Pages: api", "teams brief"):
         assert part in given
-    cli.ok("restart-agent", "ann", agent="lea")
+    asked = cli.ok("restart-agent", "ann", "--uid", "again", agent="lea")
     last = until(lambda: (s := session(cli, "ann")).turns == 3 and s.ended and s)
     assert last.session_id == after.session_id
+    assert cli.ok("restart-agent", "ann", "--uid", "again", agent="lea") == asked
+    assert session(cli, "ann") == last, "it began again twice"
     cli.ok("stop-agent", "ann", agent="lea")
     assert cli.refused("restart-agent", "ann", agent="lea") == (11, "wrong_state")
 

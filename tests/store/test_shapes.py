@@ -74,6 +74,8 @@ FORGED = {
     "a task": ("tasks/alpha/task-1.json", {"blockedBy": 7}),
     "a word of a task": ("tasks/alpha/task-1.json", {"status": "nearly"}),
     "a time of a task": ("tasks/alpha/task-1.json", {"createdAt": "2030-13-01T00:00:00Z"}),
+    "what came of its check": ("tasks/alpha/task-1.json", {"checked": {"by": "bob"}}),
+    "what came of its review": ("tasks/alpha/task-1.json", {"reviewed": {"by": "bob"}}),
     "the team": ("teams/alpha/team.json", {"members": ["bob"]}),
 }
 

@@ -53,10 +53,11 @@ def test_what_is_not_there_or_in_the_way_is_said(cli: Cli, tmp_path: Path) -> No
     assert (tmp_path / "mine").read_text() == "as it was"
 
 
-def test_a_copy_that_was_changed_is_not_shown(cli: Cli) -> None:
+@pytest.mark.parametrize("content", [b64encode(b"4 of 3 passed").decode(), "abc"], ids=["another", "no base 64"])
+def test_a_copy_that_was_changed_is_not_shown(cli: Cli, content: str) -> None:
     store = cli.store()
     copy, revision = store.get(ALPHA, evidence.COPY, "evidence-1")
-    changed = copy.having(content=b64encode(b"4 of 3 passed").decode())
+    changed = copy.having(content=content)
     store.replace(ALPHA, evidence.COPY, "evidence-1", changed, revision)
     assert cli.refused("get-evidence", "1", "report.txt", agent="lea") == (15, "damaged_record")
 

@@ -99,6 +99,57 @@ def test_with_its_login_one_completes_hands_in_asks_and_reviews(
         assert waited["landing"]["state"] == "refused" and why in waited["landing"]["reason"]
 
 
+def test_what_a_login_says_of_places_is_no_reason_to_land_from_there(
+    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who leads lands what is in the repository that it is in, or that it landed from; not whatever git finds there."""
+    office, foreign = checked.office, tmp_path / "foreign"
+    for words in ("init -q -b main", "commit -q -m new --allow-empty", "branch own", "worktree add -q ../own own"):
+        foreign.mkdir(exist_ok=True)
+        subprocess.run(["git", *GIT, *words.split()], cwd=foreign, check=True, timeout=60)
+    subprocess.run(
+        ["git", *GIT, "commit", "-q", "-m", "n", "--allow-empty"], cwd=tmp_path / "own", check=True, timeout=60
+    )
+    key = str(office.lead("create-task", "from elsewhere")["id"])
+    office.cli("bob").ok("claim-task", key)
+    seen = f"""record || '{{"worktree": "{tmp_path / "own"}", "host": null}}'"""
+    told = office.psql(
+        "bob", f"UPDATE teams.records SET body = ({seen})::text WHERE kind = 'agent' AND key = 'bob' RETURNING key"
+    )
+    assert told.stdout.startswith("bob"), told
+    monkeypatch.chdir(tmp_path)
+    answer = office.owner("land", key, agent="lea", TEAMS_TOKEN=office.tokens["lea"])
+    assert answer.status == 2 and "has no worktree" in answer.stderr, answer
+    monkeypatch.chdir(foreign)
+    office.lead("land", key)
+
+
+def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
+    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the machine of who leads would push to any branch what that login alone may not."""
+    office, far = checked.office, tmp_path / "far"
+    monkeypatch.chdir(checked.tree)
+    key = str(office.lead("create-task", "to be pushed")["id"])
+    office.cli("bob").ok("claim-task", key)
+    commit = ["git", *GIT, "commit", "-q", "-m", "more", "--allow-empty"]
+    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
+    landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
+    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checked.tree, capture_output=True, text=True, timeout=60)
+    subprocess.run(["git", "init", "-q", "--bare", str(far)], check=True, timeout=60)
+    subprocess.run(["git", "remote", "add", "origin", str(far)], cwd=checked.tree, check=True, timeout=60)
+    subprocess.run(["git", "branch", "release", "main"], cwd=checked.tree, check=True, timeout=60)
+    forged = FORGED_LANDING.format("via", "pr", landing["id"]).replace(
+        "'state',", f"'branch', 'main', 'onto', 'release', 'head', '{head.stdout.strip()}', 'state',"
+    )
+    asked = office.psql("bob", forged).stdout.split()[0]
+    waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
+    assert waited["state"] == "refused" and "no pull request" in waited["reason"]
+    there = subprocess.run(["git", "branch", "--format=%(refname:short)"], cwd=far, capture_output=True, timeout=60)
+    assert there.stdout.decode().split() == [f"teams/alpha/{asked}"]
+
+
 def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:
     office.lead("define-role", "critic", "--extends", "member")
     office.lead("define-role", "harsh-critic", "--extends", "critic")

@@ -33,6 +33,10 @@ FORGERIES = {
     "less": change("turns,0,tokens,0,input", "1", OWN),
     "less than nothing": change("turns,1", json.dumps({**TURN, "tokens": [{"input": -9}]}), OWN),
     "for another run": change("turns,1", json.dumps({**TURN, "run": "x"}), OWN),
+    "a turn that can't be read": change("turns,1", json.dumps({**TURN, "tasks": 5}), OWN),
+    "tokens that can't be read": change("turns,1", json.dumps({**TURN, "tokens": [{"input": 1.5}]}), OWN),
+    "no session": change("sessionId", "5", OWN),
+    "twice": f"""UPDATE teams.records SET body = replace(body, '"agent"', '"agent": "x", "agent"') WHERE {OWN}""",
     "by another": change("turns,1", json.dumps(TURN), "kind = 'usage' AND key = 'mia'"),
 }
 
@@ -49,8 +53,8 @@ def test_what_the_next_turn_took_is_added(counted: Office) -> None:
 
 
 def test_no_turn_begins_where_what_was_taken_can_not_be_read(counted: Office) -> None:
-    """Else one would have no budget any more by writing nonsense."""
+    """Else one would have no budget any more by what is damaged."""
     counted.lead("set", "budget", "1000000")
-    assert counted.psql("bob", change("sessionId", "5", OWN)).stdout == "UPDATE 1\n"
+    assert counted.server.psql(change("sessionId", "5", OWN)).stdout == "UPDATE 1\n"
     answer = counted.owner("run-agent", "echo hi", "--agent-id", "bob", agent="lea", TEAMS_TOKEN=counted.tokens["lea"])
     assert answer.status == 15 and "usage" in answer.stderr

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from hashlib import md5
 
+from teams_cli.agents import checkouts
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.errors import NotAllowed
 from teams_cli.store.contract import Store
@@ -36,6 +37,17 @@ def check(store: Store, team: str, landing: Landing) -> None:
     if store.host and not _is_known(store, team, landing.repository):
         said = f"nobody asked on this machine for landings in {landing.repository}"
         raise NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+
+
+def may_look_in(store: Store, team: str, place: str, directory: str) -> bool:
+    """Whether what a record says of a *place* is reason to land from there: where others write to the same store, only
+    if it belongs to the repository that *directory* is in, or to one where landings were asked for on this machine.
+    """
+    if not store.host:
+        return True
+    common = checkouts.repository_of(place)[1]
+    here = checkouts.repository_of(directory)[1] if directory else ""
+    return bool(common) and (common == here or _is_known(store, team, common.removesuffix("/.git")))
 
 
 def _is_known(store: Store, team: str, repository: str) -> bool:

@@ -25,7 +25,7 @@ from teams_cli.agents.landings import (
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.clients import environments
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import Busy, Conflict, StorageFailed, TeamsError
+from teams_cli.errors import Busy, Conflict, NotAllowed, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -77,6 +77,11 @@ def main() -> None:
 def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Note what became of pull requests."""
     for landing in _requested(store, team):
+        try:
+            known_here.check(store, team, landing)
+        except NotAllowed as problem:
+            sys.stderr.write(f"{landing.id}: {problem.message}\n")
+            continue
         if state := pull_requests.outcome(landing, environ):
             reason = None if state == "landed" else f"{landing.url} was closed"
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)

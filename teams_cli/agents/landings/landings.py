@@ -12,11 +12,11 @@ from teams_cli.errors import LandingNotFound, NotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
+    Checked,
     Count,
     LandingId,
     LandingState,
     Name,
-    Object,
     Priority,
     TaskId,
     Text,
@@ -61,7 +61,7 @@ class Landing(Record):
     merge: Word | None = None
     state: LandingState = "queued"
     check: Text | None = None
-    checked: Object | None = None
+    checked: Checked | None = None
     files: list[Text] | None = None
     reason: Text | None = None
     via: Word | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from teams_cli.agents import git
+from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.errors import Conflict
 from teams_cli.records.annotations import Mapping
@@ -20,7 +21,7 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
     Raises:
         Conflict: It could not be; says how to do it by hand.
     """
-    branch = landing.branch or f"teams/{landing.team_name}/{landing.id}"
+    branch = _branch(landing)
     pushed = git.run(landing.repository, "push", "--quiet", _REMOTE, f"{landing.head}:refs/heads/{branch}")
     if pushed.returncode:
         raise Conflict(
@@ -38,6 +39,14 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else branch
+
+
+def _branch(landing: Landing) -> str:
+    """Where to push them: to the branch of that name, if it has them here too, else to one of the landing's own."""
+    said = landing.branch
+    if said and (tip := merging.tip(landing.repository, said)) and merging.holds(landing.repository, tip, landing.head):
+        return said
+    return f"teams/{landing.team_name}/{landing.id}"
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> str:

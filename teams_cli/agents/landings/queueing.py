@@ -112,12 +112,12 @@ def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | 
     """The checkout whose commits the task's are: the first of those that may be it which is not on the branch to join;
     None if none of them is there.
     """
-    check, owner = checks.of(task), task.owner or ""
+    check, owner, team = checks.of(task), task.owner or "", at.team.name
+    said = [checkouts.seen_in(store, team, owner), check.directory if check else None]
     places = [
-        checkouts.worktree_of(store, at.team.name, owner),
+        checkouts.worktree_of(store, team, owner),
         directory if owner == at.name else None,
-        checkouts.seen_in(store, at.team.name, owner),
-        check.directory if check else None,
+        *(place for place in said if place and known_here.may_look_in(store, team, place, directory)),
         directory,
     ]
     found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]

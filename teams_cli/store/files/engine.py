@@ -162,13 +162,11 @@ class FileStore(Store):
         """The keys that files stand for, by number or name."""
         keys = []
         for name in together.names_in(directory, kind, problems):
-            if name.endswith(".json"):
-                key = name[:-5]
-                if numbers.in_name(name, kind) if kind.numbered else is_name(key):
-                    keys.append(key)
-                else:
-                    hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
-                    problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", hint))
+            if numbers.in_name(name, kind) if kind.numbered else name.endswith(".json") and is_name(name[:-5]):
+                keys.append(name[:-5])
+            elif name.endswith(".json"):
+                hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
+                problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", hint))
         return numbers.in_order(keys, kind)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:

@@ -266,22 +266,22 @@ class MessageLog:
             FileNotFoundError: There is no such message.
             DamagedRecord, StorageFailed: As for `disk.read_file`.
         """
-        directory, _, name = path.rpartition("/")
-        if directory in self._packed and (data := self._packed[directory].get(name)) is not None:
-            return data
-        try:
-            return disk.read_file(path)
-        except FileNotFoundError:
-            packed = self._look_for_packed(directory)
-            if packed is None or (data := packed.get(name)) is None:
-                raise
-            return data
+        return self._read(path)[0]
 
-    def _place_of(self, path: str) -> str:
-        """Where a message that was read is found: packed ones in the file with the others."""
+    def _read(self, path: str) -> tuple[bytes, str]:
+        """As `content`, and where that is found: packed ones in the file with the others."""
         directory, _, name = path.rpartition("/")
-        packed = directory in self._packed and self._packed[directory].get(name) is not None
-        return f"{directory}/{PACKED}/{name}" if packed else path
+        packed = self._packed.get(directory)
+        data = packed.get(name) if packed else None
+        if data is None:
+            try:
+                return disk.read_file(path), path
+            except FileNotFoundError:
+                packed = self._look_for_packed(directory)
+                data = packed.get(name) if packed else None
+                if data is None:
+                    raise
+        return data, f"{directory}/{PACKED}/{name}"
 
     def decode(self, kind: Kind[R], path: str) -> R:
         """The message in a file that was listed.
@@ -290,7 +290,7 @@ class MessageLog:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `content`; or it is not one of that name.
         """
         number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
-        data, path = self.content(path), self._place_of(path)
+        data, path = self._read(path)
         record = decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise DamagedRecord(f"{path}: number: does not fit the name of the file", "Correct the file or its name.")

@@ -724,3 +724,234 @@ BEGIN
 END $$;
 CREATE TRIGGER hold_notes AFTER UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'task')
     EXECUTE FUNCTION hold_notes();
+
+-- version 14
+-- What a login writes of a task can be read again, and found: else it would take free ones from everybody. A task stays
+-- with who has it, who reviews its own work by no detour; claims are counted, with each owner by one; what was handed
+-- in stays, and what was finished is amended with a note that says so.
+CREATE FUNCTION says_twice(body json) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN CASE json_typeof(body)
+        WHEN 'object' THEN (SELECT count(*) > count(DISTINCT key) OR coalesce(bool_or(says_twice(value)), false)
+            FROM json_each(body))
+        WHEN 'array' THEN (SELECT coalesce(bool_or(says_twice(value)), false) FROM json_array_elements(body))
+        ELSE false
+    END;
+END $$;
+
+-- Whether these fields of an object are of that type, where they are there.
+CREATE FUNCTION are(of_type text, said jsonb, VARIADIC fields text[]) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
+    SELECT NOT EXISTS (SELECT FROM unnest(fields) AS field
+        WHERE said ? field AND jsonb_typeof(said->field) NOT IN (of_type, 'null'))
+$$;
+
+CREATE FUNCTION are_times(said jsonb, VARIADIC fields text[]) RETURNS boolean STABLE LANGUAGE sql AS $$
+    SELECT are('string', said, VARIADIC fields) AND NOT EXISTS (SELECT FROM unnest(fields) AS field
+        WHERE said->>field !~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$'
+            OR NOT isfinite((said->>field)::timestamptz))
+$$;
+
+CREATE FUNCTION is_word(said jsonb) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
+    SELECT coalesce(jsonb_typeof(said) = 'string' AND length(said #>> '{}') BETWEEN 1 AND 255, false)
+$$;
+
+-- Whether it is a whole number that is not negative.
+CREATE FUNCTION is_count(said jsonb) RETURNS boolean IMMUTABLE LANGUAGE sql AS $$
+    SELECT coalesce(jsonb_typeof(said) = 'number' AND said #>> '{}' ~ '^\d{1,15}$', false)
+$$;
+
+CREATE FUNCTION label_of_task(said jsonb) RETURNS text IMMUTABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN said->>'status' <> 'pending' THEN said->>'status'
+        WHEN said->>'assignee' IS NOT NULL THEN 'kept'
+        ELSE CASE jsonb_array_length(coalesce(said->'blockedBy', '[]')) + jsonb_array_length(coalesce(said->'require', '[]'))
+            WHEN 0 THEN 'free-' ELSE 'pending-' END || coalesce(said->>'priority', 'normal')
+    END
+$$;
+
+CREATE FUNCTION unreadable_notices(said jsonb) RETURNS text IMMUTABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN EXISTS (SELECT FROM jsonb_array_elements(said->'owed') AS told
+            WHERE NOT is_word(told->'to') OR NOT is_word(told->'uid')
+                OR coalesce(jsonb_typeof(told->'message'), '') <> 'string'
+                OR NOT are('string', told, 'type', 'sender', 'by', 'about')) THEN 'a notice says to whom, and what'
+        ELSE ''
+    END
+$$;
+
+-- What keeps the text of a task from being read again; empty if nothing does.
+CREATE FUNCTION unreadable_in_task(body text, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN says_twice(body::json) THEN 'nothing is said twice in a record'
+        WHEN NOT are_times(said, 'updatedAt', 'claimedAt', 'completedAt', 'leaseExpiresAt')
+            OR NOT are('string', said, 'owner', 'title', 'description', 'priority', 'result', 'leaseEpoch')
+            OR NOT are('array', said, 'notes', 'owed', 'evidence', 'blockedBy')
+            OR NOT are('number', said, 'claim', 'leaseUntil') OR NOT is_count(said->'claim')
+            OR coalesce(said->>'priority', 'normal') NOT IN ('high', 'normal', 'low')
+            OR length(said->>'leaseEpoch') NOT BETWEEN 1 AND 255
+            OR (said->>'leaseUntil')::numeric NOT BETWEEN 0 AND 999999999999
+            OR coalesce(jsonb_typeof(said->'title'), '') <> 'string'
+            OR EXISTS (SELECT FROM jsonb_array_elements(said->'blockedBy') AS blocker
+                WHERE coalesce(blocker #>> '{}', '') !~ '^task-[1-9][0-9]{0,11}$') THEN
+            'the fields of a task are of their types'
+        WHEN (said ? 'checked' AND (SELECT is_word(of->'by') AND are('string', of, 'output', 'directory', 'commit')
+                AND are('array', of, 'left') AND are('boolean', of, 'stale') AND jsonb_typeof(of->'command') = 'string'
+                AND jsonb_typeof(of->'status') = 'number' AND of->>'status' ~ '^-?\d{1,9}$' AND is_word(of->'at')
+                AND are_times(of, 'at') AND (of->>'commit' IS NULL OR is_word(of->'commit'))
+                FROM (SELECT said->'checked') AS found (of)) IS NOT TRUE)
+            OR (said ? 'reviewed' AND (SELECT is_word(of->'by') AND is_word(of->'verdict')
+                AND are('string', of, 'reason', 'at') FROM (SELECT said->'reviewed') AS found (of)) IS NOT TRUE) THEN
+            'what came of a check or a review says by whom, and what'
+        WHEN EXISTS (SELECT FROM jsonb_array_elements(said->'notes') AS note
+            WHERE NOT is_word(note->'at') OR NOT are_times(note, 'at') OR NOT is_word(note->'by')
+                OR NOT is_word(note->'what') OR NOT are('string', note, 'reason', 'owner', 'added')
+                OR NOT are('array', note, 'changed') OR NOT are('number', note, 'claim')
+                OR (note->>'claim') !~ '^\d{1,15}$'
+                OR EXISTS (SELECT FROM jsonb_array_elements(note->'changed') AS field WHERE NOT is_word(field))) THEN
+            'a note says when, by whom, and what'
+        ELSE unreadable_notices(said)
+    END
+$$;
+
+-- How one may have got, kept or given back a task; empty, or what it may not.
+CREATE FUNCTION refusal_of_claim(who text, was jsonb, said jsonb) RETURNS text STABLE SECURITY DEFINER
+LANGUAGE plpgsql AS $$
+DECLARE
+    counted bigint := coalesce((was->>'claim')::bigint, 0);
+BEGIN
+    IF (said->>'claim')::bigint NOT BETWEEN counted AND counted + 1 THEN
+        RETURN 'claims are counted one by one';
+    ELSIF said->>'owner' IS NOT DISTINCT FROM was->>'owner' THEN
+        RETURN '';
+    ELSIF said->>'owner' IS NULL THEN
+        RETURN CASE said->>'status' WHEN 'pending' THEN '' ELSE 'a task stays with who has it, or is free' END;
+    ELSIF said->>'owner' <> who OR said->>'status' <> 'in_progress' OR (said->>'claim')::bigint = counted THEN
+        RETURN 'a task is claimed in one''s own name, under a new number';
+    ELSIF was->>'assignee' <> who THEN
+        RETURN 'the task is kept for another';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements_text(was->'blockedBy') AS blocker WHERE NOT EXISTS (
+        SELECT FROM records WHERE team = was->>'teamName' AND kind = 'task' AND key = blocker
+            AND record->>'status' = 'completed')) THEN
+        RETURN 'the task waits for others';
+    END IF;
+    RETURN '';
+END $$;
+
+-- The same of what its owner hands in and finishes.
+CREATE FUNCTION refusal_of_work(who text, was jsonb, said jsonb) RETURNS text STABLE SECURITY DEFINER
+LANGUAGE plpgsql AS $$
+DECLARE
+    had jsonb := coalesce(was->'evidence', '[]');
+    ended boolean := said->>'status' IN ('completed', 'in_review') AND said->>'status' <> was->>'status';
+BEGIN
+    IF EXISTS (SELECT FROM jsonb_array_elements(had) WITH ORDINALITY AS listed (file, place)
+        WHERE file IS DISTINCT FROM said->'evidence'->(place::int - 1)) THEN
+        RETURN 'what was handed in stays so';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(said->'evidence') WITH ORDINALITY AS listed (file, place)
+        WHERE place > jsonb_array_length(had) AND NOT (file->>'by' = who AND is_word(file->'sha256')
+            AND is_count(file->'size') AND jsonb_typeof(file->'name') = 'string' AND is_word(file->'at')
+            AND are_times(file, 'at') AND EXISTS (SELECT FROM records WHERE team = was->>'teamName'
+                AND kind = 'evidence' AND key = file->>'id' AND record->>'task' = was->>'id'
+                AND record->>'by' = who)) IS TRUE) THEN
+        RETURN 'evidence is handed in by who has it';
+    ELSIF was->>'check' IS NULL AND said->'checked' IS DISTINCT FROM was->'checked' THEN
+        RETURN 'the task has no check';
+    ELSIF ended AND was->>'planRequired' = 'true' AND NOT EXISTS (SELECT FROM records
+        WHERE team = was->>'teamName' AND kind = 'plan' AND record->>'task' = was->>'id'
+            AND record->>'status' = 'approved') THEN
+        RETURN 'the task is completed once its plan is approved';
+    ELSIF said->>'status' IN ('completed', 'failed') AND said->>'status' = was->>'status'
+        AND said->>'result' IS DISTINCT FROM was->>'result'
+        AND (said->'notes'->-1->>'what', said->'notes'->-1->>'by') IS DISTINCT FROM ('amended', who) THEN
+        RETURN 'what was finished is amended with a note';
+    END IF;
+    RETURN '';
+END $$;
+
+CREATE FUNCTION hold_task() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    who text := me(NEW.team);
+    why text;
+BEGIN
+    IF who IS NULL OR manages(NEW.team) THEN
+        RETURN NEW;
+    END IF;
+    why := unreadable_in_task(NEW.body, NEW.record);
+    IF why = '' AND NEW.label IS DISTINCT FROM label_of_task(NEW.record) THEN
+        why := 'a task is found by what it says';
+    END IF;
+    IF why = '' THEN
+        why := refusal_of_claim(who, OLD.record, NEW.record);
+    END IF;
+    IF why = '' AND OLD.record->>'owner' = who THEN
+        why := refusal_of_work(who, OLD.record, NEW.record);
+    END IF;
+    IF why <> '' THEN
+        RAISE insufficient_privilege USING MESSAGE = why;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold_task AFTER UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'task') EXECUTE FUNCTION hold_task();
+
+-- Who claims a task that was kept for it keeps nothing any more.
+ALTER FUNCTION refusal(text, text, jsonb, jsonb) RENAME TO refusal_of_kept;
+CREATE FUNCTION refusal(who text, rule text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT refusal_of_kept(who, rule, CASE
+        WHEN rule = 'task' AND was->>'assignee' = who AND said->>'owner' = who AND said->>'assignee' IS NULL
+        THEN was - 'assignee' ELSE was END, said)
+$$;
+
+-- What was counted can be read again too: a budget knows nothing of what can't.
+CREATE FUNCTION unreadable_in_usage(body text, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN says_twice(body::json) THEN 'nothing is said twice in a record'
+        WHEN said - ARRAY['agent', 'turns', 'sessionId', 'said', 'owed', 'checksum'] <> '{}'
+            OR NOT are('array', said, 'turns', 'said', 'owed')
+            OR (said ? 'sessionId' AND NOT is_word(said->'sessionId')) THEN 'the fields of usage are of their types'
+        WHEN EXISTS (SELECT FROM jsonb_array_elements(said->'turns') AS turn
+            WHERE NOT is_count(turn->'turn') OR NOT is_word(turn->'run') OR NOT is_word(turn->'at')
+                OR NOT are_times(turn, 'at') OR coalesce(jsonb_typeof(turn->'seconds'), '') <> 'number'
+                OR (turn->>'seconds')::numeric NOT BETWEEN 0 AND 999999999999
+                OR NOT are('array', turn, 'tasks', 'tokens')
+                OR EXISTS (SELECT FROM jsonb_array_elements_text(turn->'tasks') AS task
+                    WHERE coalesce(task, '') !~ '^task-[1-9][0-9]{0,11}$')
+                OR turn - ARRAY['turn', 'run', 'at', 'seconds', 'tasks', 'tokens'] <> '{}') THEN
+            'a turn says when it was, and how long'
+        WHEN EXISTS (SELECT FROM (SELECT jsonb_path_query(said, '$.said[*]') UNION ALL
+                SELECT jsonb_path_query(said, '$.turns[*].tokens[*]')) AS listed (counted)
+            WHERE jsonb_typeof(counted) <> 'object' OR NOT are('string', counted, 'model')
+                OR EXISTS (SELECT FROM jsonb_each(counted - 'model') AS each (of_what, tokens)
+                    WHERE of_what NOT IN ('input', 'cached', 'output') OR NOT is_count(tokens))) THEN
+            'tokens are counted'
+        ELSE unreadable_notices(said)
+    END
+$$;
+
+CREATE FUNCTION hold_counted() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE
+    why text;
+BEGIN
+    IF me(NEW.team) IS NULL OR leads(NEW.team) THEN
+        RETURN NEW;
+    END IF;
+    why := CASE WHEN NEW.record->>'agent' IS DISTINCT FROM NEW.key THEN 'usage says whose it is'
+        ELSE unreadable_in_usage(NEW.body, NEW.record) END;
+    IF why <> '' THEN
+        RAISE insufficient_privilege USING MESSAGE = why;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold_counted AFTER INSERT OR UPDATE ON records FOR EACH ROW WHEN (NEW.kind = 'usage')
+    EXECUTE FUNCTION hold_counted();
+
+DO $$
+DECLARE of_ours text;
+BEGIN
+    FOREACH of_ours IN ARRAY ARRAY['says_twice(json)', 'are(text, jsonb, text[])', 'are_times(jsonb, text[])',
+        'is_word(jsonb)', 'is_count(jsonb)', 'label_of_task(jsonb)', 'unreadable_notices(jsonb)',
+        'unreadable_in_task(text, jsonb)', 'refusal_of_claim(text, jsonb, jsonb)',
+        'refusal_of_work(text, jsonb, jsonb)', 'hold_task()', 'refusal(text, text, jsonb, jsonb)',
+        'unreadable_in_usage(text, jsonb)', 'hold_counted()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
+    END LOOP;
+END $$;

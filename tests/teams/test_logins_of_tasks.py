@@ -1,0 +1,116 @@
+"""What the login of an agent may write of tasks: nothing by which it has what is another's, or takes it from all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.teams.test_logins import Office, change, office
+
+__all__ = ["office"]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def working(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
+    """The team with tasks that are had, finished, in review, kept, or wait; eve may review what she did herself."""
+    office.lead("define-role", "critic", "--extends", "member")
+    office.tokens["eve"] = office.owner.ok("join-team", "--role", "critic", agent="eve")["token"]
+    office.addresses |= office.lead("set-up-roles")["addresses"]
+    evidence = tmp_path_factory.mktemp("evidence") / "seen.txt"
+    evidence.write_text("seen")
+    had(office, "eve", "own", "--review-by", "critic", done=[])
+    had(office, "bob", "finished", done=["--result", "all", "--evidence", str(evidence)])
+    had(office, "bob", "had")
+    had(office, "bob", "planned", "--plan-required")
+    office.cli("mia").ok("release-task", had(office, "mia", "free"))
+    office.lead("create-task", "kept", "--for", "mia")
+    office.lead("create-task", "waiting", "--blocked-by", "1")
+    return office
+
+
+def had(office: Office, name: str, title: str, *more: str, done: list[str] | None = None) -> str:
+    """A task that the agent has, or has *done*."""
+    key = str(office.lead("create-task", title, *more)["id"])
+    office.cli(name).ok("claim-task", key)
+    if done is not None:
+        office.cli(name).ok("update-task", key, "--status", "completed", *done)
+    return key
+
+
+def saying(title: str, expression: str, label: str = "label") -> str:
+    """A statement that makes the record of a task what the expression says."""
+    return f"UPDATE teams.records SET body = ({expression})::text, label = {label} WHERE record->>'title' = '{title}'"
+
+
+def claiming(title: str, claim: int) -> str:
+    taken = f'{{"owner": "bob", "status": "in_progress", "claim": {claim}}}'
+    return saying(title, f"record || '{taken}'", "'in_progress'")
+
+
+FILE = '[{"id": "evidence-1", "name": "x", "size": 1, "sha256": "a", "by": "%s", "at": "2030-01-01T00:00:00.000Z"}]'
+FORGERIES = {
+    "its own review, as nobody's": ("eve", saying("own", "record - 'owner'"), "stays with who has it"),
+    "its own review, as another's": ("eve", change("owner", '"mia"', "record->>'title' = 'own'"), "own name"),
+    "no claim": ("bob", saying("had", "record - 'claim'"), "of their types"),
+    "an earlier claim": ("bob", change("claim", "0", "record->>'title' = 'had'"), "one by one"),
+    "the claim of another": ("bob", claiming("free", 1), "under a new number"),
+    "what is kept for another": ("bob", claiming("kept", 1), "kept for another"),
+    "what waits": ("bob", claiming("waiting", 1), "waits for others"),
+    "what is found": ("bob", saying("free", "record", "'x'"), "found by what it says"),
+    "a plan that nobody approved": (
+        "bob",
+        saying("planned", """record || '{"status": "completed"}'""", "'completed'"),
+        "once its plan is approved",
+    ),
+    "a check that it has not": ("bob", change("checked", '{"by": "bob"}', "record->>'title' = 'had'"), "check"),
+    "nothing handed in": ("bob", saying("finished", "record - 'evidence'"), "handed in stays"),
+    "what another handed in": ("bob", change("evidence", FILE % "mia", "record->>'title' = 'had'"), "handed in by"),
+    "what was never handed in": ("bob", change("evidence", FILE % "bob", "record->>'title' = 'had'"), "handed in by"),
+    "what it came to": ("bob", change("result", '"none"', "record->>'title' = 'finished'"), "amended"),
+}
+"""Who says what of which task, and what it is told."""
+UNREADABLE = {
+    "a time": ("claimedAt", "5"),
+    "no day": ("claimedAt", '"2030-02-31T00:00:00.000Z"'),
+    "the lease": ("leaseUntil", '"long"'),
+    "the start of the machine": ("leaseEpoch", "5"),
+    "a note": ("notes,9", '{"by": "bob", "what": 5, "at": "2030-01-01T00:00:00.000Z"}'),
+    "a notice": ("owed", '[{"to": "lea"}]'),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_no_login_has_what_is_anothers(working: Office, what: str) -> None:
+    who, sql, told = FORGERIES[what]
+    done = working.psql(who, sql)
+    assert "ERROR" in done.stderr and told in done.stderr, done
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_no_login_makes_a_task_that_nobody_can_read(working: Office, what: str) -> None:
+    """A task that is free is anybody's to claim, and so to change."""
+    done = working.psql("bob", change(*UNREADABLE[what], "record->>'title' = 'free'"))
+    assert "ERROR" in done.stderr, done
+    assert working.owner.ok("show-task", key_of(working, "free"))["title"] == "free"
+
+
+def test_nothing_is_said_twice(working: Office) -> None:
+    twice = saying("free", """replace(record::text, '"title"', '"title": "x", "title"')""")
+    assert "said twice" in working.psql("bob", twice).stderr
+
+
+def test_with_its_login_one_claims_what_is_kept_for_it_and_amends_what_it_did(working: Office, tmp_path: Path) -> None:
+    mia, bob = working.cli("mia"), working.cli("bob")
+    assert mia.ok("claim-task", key_of(working, "kept"))["owner"] == "mia"
+    finished = key_of(working, "finished")
+    assert bob.ok("update-task", finished, "--result", "more")["result"] == "more"
+    more = tmp_path / "more.txt"
+    more.write_text("more")
+    assert [one["by"] for one in bob.ok("update-task", finished, "--evidence", str(more))["evidence"]] == ["bob", "bob"]
+
+
+def key_of(office: Office, title: str) -> str:
+    return office.server.psql(f"SELECT key FROM teams.records WHERE record->>'title' = '{title}'").stdout.strip()
