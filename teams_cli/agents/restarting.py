@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 
 @operation("restart-agent", may=LEADERS)
 def restart(
-    store: Store,
-    team_name: str,
-    caller: Caller | None,
-    agent: str,
-    fresh: bool,
-    environ: Mapping[str, str],
-    uid: str | None = None,
+    store: Store, team: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str], uid: str | None
 ) -> Message:
     """End what an agent is doing, and have it begin again.
 
@@ -45,37 +39,44 @@ def restart(
     Raises:
         AgentNotFound: `teams` started no agent of that name.
         WrongState: It was stopped, or taken over into a terminal.
+        InvalidValue: The uid can't be one.
     """
-    at = require(store, team_name, caller, "restart-agent", agent)
-    interrupting.refuse_unstarted(store, team_name, agent)
-    body = _words(store, team_name, at.caller.name, agent, fresh)
+    at = require(store, team, caller, "restart-agent", agent)
+    interrupting.refuse_unstarted(store, team, agent)
+    body = _words(store, team, at.caller.name, agent, fresh)
     told: Message | None = None
-    now = teams.now(store)
     asked = f"{at.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
 
     def ask(found: Session) -> Session:
         nonlocal told
         if asked and found.restarted == asked:
-            told = _last_told(store, team_name, found)
+            told = _last_told(store, team, found)
             return found
-        interrupting.refuse_stopped(found)
-        takeovers.refuse_taken(found)
-        again = resuming.going_on(found)
-        again = again if again.fresh or not fresh else again.having(fresh=True)
-        again = again.having(restarted=asked) if asked else again
-        told = _told(store, team_name, found)
-        if told or again.begins_again:
-            return again
-        return _owing_the_word(again, body, at.caller.name)
+        again = _going_on(found, fresh, asked)
+        told = _told(store, team, found)
+        return again if told or again.begins_again else _owing_the_word(again, body, at.caller.name)
 
-    before, after = update(store, team_name, SESSION, agent, ask)
+    before, after = update(store, team, SESSION, agent, ask)
     if before is not after:
-        history.note(store, team_name, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    message = told or _tell(store, team_name, after, body, now)
+        history.note(store, team, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
+    message = told or _tell(store, team, after, body)
     if after.ended and after.interrupted:
         with suppress(TeamsError):  # the waker of its machine looks for those that are to go on
             waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
     return message
+
+
+def _going_on(session: Session, fresh: bool, asked: str | None) -> Session:
+    """The session as it goes on, for who *asked* for it.
+
+    Raises:
+        WrongState: It was stopped, or taken over into a terminal.
+    """
+    interrupting.refuse_stopped(session)
+    takeovers.refuse_taken(session)
+    again = resuming.going_on(session)
+    again = again if again.fresh or not fresh else again.having(fresh=True)
+    return again.having(restarted=asked) if asked else again
 
 
 def _owing_the_word(session: Session, body: str, by: str) -> Session:
@@ -95,12 +96,13 @@ def _last_told(store: Store, team: str, session: Session) -> Message | None:
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
-def _tell(store: Store, team: str, session: Session, body: str, now: str) -> Message:
+def _tell(store: Store, team: str, session: Session, body: str) -> Message:
     """Send what the session owes: the message by which its agent begins again. One that can't be sent now has no number
     yet, and is sent by whoever comes next.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)
+    now = teams.now(store)
     told = next((message for message in sent.values() if message.about == BEGIN_AGAIN), None)
     return told or Message(from_=SYSTEM, to=session.agent, message=body, timestamp=now, about=BEGIN_AGAIN)
 

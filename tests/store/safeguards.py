@@ -145,8 +145,8 @@ MUTANTS = [
     Mutant(
         "messages packed meanwhile not found",
         "files/message_log",
-        "if packed is None or (data := packed.get(name)) is None:",
-        "if True:",
+        "                if data is None:\n                    raise\n",
+        "                raise\n",
         "tests/store/test_packing.py",
     ),
     Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
@@ -345,8 +345,8 @@ MUTANTS = [
     Mutant(
         "landings of a login anywhere",
         "../agents/landings/lander",
-        "known_here.check(store, team, landing)",
-        "pass",
+        "known_here.check(store, team, landing)\n            if",
+        "pass\n            if",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
