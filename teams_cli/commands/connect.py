@@ -103,6 +103,7 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
+    doorbells.readmit(bindings.directory(call.store.root), client)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})

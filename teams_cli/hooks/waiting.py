@@ -61,8 +61,11 @@ def _client(client: str, root: str) -> "tuple[int, bindings.Binding] | None":
 
 def _taken(bell: Doorbell, pid: int) -> bool:
     """Whether we are the one who hears it now: each end of a turn starts one of us, and the first of a client stays.
-    One that waited beside a client that ended goes within a moment.
+    One that waited beside a client that ended goes within a moment. Where our hooks were taken out of the settings, a
+    client that has them still is left alone.
     """
+    if bell.is_dismissed(pid):
+        return False
     give_up = time.monotonic() + _TO_LEAVE
     while not bell.take(pid):
         if bell.client() == pid or time.monotonic() > give_up:

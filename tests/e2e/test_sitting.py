@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 from tests.e2e.conftest import TO_START, Office, every_client
@@ -62,15 +63,22 @@ def test_one_that_goes_on_with_its_last_session_has_its_name(office: Office, des
 
 @seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
 def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
-    """Nobody waits beside the client that runs, nothing of ours is in its settings, and the next one joins nothing."""
+    """Nobody waits beside the client that runs, nor after its next turn; nothing of ours is in its settings, and the
+    next one joins nothing.
+    """
     files = [Path(file["path"]) for file in json.loads(office.say("install", office.client, "--print"))["files"]]
-    begun(office, desk)
+    seat = begun(office, desk)
     assert any(ours_in(path) for path in files)
     if office.client in ("claude", "opencode"):
         until(lambda: bool(waiting_for(office)), office.logs)
     office.say("uninstall", office.client)
     until(lambda: not waiting_for(office), lambda: str(waiting_for(office)))
     assert not [path for path in files if ours_in(path)]
+    seat.say("go on")
+    until(lambda: "go on" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
+    wait_for_state(office, NAME, "idle")
+    time.sleep(3)  # longer than one takes to begin to wait
+    assert not waiting_for(office)
     office.model.script("[two]", Say("hello"))
     desk.start("two").ready().say("[two] hi")
     office.model.wait_for("[two]", 1, TO_START)

@@ -11,6 +11,10 @@ import os
 import select
 import stat
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LINE = "[teams] You have mail. If it is not shown to you now, run: teams read-messages"
 """All that a client is woken with: never what somebody wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
@@ -47,6 +51,10 @@ class Doorbell:
                 return int(file.read() or 0)
         except (OSError, ValueError):
             return 0
+
+    def is_dismissed(self, client: int) -> bool:
+        """Whether nobody is to wait any more for the client with that process id."""
+        return client > 0 and self.client() == -client
 
     def fileno(self) -> int:
         """What `select` wakes on when it rings."""
@@ -103,13 +111,37 @@ def is_heard(path: str) -> bool:
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have nobody wait any more at the bells below the directory for a client of that kind. A wrapper, which serves its
-    person, stays.
+    """Have nobody wait any more at the bells below the directory for a client of that kind, also after its next turn. A
+    wrapper, which serves its person, stays.
     """
+    for bell in _of_kind(directory, client):
+        _admit(bell, False)
+        ring(bell, LEAVE)
+
+
+def readmit(directory: str, client: str) -> None:
+    """Have those wait again, from their next turn on, who were told not to."""
+    for bell in _of_kind(directory, client):
+        _admit(bell, True)
+
+
+def _of_kind(directory: str, client: str) -> Iterator[str]:
+    """The bells of the clients of that kind."""
     for top, _, files in os.walk(directory):
         for name in files:
             if name.endswith(".bell") and _client_of(f"{top}/{name}") in ("", client):
-                ring(f"{top}/{name}", LEAVE)
+                yield f"{top}/{name}"
+
+
+def _admit(bell: str, admitted: bool) -> None:
+    """Note for the client that has the bell whether one may wait beside it: its process id is negative if not."""
+    pid = abs(Doorbell(bell).client())
+    try:
+        descriptor = os.open(f"{bell}.lock", os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:  # its client went meanwhile
+        return
+    os.write(descriptor, b"%d" % (pid if admitted else -pid))
+    os.close(descriptor)
 
 
 def _client_of(bell: str) -> str:
