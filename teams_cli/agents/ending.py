@@ -115,7 +115,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not is_lost(store, team, session):
         return session
     silent = session.keeper_lives
-    said = logs.end_of_turn(store, team, agent, session.turns, logs.END)
+    said = _last_words(store, team, session)
     why = f"its machine was not heard from, {session.host}" if silent else "its keeper was killed"
 
     def lose(found: Session) -> Session:
@@ -129,6 +129,13 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     if not silent:
         processes.end_tagged(session.tag, (("KILL", 2.0),))
     return finish(store, team, lost, "lost")
+
+
+def _last_words(store: Store, team: str, session: Session) -> str:
+    """The last that its client said. A keeper that was killed may not have noted the turn that it had started."""
+    turns = (session.turns + 1, session.turns)
+    said = (logs.end_of_turn(store, team, session.agent, turn, logs.END) for turn in turns)
+    return next(filter(None, said), "")
 
 
 def linger(found: list[Session]) -> None:
