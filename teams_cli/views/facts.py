@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TITLE = 60
 _PAST = 0.005
+_MOST = 0.8
+"""Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 
@@ -179,7 +181,7 @@ class Facts:
         return fact("lost", name, text, steps.WAIT)
 
     def _held_up(self, known: set[str]) -> Known:
-        """Tasks that most of the others wait for and whose owners are silent for half a lease; of each claim once."""
+        """Tasks for which most others wait and whose owners are silent for most of a lease; of each claim once."""
         found: Known = {}
         for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS):
             about = f"silent:{task.id}:{task.claim}"
@@ -192,10 +194,10 @@ class Facts:
         return found
 
     def _silence(self, task: Task) -> float:
-        """Seconds for which nothing was heard of its owner, from half a lease on."""
+        """Seconds for which nothing was heard of its owner, from most of a lease on."""
         last_seen = presence.load(self.store, self.team.name, task.owner or "").last_seen
         silent = seconds_since(max(last_seen or "", task.claimed_at or ""), self.store.now())
-        left = leases.length(self.team) / 2 - silent
+        left = _MOST * leases.length(self.team) - silent
         if left > 0:
             self.alarm.ring_in(left + _PAST)
         return silent if left <= 0 else 0.0

@@ -15,7 +15,7 @@ from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 
 LEA, BOB, MIA = (Caller(name) for name in ("lea", "bob", "mia"))
-TOLD = "task-1, for which 3 wait: bob, silent for 151 s"
+TOLD = "task-1, for which 3 wait: bob, silent for 241 s"
 
 
 @pytest.fixture
@@ -47,21 +47,21 @@ def told(team: Store) -> list[str]:
 
 
 def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: FakeClock) -> None:
-    clock.advance(149)
+    clock.advance(239)
     assert told(team) == []
     clock.advance(2)
     assert told(team) == [TOLD]
     clock.advance(10)
     assert told(team) == []
     claims.heartbeat(team, ALPHA, BOB)
-    clock.advance(151)
+    clock.advance(241)
     assert told(team) == []
 
 
 def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> None:
-    clock.advance(149)
+    clock.advance(239)
     claims.heartbeat(team, ALPHA, BOB)
-    clock.advance(149)
+    clock.advance(239)
     assert TOLD not in told(team)
     clock.advance(2)
     assert TOLD in told(team)
