@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
-WAIT_TO_WORK = "teams wait --claim"
-WAIT_TO_LEAD = "teams wait --needed"
+_PATIENCE = 540
+"""Seconds: somewhat less than the tools of agents let a command last. What waits on behind their backs would be given a
+task of which nobody hears.
+"""
+WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
+WAIT_TO_LEAD = f"teams wait --needed --timeout {_PATIENCE}"
 READ = "teams read-messages"
 MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", touches: ["GLOB"]}, '
@@ -26,8 +30,7 @@ _EXAMPLE = """- id: a
   check: COMMAND
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
-_PATIENTLY = "--wait 540"
-"""Somewhat less than what the tools of agents let a command last at most."""
+_PATIENTLY = f"--wait {_PATIENCE}"
 CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"

@@ -37,7 +37,8 @@ def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
     said = terminated(cli.start("wait", "--needed", agent="lea", text=True))
     assert said == (
         "",
-        "teams: the wait was ended by its caller\n  In work: task-1 (bob). Wait on: teams wait --needed\n",
+        "teams: the wait was ended by its caller\n"
+        "  In work: task-1 (bob). Wait on: teams wait --needed --timeout 540\n",
     )
     out, err = terminated(cli.start("wait", "--task", "1", "--json", agent="lea", text=True))
     assert out == "" and json.loads(err)["error"]["hint"] == "Wait longer, or look: teams brief"
@@ -50,7 +51,7 @@ def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
     end = ("update-task", "1", "--status", "completed", "--next", "--wait", "600")
     assert terminated(cli.start(*end, agent="bob", text=True)) == (
         "task-1: completed by bob: one\n",
-        "teams: the wait was ended by its caller\n  Wait on: teams wait --claim\n",
+        "teams: the wait was ended by its caller\n  Wait on: teams wait --claim --timeout 540\n",
     )
     add_tasks(cli, "two")
     assert cli.ok("wait", "--claim", agent="bob")["claimed"]["id"] == "task-2"

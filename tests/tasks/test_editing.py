@@ -124,7 +124,8 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     file.write_text("---\ntasks:\n- {id: a, title: first}\n- {id: b, title: second, blockedBy: [a]}\n---\nWords.\n")
     told = cli("create-task", "--from", str(file), agent="lea").stdout
-    assert told == "task-5: pending: first\ntask-6: pending, waits for task-5: second\nnext: teams wait --needed\n"
+    made = "task-5: pending: first\ntask-6: pending, waits for task-5: second\n"
+    assert told == f"{made}next: teams wait --needed --timeout 540\n"
 
 
 def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> None:
@@ -149,7 +150,7 @@ def test_many_tasks_each_for_somebody(cli: Cli) -> None:
     told = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stdout
     assert told == (
         "task-1: pending, kept for bob: first\ntask-2: pending, kept for ann, waits for task-1: second\n"
-        "next: teams wait --needed\n"
+        "next: teams wait --needed --timeout 540\n"
     )
     assert "task-1 (first) is kept for you and ready" in cli("read-messages", agent="bob").stdout
     assert "task-2 (second) is kept for you; it waits for task-1 (pending)" in cli("read-messages", agent="ann").stdout

@@ -60,14 +60,14 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
 
 def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     assert after(cli, "lea").startswith("teams create-task TITLE, or many: teams create-task --from - <<'.'\n- id: a\n")
-    assert after(cli, "lea", "create-task", "one") == "teams wait --needed"
+    assert after(cli, "lea", "create-task", "one") == "teams wait --needed --timeout 540"
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
-    assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait --needed"
+    assert after(cli, "lea", "claim-task", "1", by="bob") == "teams wait --needed --timeout 540"
     cli.ok("update-task", "1", "--status", "failed", agent="bob")
     cli.ok("read-messages", agent="lea")
     assert after(cli, "lea") == "teams get-tasks --blocked"
     cli.ok("update-task", "2", "--unblock", "1", agent="lea")
-    assert after(cli, "lea") == "teams wait --needed"
+    assert after(cli, "lea") == "teams wait --needed --timeout 540"
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--status", "completed", agent="bob")
     assert after(cli, "lea") == "teams close-team"

@@ -29,7 +29,7 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     waiting = begin(cli, "mia", "wait", "--claim", "--timeout", "60")
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
     done = cli("update-task", "1", "--status", "completed", "--result", "so it is", agent="bob")
-    assert done.stdout.endswith("\nnext: teams wait --claim\n")
+    assert done.stdout.endswith("\nnext: teams wait --claim --timeout 540\n")
     assert ended(waiting)["claimed"]["blockers"][0]["result"] == "so it is"
     add_tasks(cli, "three")
     cli.ok("send-message", "bob", "which?", agent="mia")
@@ -64,7 +64,7 @@ def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
     said = cli("update-task", "2", "--status", "failed", "--reason", "why", "--next", agent="bob").stdout
     assert "task-2: failed by bob: two\ntask-3: in_progress by bob: three\n" in said
     done = cli("update-task", "3", "--status", "completed", "--next", agent="bob").stdout
-    assert done == "task-3: completed by bob: three\nnext: teams wait --claim\n"
+    assert done == "task-3: completed by bob: three\nnext: teams wait --claim --timeout 540\n"
     assert cli.refused("update-task", "3", "--priority", "high", "--next", agent="lea") == (2, "wrong_usage")
 
 
@@ -79,7 +79,7 @@ def test_who_ends_a_task_may_wait_for_the_next_one_with_that(cli: Cli) -> None:
     until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
     assert (
         cli("update-task", "2", *end, "0", agent="mia").stdout
-        == "task-2: completed by mia: two\nnext: teams wait --claim\n"
+        == "task-2: completed by mia: two\nnext: teams wait --claim --timeout 540\n"
     )
     said, _ = bob.communicate(timeout=120)
     assert said.startswith("task-1: completed by bob: one\ntask-3: in_progress by bob: three\n")
@@ -115,7 +115,7 @@ def test_joining_and_the_first_task_are_one_command(tmp_path: Path, each_engine:
         "next: teams update-task task-1 --status completed --result RESULT --next --wait 540\n"
     )
     late = cli("join-team", "--claim", "--wait", "0", agent="mia")
-    assert late.stdout == "mia: in team alpha as team-member\nnext: teams wait --claim\n"
+    assert late.stdout == "mia: in team alpha as team-member\nnext: teams wait --claim --timeout 540\n"
     add_tasks(cli, "two")
     assert "\ntask-2: in_progress by mia: two\nclaim 1; " in cli("join-team", "--claim", agent="mia").stdout
     assert cli.refused("join-team", "--claim", agent="human") == (2, "wrong_usage")

@@ -57,7 +57,7 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
         "\n  In work: task-1 (bob). Wait on: teams wait\n"
     )
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
-    assert said.endswith("\n  Wait on: teams wait --claim --needed\n")
+    assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
 
 def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli: Cli) -> None:
@@ -235,7 +235,9 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="tom")
     waiting = {name: begin(cli, name) for name in ("bob", "mia")}
     until(lambda: all(presence.load(cli.store(), ALPHA, name).waiting for name in waiting))
-    assert cli("update-task", "1", "--status", "completed", agent="tom").stdout.endswith("\nnext: teams wait --claim\n")
+    assert cli("update-task", "1", "--status", "completed", agent="tom").stdout.endswith(
+        "\nnext: teams wait --claim --timeout 540\n"
+    )
     first = until(lambda: next((name for name in waiting if waiting[name].poll() is not None), None))
     assert texts(ended(waiting.pop(first))) == ["task-2 is ready: two"]
     cli.ok("claim-task", "--next", agent=first)
@@ -249,7 +251,7 @@ def test_who_ended_a_task_is_told_to_wait_for_the_next_one_or_take_it(cli: Cli) 
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     answer = cli("update-task", "1", "--status", "completed", agent="bob")
-    assert answer.stdout == "task-1: completed by bob: one\nnext: teams wait --claim\n"
+    assert answer.stdout == "task-1: completed by bob: one\nnext: teams wait --claim --timeout 540\n"
 
 
 def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
@@ -291,7 +293,7 @@ def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli)
     found = ended(begin(cli, "bob"))
     assert (found["messages"][0]["next"], found["next"]) == (None, complete)
     cli.ok("send-message", "lea", "done", "--fyi", agent="bob")
-    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait --needed\n")
+    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait --needed --timeout 540\n")
 
 
 def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:

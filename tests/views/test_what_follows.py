@@ -31,12 +31,12 @@ def last(cli: Cli, agent: str, *words: str) -> str:
 def test_from_a_team_to_its_end(cli: Cli) -> None:
     for words in (("spawn-team", ALPHA), ("brief",)):
         assert cli(*words, agent="lea").stdout.endswith(f"\nnext: {steps.CREATE}\n")
-    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed"
-    assert last(cli, "bob", "join-team") == "next: teams wait --claim"
+    assert last(cli, "lea", "create-task", "--from", UNCHECKED) == "next: teams wait --needed --timeout 540"
+    assert last(cli, "bob", "join-team") == "next: teams wait --claim --timeout 540"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim"
+    assert last(cli, "bob", "update-task", "1", "--status", "completed") == "next: teams wait --claim --timeout 540"
     cli.ok("claim-task", "--next", agent="bob")
-    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait --claim"
+    assert last(cli, "bob", "update-task", "2", "--status", "completed") == "next: teams wait --claim --timeout 540"
     assert cli("wait", "--all-tasks", agent="lea").stdout == "settled: 2 completed\nnext: teams close-team\n"
     assert cli("wait", "--all-tasks", agent="bob").stdout == "settled: 2 completed\n"
     cli.ok("close-team", agent="lea")
@@ -54,7 +54,7 @@ def test_many_tasks_are_made_as_the_first_answer_of_a_leader_says(cli: Cli) -> N
     assert done.stdout.splitlines() == [
         "task-1: pending: TITLE (check)",
         "task-2: pending, kept for bob, waits for task-1: TITLE",
-        "next: teams wait --needed",
+        "next: teams wait --needed --timeout 540",
     ]
     one = ("create-task", "one", "--check", "true", "--touches", "a.py", "--touches", "b.py")
     assert cli(*one, agent="lea").stdout == "task-3: pending: one (check true, touches a.py b.py)\n"
@@ -75,7 +75,7 @@ def test_mail_comes_before_work_and_says_what_it_asks_for(cli: Cli) -> None:
         cli.ok("send-message", "bob", text, agent="lea")
     assert "next:" not in cli("read-messages", "--peek", agent="bob").stdout
     assert last(cli, "bob", "read-messages") == MORE
-    assert last(cli, "bob", "ack") == "next: teams wait --claim"
+    assert last(cli, "bob", "ack") == "next: teams wait --claim --timeout 540"
 
 
 def test_an_answer_asks_for_no_other(cli: Cli) -> None:

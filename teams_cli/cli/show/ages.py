@@ -37,8 +37,8 @@ def left(moment: str) -> str:
 
 
 def until(moment: str) -> str:
-    """`4 min`, from now to that moment."""
-    return _length(-seconds_since(moment, SystemClock().now()))
+    """`5 min`, from now to that moment; a second less is no minute less."""
+    return _length(1 - seconds_since(moment, SystemClock().now()))
 
 
 def _length(seconds: float) -> str:
