@@ -76,8 +76,17 @@ def _read(
     elif found and not (all or peek):
         from teams_cli.views import steps
 
-        call.follows = steps.after_reading(found)
+        call.follows = steps.after_reading(found, lambda message: _matter_of(call, message))
     return found
+
+
+def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
+    about = str(message.get("about") or "")
+    if not about.startswith(("plan-", "task-")):
+        return None
+    from teams_cli.views import matters
+
+    return matters.of(call.store, call.team, about)
 
 
 def _rest(found: Reading, all: bool) -> str:

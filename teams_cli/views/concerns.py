@@ -16,11 +16,11 @@ from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm, Ended, sleep_until
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import leases, plans, tasks
+from teams_cli.tasks import leases, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import conditions, reminders, steps, work
+from teams_cli.views import conditions, matters, reminders, steps, work
 from teams_cli.views.facts import Facts, fact
 
 TYPE_CHECKING = False
@@ -186,7 +186,7 @@ class Lookout:
             return []
         shown = []
         for each in found:
-            step = steps.after_message(each.to_document(), self._matter_of(each))
+            step = steps.after_message(each.to_document(), matters.of(self.store, self.team, each.about or ""))
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
                 shown.append({**each.to_document(), "next": step})
@@ -198,15 +198,6 @@ class Lookout:
         for kind, key in self.store.owing(self.team):
             if kind == tasks.TASK.name:
                 notices.settle(self.store, self.team, tasks.TASK, key)
-
-    def _matter_of(self, message: Message) -> Found | None:
-        """The plan or the task that the message is about, as it is now."""
-        about = message.about or ""
-        get = {"plan": plans.get, "task": tasks.get}.get(about.partition("-")[0])
-        try:
-            return get(self.store, self.team, about).to_document() if get else None
-        except TeamsError:  # the doctor tells of what can't be read; the message is shown as it is
-            return None
 
     def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""

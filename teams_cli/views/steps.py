@@ -45,7 +45,9 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
     if about.startswith("ask-"):
         return answer(about)
     if about.startswith("plan-") and matter is not None:
-        return after_decision(matter) if message["to"] == matter["from"] else decide(about)
+        if message["to"] == matter["from"]:
+            return after_decision(matter)
+        return decide(about) if matter["status"] == "proposed" else None
     if about.startswith("shutdown-"):
         return end(about)
     if about.startswith("task-"):
@@ -55,13 +57,17 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
     return reply(message["id"])
 
 
-def after_reading(found: list[Found]) -> str:
+def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]) -> str:
     """What new messages ask for, by the first that asks for anything; older ones that are open are shown with how. An
-    answer rarely wants another.
+    answer rarely wants another. What was decided comes first: nobody tells of it again.
     """
-    if any("readBefore" in message for message in found):
-        return ""
-    wanted = [step for message in found if "replyTo" not in message and (step := after_message(message))]
+    asked: list[str] = []
+    decided: list[str] = []
+    for message in found:
+        matter = None if "readBefore" in message else matter_of(message)
+        if "replyTo" not in message and (step := after_message(message, matter)):
+            (asked if matter is None else decided).append(step)
+    wanted = decided if any("readBefore" in message for message in found) else [*decided, *asked]
     more = f" ({len(wanted) - 1} more; all without an answer: teams ack)" if len(wanted) > 1 else ""
     return f"{wanted[0]}{more}" if wanted else ""
 

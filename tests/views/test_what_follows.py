@@ -91,3 +91,23 @@ def test_where_a_check_is_run_is_shown(cli: Cli) -> None:
     cli.ok("create-task", "--from", TASKS, agent="lea")
     where = cli.ok("show-task", "1")["checkIn"]
     assert f"check: true (in {where})\n" in cli("show-task", "1").stdout and where.endswith("/sub")
+
+
+def test_a_decision_that_was_read_says_what_follows_before_what_others_ask(cli: Cli) -> None:
+    """A wait would not tell of it again."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("create-task", "one", "--plan-required", agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("join-team", agent="mia")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("propose-plan", "so", "--task", "1", agent="mia")
+    assert last(cli, "lea", "read-messages").startswith("next: teams approve-plan plan-1, or ")
+    cli.ok("send-message", "mia", "which way?", agent="bob")
+    cli.ok("reject-plan", "1", "how is it tested?", agent="lea")
+    revising = "next: teams propose-plan TEXT --task task-1 --revises plan-1"
+    assert last(cli, "mia", "read-messages") == f"{revising} (1 more; all without an answer: teams ack)"
+    cli.ok("propose-plan", "by tests", "--task", "1", "--revises", "1", agent="mia")
+    cli.ok("approve-plan", "2", agent="lea")
+    done = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
+    assert last(cli, "mia", "read-messages").startswith(done)
+    assert last(cli, "lea", "read-messages", "--all") != "next: teams approve-plan plan-2"
