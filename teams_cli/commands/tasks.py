@@ -195,7 +195,7 @@ COMMANDS = table(
         "show-task",
         _show,
         _ID,
-        switch("--short", "Only how it stands: status, owner, lease, blockers, result."),
+        switch("--short", "Only how it stands: status, owner, lease, blockers, result.", seldom=True),
         doc=_SHOW,
         reads=True,
         words="tasks:whole",
