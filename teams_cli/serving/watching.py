@@ -69,10 +69,11 @@ class Watchers:
 
     def _looked(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
         """Wait for a change, or a second; the watch to go on with, None while the store can't be looked at, and on
-        which topics there were changes.
+        which topics there were changes: any, before there was a watch, since who listens looked before that.
         """
         try:
-            watch = watch or self.store.watch(team)
+            if watch is None:
+                return self.store.watch(team), EVERY_TOPIC
             return watch, watch.heard if watch.wait(_LOOK_AGAIN) else frozenset()
         except TeamsError:
             if watch is not None:
@@ -144,7 +145,8 @@ class SharedWatch:
     def wait(self, timeout: float) -> bool:
         """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
         happened = self._client.wait(self._event, timeout)
-        self._event.clear()
+        if happened:  # otherwise what happens right now is for the next time
+            self._event.clear()
         return happened
 
     def fileno(self) -> None:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
+from teams_cli.membership import joining
+from teams_cli.serving.watching import Requester, SharedWatch, Watchers
+from teams_cli.teams.caller import Caller
 from tests.support.agents import until
-from tests.support.cli import Cli
+from tests.support.cli import ALPHA, Cli
 from tests.support.serving import Events, Server, received
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store, Watch
 
 
 def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:
@@ -59,3 +67,26 @@ def test_the_person_gets_on_while_agents_wait_for_leave(cli: Cli, server: Server
     statuses = [received(connection).split(b" ", 2)[1] for connection in asking]
     assert sorted(statuses) == [b"200"] + [b"403"] * 19
     assert [m["from"] for m in server.get("/api/board")["messages"]] == ["bob"]
+
+
+class _Delaying:
+    """The store, whose first watch of a team comes late: somebody joins before there is one."""
+
+    def __init__(self, store: Store, join: Callable[[], object]) -> None:
+        self._store = store
+        self._join = join
+
+    def watch(self, team: str) -> Watch:
+        self._join()
+        return self._store.watch(team)
+
+
+def test_no_change_is_missed_before_there_is_a_watch(team: Store) -> None:
+    """Who listens looks, and is told also of what happened until the server's watcher was watching."""
+    store = _Delaying(team, lambda: joining.join(team, ALPHA, Caller("mia")))
+    watchers = Watchers(cast("Store", store))
+    watch = SharedWatch(watchers, ALPHA, {"team"}, Requester())
+    try:
+        assert watch.wait(10)
+    finally:
+        watchers.close()
