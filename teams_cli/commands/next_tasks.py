@@ -22,22 +22,25 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     Nothing refuses any more: that the team is closed is told beside the answer.
     """
     came: dict[str, Any] = {}
-    if wait is None:
-        call.try_to(lambda: came.update(_at_once(call)))
-    elif claims.is_free(call.store, call.load_team(), call.known):
-        if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
-            call.words = "waiting:came"
-        call.try_to(lambda: came.update(_in_time(call, wait)))
-        return document | came
-    if "claimed" not in came:
-        call.try_to(call.say_what_follows)
+    call.try_to(lambda: came.update(_next(call, document, wait)))
     return document | came
 
 
+def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
+    """What comes behind the change that the document tells of: nothing for who has a task."""
+    is_free = claims.is_free(call.store, call.load_team(), call.known)
+    if is_free and wait is not None:
+        if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
+            call.words = "waiting:came"
+        return _in_time(call, wait)
+    found = _at_once(call) if is_free else {}
+    if not found:
+        call.say_what_follows()
+    return found
+
+
 def _at_once(call: Call) -> dict[str, Any]:
-    """The best task that is ready, claimed, for who has none."""
-    if not claims.is_free(call.store, call.load_team(), call.known):
-        return {}
+    """The best task that is ready, claimed."""
     try:
         return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
     except NothingReady:
