@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli import environment
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers
 from teams_cli.errors import WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
-from teams_cli.tasks import dependencies, leases, tasks
+from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 from teams_cli.views import steps
 
@@ -71,8 +70,8 @@ def _create(
 
 def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[str, Any]:
     """The fields of a task that say where its check is run."""
-    around = check and environment.checkout_around(call.said_directory)
-    return {"check_in": check_in and whole(call, check_in), "check_from": around or None}
+    check_from = checks.set_from(check, call.said_directory)
+    return {"check_in": check_in and whole(call, check_in), "check_from": check_from}
 
 
 def _create_many(call: Call, title: str | None, from_: str | None) -> Any:

@@ -9,7 +9,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import changes, editing
+from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
     )
-    edit.check_from = environment.checkout_around(call.said_directory) or None
+    edit.check_from = checks.set_from(values["check"], call.said_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
     if edit.status == "completed" or files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import environment, text
 from teams_cli.errors import AgentNotFound, CheckFailed, NotAllowed, NotChecked, StaleClaim
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Collection, Count, Name, Text, Time, Word
@@ -72,6 +72,11 @@ class Evidence(Record):
 def of(task: Task) -> Check | None:
     """What came of the task's check the last time."""
     return Check.from_json(task.checked) if task.checked else None
+
+
+def set_from(check: str | None, directory: str) -> str | None:
+    """The checkout around the directory where the check is set, in which it is run for who works in none."""
+    return (check and environment.checkout_around(directory)) or None
 
 
 def refuse_setter(at: Standing, *rules: str | None) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import environment, text
+from teams_cli import text
 from teams_cli.errors import DependencyCycle, InvalidValue
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
-from teams_cli.tasks import assigning, claims, dependencies, tasks
+from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -58,7 +58,7 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
         plan_required=template.plan_required or None,
         check=template.check,
         check_in=template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
-        check_from=(template.check and environment.checkout_around(directory)) or None,
+        check_from=checks.set_from(template.check, directory),
         review_by=template.review_by,
     )
 
