@@ -247,20 +247,21 @@ class Call:
             due = not presence.renewed_lately(self.store, team, agent)
             if due:
                 self._renew(team, name, reading)
+            worktree = environment.worktree_around(self.workplace)
             if not reading:
-                self.note_work(agent, due)
+                self._note_work(agent, worktree, due)
                 self._notify(team)
-            return presence.every(team, environment.worktree_around(self.workplace))
+            return presence.every(team, worktree)
         except TeamsError:
             return _NEVER
 
-    def note_work(self, agent: presence.Agent, due: bool = False) -> None:
-        """Note that the caller is at work, and where; where it committed, or was not seen for a while, its branch is
-        compared with those of others.
-        """
-        place = environment.worktree_around(self.workplace)
-        commit = environment.commit_in(place) if place else ""
-        seen = presence.saw(self.store, self.team, agent.agent, known=agent, worktree=place, commit=commit)
+    def note_work(self, agent: presence.Agent) -> None:
+        """Note that the caller is at work, and where; having committed, its branch is compared with others'."""
+        self._note_work(agent, environment.worktree_around(self.workplace))
+
+    def _note_work(self, agent: presence.Agent, worktree: str, due: bool = False) -> None:
+        commit = environment.commit_in(worktree) if worktree else ""
+        seen = presence.saw(self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit)
         if due or seen is not agent:
             self.tell_overlaps()
 
