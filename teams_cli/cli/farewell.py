@@ -7,7 +7,7 @@ import signal
 
 from teams_cli.cli import output
 from teams_cli.errors import WaitRanOut
-from teams_cli.records.annotations import Callable, Sequence
+from teams_cli.records.annotations import Callable
 from teams_cli.store.pace import Ended
 
 TYPE_CHECKING = False
@@ -33,10 +33,10 @@ def _wake(number: int, _frame: FrameType | None) -> None:
     raise Ended
 
 
-def take_leave(ended: Ended, words: Sequence[str], talk: Callable[[str], None]) -> int:
+def take_leave(ended: Ended, as_json: bool, talk: Callable[[str], None]) -> int:
     """Say how to go on, and end as who was killed."""
     error = WaitRanOut("the wait was ended by its caller", ended.hint)
-    talk(output.refusal(error, output.is_json_wanted(words), error.code).removesuffix("\n"))
+    talk(output.refusal(error, as_json, error.code).removesuffix("\n"))
     return _die()
 
 

@@ -169,7 +169,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     except pace.Ended as ended:
         from teams_cli.cli import farewell
 
-        return farewell.take_leave(ended, ["--json"] if as_json else [], _talk)
+        return farewell.take_leave(ended, as_json, _talk)
     line = "" if as_json or command.quiet else call.reminder()
     if call.follows and not as_json:
         streams.written(lambda: print(f"next: {call.follows}"))

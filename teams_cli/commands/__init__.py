@@ -69,7 +69,7 @@ def every() -> dict[str, Command]:
     if not _every:
         found = [command for module in _modules() for command in _table(module).values()]
         found.sort(key=lambda command: GROUPS.index(command.group))
-        _every.update((command.name, command) for command in found)
+        _every.update({command.name: command for command in found})  # in one go, for other threads find in it
     return _every
 
 

@@ -82,7 +82,7 @@ def _read(
 
 def _matter_of(call: Call, message: dict[str, Any]) -> dict[str, Any] | None:
     about = str(message.get("about") or "")
-    if not about.startswith(("plan-", "task-")):
+    if not about:
         return None
     from teams_cli.views import matters
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TITLE = 60
 _PAST = 0.005
-_MOST = 0.8
+_SILENT_FOR = 0.8
 """Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
@@ -197,7 +197,7 @@ class Facts:
         """Seconds for which nothing was heard of its owner, from most of a lease on."""
         last_seen = presence.load(self.store, self.team.name, task.owner or "").last_seen
         silent = seconds_since(max(last_seen or "", task.claimed_at or ""), self.store.now())
-        left = _MOST * leases.length(self.team) - silent
+        left = _SILENT_FOR * leases.length(self.team) - silent
         if left > 0:
             self.alarm.ring_in(left + _PAST)
         return silent if left <= 0 else 0.0
