@@ -16,6 +16,7 @@ from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import opencode_rules, operations, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, trouble
+from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
 def _in_circles(known: dict[str, Task]) -> set[str]:
     """The tasks that come back to themselves along their blockers."""
     circles = set()
-    for start in known:
+    for start in known if ordering.circle({key: task.blocked_by for key, task in known.items()}) else ():
         ahead, seen = list(known[start].blocked_by), set[str]()
         while ahead:
             key = ahead.pop()

@@ -13,6 +13,7 @@ from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
+from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,20 +122,17 @@ def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[
 def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
     """The tasks that they wait for and that are there, by the word for each."""
     keys = [one.key for one in planned]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise InvalidValue(f"{twice[0]} is given twice", "Give each task an id of its own.")
+    if len({*keys}) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
     words = {word for one in planned for word in one.waits_for} - set(keys)
     return {word: tasks.get(store, team, word) for word in sorted(words)}
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
     """Each behind those that it waits for, else as they were given."""
-    keys = {one.key for one in planned}
-    done: dict[str, Planned] = {}
-    while len(done) < len(planned):
-        ready = [one for one in planned if one.key not in done and done.keys() >= keys.intersection(one.waits_for)]
-        if not ready:
-            circle = ", ".join(one.key for one in planned if one.key not in done)
-            raise DependencyCycle(f"these wait for each other: {circle}", "Drop one of the dependencies.")
-        done[ready[0].key] = ready[0]
-    return list(done.values())
+    waits = {one.key: one.waits_for for one in planned}
+    if way := ordering.circle(waits):
+        raise DependencyCycle(f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Drop one of these.")
+    known = {one.key: one for one in planned}
+    return [known[key] for key in ordering.in_order(waits)]

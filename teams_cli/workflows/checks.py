@@ -9,7 +9,7 @@ from teams_cli.teams import operations, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.text import file_patterns
-from teams_cli.workflows import templates
+from teams_cli.workflows import ordering, templates
 from teams_cli.workflows.model import REPO, AgentTemplate, TaskTemplate, Workflow
 from teams_cli.workflows.templates import RESULT
 
@@ -65,27 +65,11 @@ def _blockers(workflow: Workflow, known_ids: set[str]) -> Iterator[Problem]:
         for number, blocker in enumerate(task.blocked_by):
             if blocker not in known_ids:
                 yield ("tasks", index, "blockedBy", number), f"there is no task {blocker!r}"
-    waits = {task.id: set(task.blocked_by) for task in workflow.tasks}
-    circle = _circle(waits)
+    circle = ordering.circle({task.id: task.blocked_by for task in workflow.tasks})
     for index, task in enumerate(workflow.tasks):
         if circle and task.id == circle[0]:
             yield ("tasks", index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
             return
-
-
-def _circle(waits: dict[str, set[str]]) -> list[str]:
-    """A way from a task back to itself, if there is one."""
-    for start in waits:
-        ways, seen = [[start]], set()
-        while ways:
-            way = ways.pop()
-            for blocker in sorted(waits.get(way[-1], ())):
-                if blocker == start:
-                    return [*way, start]
-                if blocker not in seen:
-                    seen.add(blocker)
-                    ways.append([*way, blocker])
-    return []
 
 
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from teams_cli.names import is_name
 from teams_cli.records.types import Name, Permissions, Priority, RoleDefinition, Text
 from teams_cli.teams.teams import MEMBER
+from teams_cli.workflows import ordering
 
 MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
@@ -216,14 +217,8 @@ class Workflow(Form):
 
     def ordered(self) -> list[TaskTemplate]:
         """The tasks, each behind those that it waits for. They must not wait in a circle."""
-        done: dict[str, TaskTemplate] = {}
-        waiting = list(self.tasks)
-        while waiting:
-            ready = [task for task in waiting if done.keys() >= set(task.blocked_by)]
-            assert ready, "checked when it was read"
-            done.update((task.id, task) for task in ready)
-            waiting = [task for task in waiting if task.id not in done]
-        return list(done.values())
+        known = {task.id: task for task in self.tasks}
+        return [known[key] for key in ordering.in_order({key: task.blocked_by for key, task in known.items()})]
 
     def to_json(self) -> dict[str, Any]:
         """The front matter as it can be read again."""

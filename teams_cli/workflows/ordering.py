@@ -1,0 +1,38 @@
+"""What waits for what: the order in which it can be done, and the circle for which it can't."""
+
+from __future__ import annotations
+
+import heapq
+from graphlib import CycleError, TopologicalSorter
+
+from teams_cli.records.annotations import Collection, Mapping
+
+
+def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
+    """The keys, each behind those that it *waits* for, and as they were given where that leaves a choice.
+
+    Raises:
+        CycleError: Some wait for each other.
+    """
+    place = {key: number for number, key in enumerate(waits)}
+    sorter = TopologicalSorter({key: [each for each in wanted if each in place] for key, wanted in waits.items()})
+    sorter.prepare()
+    keys, order, ready = list(waits), list[str](), list[int]()
+    while sorter.is_active():
+        for key in sorter.get_ready():
+            heapq.heappush(ready, place[key])
+        order.append(keys[heapq.heappop(ready)])
+        sorter.done(order[-1])
+    return order
+
+
+def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
+    """A way from a key, the one given first, back to itself along what it waits for; empty if there is none."""
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        way: list[str] = error.args[1][:0:-1]
+        start = min(map(list(waits).index, way))
+        at = way.index(list(waits)[start])
+        return [*way[at:], *way[: at + 1]]
+    return []
