@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from teams_cli.agents.attention import HINT
 from tests.support.agents import (
     BUSY,
+    NEEDS_PROC,
     agent_row,
     detach,
     ended,
@@ -23,7 +23,7 @@ from tests.support.agents import (
 from tests.support.cli import Cli
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

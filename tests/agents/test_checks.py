@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.test_landings import CHECK, Shop, git, shop
-from tests.support.agents import until
 from tests.support.cli import ALPHA
+from tests.support.waits import until
 
 __all__ = ["shop"]
 

@@ -21,6 +21,7 @@ from tests.faults.lab import Fault, command, warm
 from tests.faults.scenes import idle, working
 from tests.support.agents import (
     BUSY,
+    NEEDS_PROC,
     detach,
     end_all,
     ended,
@@ -31,11 +32,11 @@ from tests.support.agents import (
     place,
     session,
     team_of_agents,
-    until,
 )
 from tests.support.cli import ALPHA, Cli
+from tests.support.waits import until
 
-pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked at through /proc")
+pytestmark = NEEDS_PROC
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 from tests.support import hooked_client
 from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 
@@ -50,12 +49,6 @@ class Office:
         path = self.place / f"{session['sessionId']}.jsonl"
         return hooked_client.shown(path, role) if path.exists() else []
 
-    def until(self, settled: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + TIMEOUT
-        while not settled():
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
-
 
 @pytest.fixture
 def office(tmp_path: Path) -> Office:
@@ -65,7 +58,7 @@ def office(tmp_path: Path) -> Office:
 def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) -> None:
     process = office.start("$ teams wait --message --timeout 60", "$ teams whoami", "say done")
     begun = office.cli.root / "teams/alpha/sessions/ann.json"
-    office.until(lambda: begun.exists() and bool(office.shown("ann", "user")))
+    until(lambda: begun.exists() and bool(office.shown("ann", "user")))
     office.cli.ok("send-message", "ann", "the build is red", agent="lea")
     assert office.end(process)["output"] == "done"
     start, mail = office.shown("ann", "hook")
@@ -79,7 +72,7 @@ def test_unread_mail_refuses_the_stop_and_is_the_next_turn(office: Office) -> No
     wait = "$ until ls $TEAMS_HOME/teams/alpha/messages/0/1.* >/dev/null 2>&1; do sleep 0.05; done; sleep 0.3"
     process = office.start(wait, "say first", "---", "say second")
     seen = office.cli.root / "teams/alpha/inboxes/ann.seen"
-    office.until(seen.exists)
+    until(seen.exists)
     office.cli.ok("send-message", "ann", "one more thing", agent="lea")
     done = office.end(process)
     shown = "\n".join(office.shown("ann"))
@@ -102,7 +95,7 @@ def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     """A hook that runs meanwhile leaves it to the turn that it is for."""
     office.cli.ok("create-task", "never done", agent="lea")
     process = office.start("$ touch $TEAMS_HOME/begun; teams wait --task 1 --timeout 300", "---", "say as you wish")
-    office.until((office.cli.root / "begun").exists)
+    until((office.cli.root / "begun").exists)
     office.cli.ok("interject", "ann", "not this", agent="lea")
     done = office.end(process)
     shown = office.shown("ann")
@@ -120,7 +113,7 @@ def test_two_that_answer_each_other_come_to_an_end(office: Office) -> None:
     office.end(office.start("say here\n---\n" + scripts["ben"], agent="ben"))
     process = office.start(scripts["ann"])
     process.communicate(timeout=TIMEOUT)
-    office.until(lambda: all(row["session"]["state"] in ("done", "paused") for row in rows(office.cli)))
+    until(lambda: all(row["session"]["state"] in ("done", "paused") for row in rows(office.cli)))
     assert any("are paused" in message["message"] for message in office.cli.ok("read-messages", agent="lea"))
 
 
@@ -144,7 +137,7 @@ def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> Non
     if subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode:
         pytest.skip("there are no namespaces of processes here")
     process = office.start("$ touch $TEAMS_HOME/begun; teams read-messages --wait 60", "say not lost")
-    office.until((office.cli.root / "begun").exists)
+    until((office.cli.root / "begun").exists)
     words = ["unshare", "-rpf", "--mount-proc", *COMMAND, "list-agents"]
     subprocess.run(words, env=office.cli.environ("lea"), check=True, capture_output=True, timeout=TIMEOUT)
     office.cli.ok("send-message", "ann", "go on", agent="lea")

@@ -12,6 +12,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.retrying import update
 from tests.support.agents import (
     BUSY,
+    NEEDS_PROC,
     agent_row,
     detach,
     ended,
@@ -24,13 +25,13 @@ from tests.support.agents import (
     run_agent,
     session,
     unread,
-    until,
     with_client,
 )
 from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.waits import until
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

@@ -20,6 +20,7 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.teams import TEAM
 from tests.support.agents import (
     BUSY,
+    NEEDS_PROC,
     agent_row,
     detach,
     is_busy,
@@ -30,12 +31,12 @@ from tests.support.agents import (
     run_agent,
     session,
     statuses,
-    until,
 )
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+from tests.support.waits import until
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
 import pytest
 
-from tests.support.agents import lines, place, session
+from tests.support.agents import NEEDS_PROC, lines, place, session
 from tests.support.cli import Cli
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import logs
-from tests.support.agents import ended, team_of_agents, until
+from tests.support.agents import ended, team_of_agents
 from tests.support.cli import ALPHA, Cli
+from tests.support.waits import until
 
 
 @pytest.fixture

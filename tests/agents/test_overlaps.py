@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from teams_cli.agents import overlaps, sessions
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.waits import until
 
 
 def git(directory: Path | str, *words: str) -> str:
@@ -59,13 +59,6 @@ COMMIT = "git -c user.name=x -c user.email=x@y commit --quiet -am change"
 def told(cli: Cli, agent: str) -> list[str]:
     found = cli.ok("read-messages", "--all", "--peek", agent=agent)
     return [message["message"] for message in found if "conflicts with" in message["message"]]
-
-
-def until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
 
 
 def test_both_are_told_once_that_their_branches_conflict(start: Any) -> None:

@@ -13,6 +13,7 @@ from teams_cli.teams import teams
 from tests.support.agents import (
     ALPHA,
     BUSY,
+    NEEDS_PROC,
     agent_row,
     detach,
     ended,
@@ -26,12 +27,12 @@ from tests.support.agents import (
     session,
     statuses,
     unread,
-    until,
 )
 from tests.support.cli import Cli, add_tasks
+from tests.support.waits import until
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

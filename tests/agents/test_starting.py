@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from teams_cli.agents import sessions
 from tests.support.agents import (
     BUSY,
+    NEEDS_PROC,
     agent_row,
     detach,
     ended,
@@ -24,12 +24,12 @@ from tests.support.agents import (
     run_agent,
     session,
     unread,
-    until,
 )
 from tests.support.cli import ALPHA, TIMEOUT, Cli
+from tests.support.waits import until
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import pytest
 
 from teams_cli.agents.terminals import bindings, doorbells, sitting, terminals
 from teams_cli.agents.terminals.doorbells import Doorbell
-from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.seated_client import SeatedClient
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 
@@ -44,13 +44,6 @@ def seat(cli: Cli) -> Iterator[Callable[..., SeatedClient]]:
 def row(cli: Cli, name: str = NAME) -> dict[str, Any]:
     rows = cli.ok("list-agents", agent="lea")["agents"]
     return next((found for found in rows if found["name"] == name), {})
-
-
-def until(ready: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + TIMEOUT
-    while not ready():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
 
 
 def test_it_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Callable[..., SeatedClient]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from teams_cli.agents import sessions, started_here
 from teams_cli.agents.sessions import SESSION
 from teams_cli.store.retrying import update
 from tests.support.agents import (
+    NEEDS_PROC,
     detach,
     end_all,
     ended,
@@ -21,13 +21,13 @@ from tests.support.agents import (
     run_agent,
     session,
     team_of_agents,
-    until,
     with_client,
 )
 from tests.support.cli import ALPHA, Cli
+from tests.support.waits import until
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
 
-from tests.support.agents import place, session, until
+from tests.support.agents import NEEDS_PROC, place, session
 from tests.support.cli import Cli
+from tests.support.waits import until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 _ONE = {"from": "lines", "match": {"type": "done"}, "input": ["in", "hit"], "cached": ["hit"], "output": ["out"]}

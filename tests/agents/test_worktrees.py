@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import (
-    agent_row,
-    place,
-    run_agent,
-)
+from tests.support.agents import NEEDS_PROC, agent_row, place, run_agent
 from tests.support.cli import ALPHA, TIMEOUT, Cli
 
 pytestmark = [
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
     pytest.mark.usefixtures("each_engine"),
 ]
 

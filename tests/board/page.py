@@ -15,7 +15,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from tests.support.agents import until
+from tests.support.waits import until
 
 CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
 DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")

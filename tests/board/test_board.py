@@ -10,8 +10,9 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.board.texts import ESCAPES
-from tests.support.agents import ended, marked, outputs_to, place, session, until
+from tests.support.agents import ended, marked, outputs_to, place, session
 from tests.support.cli import TIMEOUT, add_tasks
+from tests.support.waits import until
 
 if TYPE_CHECKING:
     from tests.board.page import Page

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.support.agents import until
 from tests.support.cli import ALPHA, add_tasks
+from tests.support.waits import until
 from tests.support.workflow_runs import write_workflow
 
 if TYPE_CHECKING:

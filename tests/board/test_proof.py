@@ -12,8 +12,8 @@ from teams_cli.agents.usage import USAGE, TurnUsage, Usage
 from teams_cli.clients.usage import Tokens
 from teams_cli.teams import teams
 from tests.board.test_views import SIZES
-from tests.support.agents import until
 from tests.support.cli import ALPHA
+from tests.support.waits import until
 
 if TYPE_CHECKING:
     from tests.board.page import Page

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import until
 from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.waits import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who catches which signal")
 

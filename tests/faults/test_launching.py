@@ -10,8 +10,9 @@ import pytest
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.sessions import Session
 from tests.faults.lab import CHANGING, NONE, Fault, command, warm
-from tests.support.agents import end_all, outputs_to, until
+from tests.support.agents import end_all, outputs_to
 from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 

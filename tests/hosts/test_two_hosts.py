@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
@@ -15,15 +16,16 @@ import pytest
 
 from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.agents.terminals.doorbells import Doorbell
-from tests.support import hosts, postgres
+from tests.support import hosts, postgres, waits
 from tests.support.cli import TIMEOUT
-from tests.support.hosts import Machine, until
+from tests.support.hosts import Machine
 from tests.support.postgres import Postgres
 from tests.support.seated_client import SeatedClient
 from tests.support.workflow_runs import write_workflow
 
 pytestmark = pytest.mark.slow
 ALPHA = "alpha"
+until = functools.partial(waits.until, timeout=300)
 READ = ("read-messages", "--all", "--limit", "1000")
 
 # An agent that works with the command line alone: it claims, does, completes, and asks again when told to.

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 from tests.http_api.clients import BUSY, message
-from tests.support.agents import end_all, ended, place, session, team_of_agents, until
+from tests.support.agents import end_all, ended, place, session, team_of_agents
 from tests.support.cli import TIMEOUT, Cli
 from tests.support.serving import Server, serving
+from tests.support.waits import until
 
 LISTENS = f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}"
 

@@ -6,9 +6,9 @@ import json
 import os
 import threading
 
-from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.serving import Events, Server
+from tests.support.waits import until
 
 HISTORY = ["team created", "member joined", "member joined", "task created", "message sent", "status announced"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.serving import Server, received, serving
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 MEGABYTE = 1024 * 1024

@@ -10,9 +10,10 @@ from typing import Any
 
 from teams_cli.serving import requests
 from tests.http_api.clients import BUSY
-from tests.support.agents import ended, place, until
+from tests.support.agents import ended, place
 from tests.support.cli import ALPHA, Cli, add_tasks, but, tree
 from tests.support.serving import Server, received, serving
+from tests.support.waits import until
 
 
 def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> None:

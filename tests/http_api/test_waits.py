@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
 from teams_cli.teams.caller import Caller
-from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli
 from tests.support.serving import Events, Server, received
+from tests.support.waits import until
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store, Watch

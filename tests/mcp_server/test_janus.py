@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.test_hooked_agents import Office
+from tests.support import waits
 from tests.support.agents import end_all, unread
 from tests.support.mcp_client import call, client_of, until, within
 
@@ -20,7 +21,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
     work = ["$ touch $TEAMS_HOME/$TEAMS_AGENT_ID.begun; teams wait --task 1 --timeout 300", "---", "say as you wish"]
     for name in ("janus", "puppet"):
         made.cli.ok("run-agent", "\n".join(work), "--agent-id", name, "--detach", agent="lea")
-    made.until(lambda: all((made.cli.root / f"{name}.begun").exists() for name in ("janus", "puppet")))
+    waits.until(lambda: all((made.cli.root / f"{name}.begun").exists() for name in ("janus", "puppet")))
     yield made
     end_all(made.cli.root)
 

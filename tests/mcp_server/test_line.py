@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import end_all, keepers, team_of_agents, unread, until
+from tests.support.agents import end_all, keepers, team_of_agents, unread
 from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.support.mcp_client import Line
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 

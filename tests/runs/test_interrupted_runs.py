@@ -11,16 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli
-from tests.support.workflow_runs import (
-    LIMIT,
-    left_running,
-    nothing_left,
-    processes_of,
-    results,
-    run,
-    until,
-    write_workflow,
-)
+from tests.support.waits import until
+from tests.support.workflow_runs import LIMIT, left_running, nothing_left, processes_of, results, run, write_workflow
 
 SLOW = """
 agents: 2

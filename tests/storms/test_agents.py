@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import ending, sessions
-from tests.support.agents import end_all, keepers, marked, outputs_to, place, session, team_of_agents, until
+from tests.support.agents import NEEDS_PROC, end_all, keepers, marked, outputs_to, place, session, team_of_agents
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+from tests.support.waits import until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc"),
+    NEEDS_PROC,
 ]
 MANY = 30
 

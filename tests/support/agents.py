@@ -6,16 +6,18 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.sessions import Session
 from teams_cli.messages import inboxes, messages
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.waits import until
 
+NEEDS_PROC = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc")
 BUSY = "touch $D/ready; until test -e $D/go; do sleep 0.02; done; "
 """What an agent is told that is to be at work until `go`."""
 CLIENT = Path(__file__).with_name("scripted_client.py")
@@ -52,15 +54,6 @@ def lines(cli: Cli, name: str) -> list[str]:
     """The lines of a file in the agents' directory; none if there is no such file."""
     path = place(cli) / name
     return path.read_text().splitlines() if path.exists() else []
-
-
-def until(ready: Callable[[], Any], what: str = "", timeout: float = TIMEOUT) -> Any:
-    """Wait until *ready* gives something, and give that."""
-    give_up = time.monotonic() + timeout
-    while not (found := ready()):
-        assert time.monotonic() < give_up, what or ready
-        time.sleep(0.02)
-    return found
 
 
 def session(cli: Cli, agent: str) -> Session:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +123,3 @@ def serve(machines: list[Machine]) -> Postgres:
     for machine in machines:
         machine.address = f"postgresql://teams@{machine.here}:{port}/postgres"
     return server
-
-
-def until(ready: Any, what: str, patience: float = 300.0) -> Any:
-    """Wait until it is so; what was found."""
-    give_up = time.monotonic() + patience
-    while not (found := ready()):
-        assert time.monotonic() < give_up, f"{what} did not come about"
-        time.sleep(0.1)
-    return found

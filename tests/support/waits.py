@@ -1,11 +1,22 @@
-"""Waits that go on while something else is done."""
+"""Waiting until something is so, and waits of the program that go on while something else is done."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
-from tests.support.cli import Cli
+from tests.support.cli import TIMEOUT, Cli
+
+
+def until(ready: Callable[[], Any], what: str = "", timeout: float = TIMEOUT) -> Any:
+    """Wait until *ready* gives something, and give that."""
+    give_up = time.monotonic() + timeout
+    while not (found := ready()):
+        assert time.monotonic() < give_up, what or ready
+        time.sleep(0.02)
+    return found
 
 
 def begin(cli: Cli, agent: str, *words: str) -> Any:
@@ -15,6 +26,6 @@ def begin(cli: Cli, agent: str, *words: str) -> Any:
 
 def ended(process: Any, status: int = 0) -> Any:
     """What it said in the end."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == status, (out, err)
     return json.loads(err if status else out)

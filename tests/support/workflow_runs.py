@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.cli import TIMEOUT, Answer, Cli
+from tests.support.waits import until
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 LIMIT = float(TIMEOUT)
@@ -95,11 +94,3 @@ def processes_of(root: Path) -> dict[int, str]:
         except OSError:  # it ended
             continue
     return {pid: line for pid, line in found.items() if line}
-
-
-def until(ready: Callable[[], object], what: str) -> None:
-    """Wait until it is so."""
-    give_up = time.monotonic() + LIMIT
-    while not ready():
-        assert time.monotonic() < give_up, f"{what} did not come about"
-        time.sleep(0.02)

@@ -22,6 +22,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import agents
+from tests.support.agents import NEEDS_PROC
 from tests.support.cli import ALPHA, make_team
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def test_an_owner_that_is_no_member_any_more(team: Store) -> None:
     assert len(told(team)) == 1
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="only /proc tells when a process was started")
+@NEEDS_PROC
 def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         presence.register_process(team, ALPHA, "bob", process.pid)
@@ -213,7 +214,7 @@ def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -
     assert len(told(team)) == 1
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="only /proc tells when a process was started")
+@NEEDS_PROC
 def test_a_process_of_the_same_number_is_another(team: Store) -> None:
     """The start time tells them apart, so that a number given anew keeps nothing alive."""
     presence.register_process(team, ALPHA, "bob", os.getpid())

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from teams_cli.tasks.tasks import TASK
-from tests.support.agents import until
 from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.waits import until
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from teams_cli.teams import presence
-from tests.support.agents import until
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import begin, ended
+from tests.support.waits import begin, ended, until
 
 
 @pytest.fixture

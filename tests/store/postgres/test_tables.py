@@ -14,8 +14,8 @@ from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.engine import PostgresStore
 from tests.conftest import server
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team, send, texts, titles
-from tests.support.agents import until
 from tests.support.postgres import Postgres, schema_of
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from tests.store.kinds import TASK, Task, make_team, send, texts
 from tests.support import pgbouncer
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import Postgres, schema_of
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 
@@ -86,13 +86,6 @@ def pids_of(root: Path) -> Iterator[int]:
                 yield int(name)
         except OSError:
             continue
-
-
-def until(holds: Callable[[], object]) -> None:
-    give_up = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 def settle(watch: HostWatch) -> None:
