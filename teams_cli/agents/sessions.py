@@ -89,6 +89,11 @@ class Session(Record):
         return self.state in ("done", "paused")
 
     @property
+    def outcome_or_state(self) -> str:
+        """How it stands: what came of it, where something did, else its state."""
+        return self.outcome or self.state
+
+    @property
     def interrupted(self) -> bool:
         """Whether somebody interjected, or had it begin again, and the text was not delivered yet."""
         return self.interjected > self.delivered or self.begins_again is not None
@@ -198,7 +203,7 @@ def take(store: Store, team: str, agent: str) -> Session:
 
     def change(session: Session) -> Session:
         if session.state != "starting" or session.outcome:
-            raise Conflict(f"the session of {agent} is {session.outcome or session.state}", "It has a keeper already.")
+            raise Conflict(f"the session of {agent} is {session.outcome_or_state}", "It has a keeper already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
     return update(store, team, SESSION.also_closed, agent, change)[1]

@@ -74,7 +74,7 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
 def _tell(call: Call, found: list[Session], told: dict[str, str]) -> None:
     """Say what changed since it was last said."""
     for session in found:
-        state = session.outcome or session.state if session.ended else session.state
+        state = session.outcome_or_state if session.ended else session.state
         if told.get(session.agent) != state:
             told[session.agent] = state
             call.say(f"{session.agent}: {state} ({session.description})")
@@ -114,7 +114,7 @@ def result_of(call: Call, session: Session) -> dict[str, Any]:
 def _result(session: Session, output: str | None) -> dict[str, Any]:
     found = {
         "agent": session.agent,
-        "outcome": session.outcome or session.state,
+        "outcome": session.outcome_or_state,
         "output": output,
         "failure": session.failure,
         "exitStatus": session.exit_status,
@@ -165,7 +165,7 @@ def _summary(call: Call, session: Session) -> dict[str, Any]:
         "name": session.agent,
         "caller": session.caller,
         "description": session.description,
-        "outcome": session.outcome or session.state,
+        "outcome": session.outcome_or_state,
         "turns": session.turns,
         "worktree": session.worktree,
         "statusHistory": [entry.status for entry in agent.status_history],
@@ -227,7 +227,7 @@ def _recalled(call: Call, name: str, session: Session | None, output: bool) -> d
     row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in agent.status_history]}
     if session is None:
         return {**row, "state": None}
-    row["state"] = (session.outcome or session.state) if session.ended else "active"
+    row["state"] = session.outcome_or_state if session.ended else "active"
     if output:
         row.update(output=outputs.find(call.store, call.team, name), failure=session.failure)
     return row

@@ -183,8 +183,11 @@ class Server:
 
     def direct(self) -> Server:
         """The server itself, for who listens to it."""
-        made = Server.__new__(Server)
-        made.__dict__.update(self.__dict__, options={**self.options, **self._elsewhere}, _idle=[], _shared={})
+        import copy
+
+        made = copy.copy(self)
+        made.options = {**self.options, **self._elsewhere}
+        made._idle, made._shared = [], {}
         return made
 
     def whereabouts(self) -> tuple[str, ...]:
