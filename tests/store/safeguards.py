@@ -391,5 +391,12 @@ MUTANTS = [
     Mutant(
         "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
     ),
+    Mutant(
+        "changes missed while a server's first watch is made",
+        "../serving/watching",
+        "return self.store.watch(team), EVERY_TOPIC",
+        "return self.store.watch(team), frozenset()",
+        "tests/http_api/test_waits.py",
+    ),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]
