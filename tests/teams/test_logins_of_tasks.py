@@ -50,6 +50,15 @@ def claiming(title: str, claim: int) -> str:
     return saying(title, f"record || '{taken}'", "'in_progress'")
 
 
+def given(title: str, owner: str, noted: str, reason: str = "handed over by bob") -> str:
+    """A statement that makes the task another's under its next claim, with a note of that in this name."""
+    note = f"""jsonb_build_object('at', record->'updatedAt', 'by', '{noted}', 'what', 'claimed',
+        'reason', '{reason}')"""
+    more = f"""'owner', '{owner}', 'status', 'in_progress', 'claim', (record->>'claim')::int + 1, 'notes',
+        coalesce(record->'notes', '[]') || {note}"""
+    return saying(title, f"record || jsonb_build_object({more})", "'in_progress'")
+
+
 FILE = '[{"id": "evidence-1", "name": "x", "size": 1, "sha256": "a", "by": "%s", "at": "2030-01-01T00:00:00.000Z"}]'
 FORGERIES = {
     "its own review, as nobody's": ("eve", saying("own", "record - 'owner'"), "stays with who has it"),
@@ -58,6 +67,10 @@ FORGERIES = {
     "an earlier claim": ("bob", change("claim", "0", "record->>'title' = 'had'"), "one by one"),
     "the claim of another": ("bob", claiming("free", 1), "under a new number"),
     "what is kept for another": ("bob", claiming("kept", 1), "kept for another"),
+    "a task for nobody of the team": ("bob", given("had", "zoe", "zoe"), "nobody else's name"),
+    "a task for another, as if by itself": ("bob", given("had", "mia", "mia", "by the way"), "row-level security"),
+    "a task for another, that says another": ("bob", given("had", "mia", "eve"), "nobody else's name"),
+    "a task for another, without saying so": ("bob", given("had", "mia", "bob"), "own name"),
     "what waits": ("bob", claiming("waiting", 1), "waits for others"),
     "what is found": ("bob", saying("free", "record", "'x'"), "found by what it says"),
     "a plan that nobody approved": (
@@ -110,6 +123,17 @@ def test_with_its_login_one_claims_what_is_kept_for_it_and_amends_what_it_did(wo
     more = tmp_path / "more.txt"
     more.write_text("more")
     assert [one["by"] for one in bob.ok("update-task", finished, "--evidence", str(more))["evidence"]] == ["bob", "bob"]
+
+
+def test_with_its_login_one_hands_its_task_over(working: Office) -> None:
+    """To a member, who is told; who gave it may not change it any more."""
+    key = had(working, "bob", "given")
+    given = working.cli("bob").ok("update-task", key, "--owner", "mia")
+    assert (given["owner"], given["claim"]) == ("mia", 2)
+    told = [message["message"] for message in working.cli("mia").ok("read-messages", "--all")]
+    assert f"bob gave you {key} (given): teams show-task {key}" in told
+    assert "ERROR" in working.psql("bob", change("result", '"mine"', "record->>'title' = 'given'")).stderr
+    assert working.cli("mia").ok("update-task", key, "--status", "completed", "--result", "x")["owner"] == "mia"
 
 
 def key_of(office: Office, title: str) -> str:

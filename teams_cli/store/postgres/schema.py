@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.postgres.connections import Connection, Server
 
-VERSION = 14
+VERSION = 15
 _FORMAT = "CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
