@@ -71,11 +71,21 @@ def change_task(
         if task.check is not None and task.status == IN_PROGRESS and edit.status == "completed":
             edit.checked = _checked(store, at, task, edit, place)
             edit.claim = task.claim
+        if task.review_by and task.status == IN_PROGRESS and edit.status == "completed":
+            edit.submitted = _submitted(store, at, edit, place)
         if files:
             evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, at, task, edit)
             edit.evidence = [evidence.keep(store, team_name, task.id, at.name, file) for file in files]
     return task_changes.change_task(store, team_name, caller, word, edit)
+
+
+def _submitted(store: Store, at: Standing, edit: Edit, place: Workplace) -> str | None:
+    """The commit that is to be reviewed: the one that was checked, else that of the checkout in which its owner is."""
+    if edit.checked:
+        return edit.checked.commit
+    checkout = checkouts.at(checkouts.worktree_of(store, at.team.name, at.name) or place.directory)
+    return checkout.head if checkout else None
 
 
 def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplace) -> Check:

@@ -68,6 +68,8 @@ class Edit:
         self.checked = checked
         self.check_from: str | None = None
         """The checkout in which a check is set, if it is in one."""
+        self.submitted: str | None = None
+        """The commit that is handed in to be reviewed, if it is one."""
         self.evidence: list[Evidence] = []
         self.keeping = False
         """Whether evidence is to be kept with it."""
@@ -226,6 +228,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
         status=status,
         result=task.result_so_far if changes.result is None else changes.result,
         checked=changes.checked.to_json() if changes.checked else task.checked,
+        submitted=changes.submitted if status == IN_REVIEW else task.submitted,
         evidence=[*(task.evidence or ()), *changes.evidence] or None,
         completed_at=None if status == IN_REVIEW else now,
         lease_expires_at=None,

@@ -103,6 +103,8 @@ class Task(Record):
     checked: Checked | None = None
     review_by: Name | None = None
     reviewed: Reviewed | None = None
+    submitted: Word | None = None
+    """The commit on which its owner was when it handed it in to be reviewed: what lands is that."""
     evidence: list[Evidence] | None = None
     landing: Word | None = None
     claim: Count = 0

@@ -153,24 +153,6 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     assert "checked on other commits than landed: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
 
 
-def test_another_ends_a_review(shop: Shop) -> None:
-    """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
-    shop.create("t", "--review-by", "mia")
-    shop.create("after", "--blocked-by", "1")
-    shop.ok("bob", "claim-task", "1")
-    assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed")
-    assert shop.at("bob", "review-task", "1", "--accept").returncode == 13
-    assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "60")
-    shop.ok("mia", "review-task", "1", "--reject", "no tests")
-    task = shop.task()
-    assert (task["status"], task["owner"], task["claim"]) == ("in_progress", "bob", 2)
-    assert "no tests" in shop.ok("bob", "wait", "--timeout", "60")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    shop.ok("mia", "review-task", "1", "--accept")
-    assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
-    shop.ok("mia", "review-task", "1", "--accept")  # again, as one that lost the answer
-
-
 def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     shop.create("t", "--check", CHECK)
     shop.ok("bob", "claim-task", "1")

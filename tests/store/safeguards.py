@@ -9,6 +9,7 @@ RACES, CRASH, FILES, LOCKS, NUMBERS = (
 )
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
+WAITS, REVIEWS = "tests/http_api/test_waits.py", "tests/agents/test_reviews.py"
 PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
 CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
@@ -317,8 +318,8 @@ MUTANTS = [
     Mutant(
         "what happened to a task taken back by logins",
         "postgres/schema.sql",
-        "IF gone > 0 AND (gone >",
-        "IF false AND (gone >",
+        "IF gone > 0 AND gone >",
+        "IF false AND gone >",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
@@ -391,12 +392,7 @@ MUTANTS = [
     Mutant(
         "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
     ),
-    Mutant(
-        "changes missed while a server's first watch is made",
-        "../serving/watching",
-        "return self.store.watch(team), EVERY_TOPIC",
-        "return self.store.watch(team), frozenset()",
-        "tests/http_api/test_waits.py",
-    ),
+    Mutant("missed before there is a watch", "../serving/watching", "team), EVERY_TOPIC", "team), frozenset()", WAITS),
+    Mutant("landed as it is, not as reviewed", "../agents/landings/queueing", "return submitted", "pass", REVIEWS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]

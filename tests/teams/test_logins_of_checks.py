@@ -150,6 +150,26 @@ def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
     assert there.stdout.decode().split() == [f"teams/alpha/{asked}"]
 
 
+def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its word were enough for what nobody looked at."""
+    office = checked.office
+    monkeypatch.chdir(checked.tree)
+    key = str(office.lead("create-task", "to be reviewed", "--review-by", "mia")["id"])
+    office.cli("bob").ok("claim-task", key)
+    commit = ["git", *GIT, "commit", "-q", "-m", "unseen", "--allow-empty"]
+    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
+    office.cli("bob").ok("update-task", key, "--status", "completed")
+    office.cli("mia").ok("review-task", key, "--accept")
+    landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
+    (checked.tree / "unseen").write_text("unseen")
+    subprocess.run(["git", "add", "unseen"], cwd=checked.tree, check=True, timeout=60)
+    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checked.tree, capture_output=True, text=True, timeout=60)
+    asked = office.psql("bob", FORGED_LANDING.format("head", head.stdout.strip(), landing["id"])).stdout.split()[0]
+    waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
+    assert waited["state"] == "refused" and "was not reviewed" in waited["reason"]
+
+
 def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:
     office.lead("define-role", "critic", "--extends", "member")
     office.lead("define-role", "harsh-critic", "--extends", "critic")

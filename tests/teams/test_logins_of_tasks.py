@@ -71,6 +71,11 @@ FORGERIES = {
     "a task for another, as if by itself": ("bob", given("had", "mia", "mia", "by the way"), "row-level security"),
     "a task for another, that says another": ("bob", given("had", "mia", "eve"), "nobody else's name"),
     "a task for another, without saying so": ("bob", given("had", "mia", "bob"), "own name"),
+    "another commit than is reviewed": (
+        "eve",
+        change("submitted", '"abc"', "record->>'title' = 'own'"),
+        "handed in for",
+    ),
     "what waits": ("bob", claiming("waiting", 1), "waits for others"),
     "what is found": ("bob", saying("free", "record", "'x'"), "found by what it says"),
     "a plan that nobody approved": (
@@ -132,7 +137,8 @@ def test_with_its_login_one_hands_its_task_over(working: Office) -> None:
     assert (given["owner"], given["claim"]) == ("mia", 2)
     told = [message["message"] for message in working.cli("mia").ok("read-messages", "--all")]
     assert f"bob gave you {key} (given): teams show-task {key}" in told
-    assert "ERROR" in working.psql("bob", change("result", '"mine"', "record->>'title' = 'given'")).stderr
+    for field in ("result", "notes,0,by"):
+        assert "UPDATE 0" in working.psql("bob", change(field, '"mine"', "record->>'title' = 'given'")).stdout
     assert working.cli("mia").ok("update-task", key, "--status", "completed", "--result", "x")["owner"] == "mia"
 
 

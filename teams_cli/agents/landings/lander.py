@@ -19,6 +19,7 @@ from teams_cli.agents.landings import (
     outcomes,
     progress,
     pull_requests,
+    queueing,
     together,
     trials,
 )
@@ -96,6 +97,7 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
         try:
             for landing in reversed(found):  # the first is the last that is looked at
                 known_here.check(store, team, landing)
+                queueing.check(store, team, landing)
             if progress.forget_unmoved(store, of_now, found):
                 continue
             group = together.group(of_now, found, apart)

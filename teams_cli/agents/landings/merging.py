@@ -38,6 +38,11 @@ def holds(repository: str, tip: str, commit: str) -> bool:
     return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
 
 
+def is_same(repository: str, one: str, other: str) -> bool:
+    """Whether two commits hold the same files, however they came to it."""
+    return git.run(repository, "diff", "--quiet", one, other).returncode == 0
+
+
 def merged(repository: str, base: str, head: str, message: str) -> str:
     """The commit that has both; no branch holds it yet.
 

@@ -138,10 +138,35 @@ def _target(source: Checkout) -> str:
 
 
 def _head(source: Checkout, task: Task) -> str:
-    """The commit to land: of a completed task the one that was checked, if it is still part of the branch."""
+    """The commit to land: of a completed task the one that was checked, if it is still part of the branch; of one that
+    was reviewed the one that was handed in for that, or one that holds the very same.
+    """
+    if task.review_by and task.submitted and task.status == "completed":
+        return _reviewed(source, task, task.submitted)
     check = checks.of(task)
     commit = check.commit if check and check.passed and task.status == "completed" else None
     return commit if commit and merging.holds(source.main, source.head, commit) else source.head
+
+
+def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
+    if merging.holds(source.main, source.head, submitted):
+        return submitted
+    if merging.is_same(source.main, submitted, source.head):
+        return source.head
+    raise Conflict(
+        f"{task.id} was reviewed at {submitted[:10]}, which {source.branch or source.top} has not",
+        f"Go to where it is, or have it reviewed anew: teams update-task {task.id} --status pending",
+    )
+
+
+def check(store: Store, team: str, landing: Landing) -> None:
+    """Raises NotAllowed: It is not what was reviewed, whoever wrote that it is to land."""
+    task = tasks.get(store, team, landing.task)
+    if not (task.review_by and task.submitted) or task.claim != landing.claim or landing.head == task.submitted:
+        return
+    if not merging.is_same(landing.repository, task.submitted, landing.head):
+        said = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
+        raise NotAllowed(said, f"Ask for that: teams land {task.id}")
 
 
 def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:

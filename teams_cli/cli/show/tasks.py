@@ -182,10 +182,14 @@ def _proof(task: dict[str, Any]) -> Parts:
     return present(
         run,
         *(_indented(check["output"]) if check and check["status"] else ()),
-        f"review by {task['reviewBy']}{said}" if "reviewBy" in task else None,
+        f"review by {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
         *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
         f"landing: {task['landing']}" if "landing" in task else None,
     )
+
+
+def _handed_in_at(task: dict[str, Any]) -> str:
+    return f" of {task['submitted'][:10]}" if "submitted" in task else ""
 
 
 def _handed_in(task: str, one: dict[str, Any]) -> str:

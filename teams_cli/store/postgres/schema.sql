@@ -972,95 +972,80 @@ CREATE FUNCTION hands_over(who text, was jsonb, said jsonb) RETURNS boolean STAB
             WHERE records.team = was->>'teamName' AND kind = 'team' AND member->>'agentId' = said->>'owner'), false)
 $$;
 
-CREATE OR REPLACE FUNCTION may_change(of_team text, of_kind text, of_key text, said jsonb) RETURNS boolean
-STABLE LANGUAGE sql AS $$
-    SELECT CASE
-        WHEN me(of_team) IS NULL THEN false
-        WHEN leads(of_team) THEN true
-        ELSE CASE rule_of(of_kind)
-            WHEN 'own' THEN of_key = me(of_team)
-            WHEN 'session' THEN of_key = me(of_team)
-            WHEN 'shutdown' THEN said->>'agent' = me(of_team)
-            WHEN 'plan' THEN said->>'from' = me(of_team)
-            WHEN 'question' THEN said->>'from' = me(of_team) OR coalesce(said->'to' ? me(of_team), false)
-            WHEN 'copy' THEN said->>'by' = me(of_team)
-            WHEN 'landing' THEN manages(of_team) OR (said->>'by' = me(of_team) AND said->>'state' = 'queued')
-            WHEN 'task' THEN manages(of_team) OR said->>'owner' = me(of_team) OR said->>'status' = 'pending'
-                OR (said->>'status' = 'in_progress'
-                    AND (said->>'leaseUntil')::float8 < extract(epoch FROM clock_timestamp()))
-                OR (said->>'status' = 'in_review' AND may_review(of_team, me(of_team), said->>'reviewBy'))
-                OR said->'reviewed'->>'by' = me(of_team)
-                OR handed_over_by(said) = me(of_team)
-            ELSE false
-        END
-    END
+CREATE POLICY handed_over ON records FOR UPDATE
+    USING (false) WITH CHECK (kind = 'task' AND handed_over_by(record) = me(team));
+
+ALTER FUNCTION refusal_of_claim(text, jsonb, jsonb) RENAME TO refusal_of_own_claim;
+CREATE FUNCTION refusal_of_claim(who text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE WHEN hands_over(who, was, said) THEN '' ELSE refusal_of_own_claim(who, was, said) END
 $$;
+
+-- What may be noted of a task, as version 13 says it.
+CREATE FUNCTION refusal_of_notes(who text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    noted jsonb;
+    kept int := 0;
+    gone int := 0;
+BEGIN
+    FOR noted IN SELECT note FROM jsonb_array_elements(was) AS note LOOP
+        IF noted IS NOT DISTINCT FROM said->kept THEN
+            kept := kept + 1;
+        ELSIF noted ? 'added' THEN
+            RETURN 'what was said of a task stands';
+        ELSE
+            gone := gone + 1;
+        END IF;
+    END LOOP;
+    IF gone > 0 AND gone > jsonb_array_length(said) - kept
+        OR gone > 0 AND (SELECT count(*) FROM jsonb_array_elements(said) AS note WHERE NOT note ? 'added') < 50 THEN
+        RETURN 'what happened to a task stands';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(said) WITH ORDINALITY AS listed (note, place)
+        WHERE place > kept AND coalesce(note->>'by', '') NOT IN (who, 'system')) THEN
+        RETURN 'it is noted in nobody else''s name';
+    END IF;
+    RETURN '';
+END $$;
 
 CREATE OR REPLACE FUNCTION hold_notes() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
 DECLARE
     who text := me(NEW.team);
     said jsonb := coalesce(NEW.record->'notes', '[]');
-    noted jsonb;
-    kept int := 0;
-    gone int := 0;
+    why text;
 BEGIN
     IF who IS NULL OR manages(NEW.team) THEN
         RETURN NEW;
     END IF;
-    IF OLD.record->>'owner' IS DISTINCT FROM who AND NEW.record->>'owner' <> who
+    IF hands_over(who, OLD.record, NEW.record) THEN
+        said := jsonb_set(said, '{-1,by}', to_jsonb(who));
+    ELSIF OLD.record->>'owner' IS DISTINCT FROM who AND NEW.record->>'owner' <> who
         AND NEW.record->>'owner' IS DISTINCT FROM OLD.record->>'owner' THEN
         RAISE insufficient_privilege USING MESSAGE = 'a task is claimed in one''s own name';
     END IF;
-    FOR noted IN SELECT note FROM jsonb_array_elements(coalesce(OLD.record->'notes', '[]')) AS note LOOP
-        IF noted IS NOT DISTINCT FROM said->kept THEN
-            kept := kept + 1;
-        ELSIF noted ? 'added' THEN
-            RAISE insufficient_privilege USING MESSAGE = 'what was said of a task stands';
-        ELSE
-            gone := gone + 1;
-        END IF;
-    END LOOP;
-    IF gone > 0 AND (gone > jsonb_array_length(said) - kept
-        OR (SELECT count(*) FROM jsonb_array_elements(said) AS note WHERE NOT note ? 'added') < 50) THEN
-        RAISE insufficient_privilege USING MESSAGE = 'what happened to a task stands';
-    ELSIF EXISTS (SELECT FROM jsonb_array_elements(said) WITH ORDINALITY AS listed (note, place)
-        WHERE place > kept AND coalesce(note->>'by', '') NOT IN (who, 'system')
-            AND NOT (place = jsonb_array_length(said) AND hands_over(who, OLD.record, NEW.record))) THEN
-        RAISE insufficient_privilege USING MESSAGE = 'it is noted in nobody else''s name';
+    why := refusal_of_notes(who, coalesce(OLD.record->'notes', '[]'), said);
+    IF why <> '' THEN
+        RAISE insufficient_privilege USING MESSAGE = why;
     END IF;
     RETURN NEW;
 END $$;
 
-CREATE OR REPLACE FUNCTION refusal_of_claim(who text, was jsonb, said jsonb) RETURNS text STABLE SECURITY DEFINER
-LANGUAGE plpgsql AS $$
-DECLARE
-    counted bigint := coalesce((was->>'claim')::bigint, 0);
-BEGIN
-    IF (said->>'claim')::bigint NOT BETWEEN counted AND counted + 1 THEN
-        RETURN 'claims are counted one by one';
-    ELSIF said->>'owner' IS NOT DISTINCT FROM was->>'owner' THEN
-        RETURN '';
-    ELSIF said->>'owner' IS NULL THEN
-        RETURN CASE said->>'status' WHEN 'pending' THEN '' ELSE 'a task stays with who has it, or is free' END;
-    ELSIF hands_over(who, was, said) THEN
-        RETURN '';
-    ELSIF said->>'owner' <> who OR said->>'status' <> 'in_progress' OR (said->>'claim')::bigint = counted THEN
-        RETURN 'a task is claimed in one''s own name, under a new number';
-    ELSIF was->>'assignee' <> who THEN
-        RETURN 'the task is kept for another';
-    ELSIF EXISTS (SELECT FROM jsonb_array_elements_text(was->'blockedBy') AS blocker WHERE NOT EXISTS (
-        SELECT FROM records WHERE team = was->>'teamName' AND kind = 'task' AND key = blocker
-            AND record->>'status' = 'completed')) THEN
-        RETURN 'the task waits for others';
-    END IF;
-    RETURN '';
-END $$;
+-- What is reviewed is what was handed in for that, and lands.
+ALTER FUNCTION refusal_of_owner(text, jsonb, jsonb) RENAME TO refusal_of_work_of_its_own;
+CREATE FUNCTION refusal_of_owner(who text, was jsonb, said jsonb) RETURNS text STABLE LANGUAGE sql AS $$
+    SELECT CASE
+        WHEN said->'submitted' IS DISTINCT FROM was->'submitted'
+            AND (was->>'status' <> 'in_progress' OR said->>'status' <> 'in_review'
+                OR (said ? 'submitted' AND NOT is_word(said->'submitted'))) THEN
+            'what is reviewed is what was handed in for it'
+        ELSE refusal_of_work_of_its_own(who, was - 'submitted', said - 'submitted')
+    END
+$$;
 
 DO $$
 DECLARE of_ours text;
 BEGIN
-    FOREACH of_ours IN ARRAY ARRAY['handed_over_by(jsonb)', 'hands_over(text, jsonb, jsonb)',
-        'may_change(text, text, text, jsonb)', 'hold_notes()', 'refusal_of_claim(text, jsonb, jsonb)'] LOOP
+    FOREACH of_ours IN ARRAY ARRAY['handed_over_by(jsonb)', 'hands_over(text, jsonb, jsonb)', 'hold_notes()',
+        'refusal_of_claim(text, jsonb, jsonb)', 'refusal_of_notes(text, jsonb, jsonb)',
+        'refusal_of_owner(text, jsonb, jsonb)'] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', of_ours, current_schema());
     END LOOP;
 END $$;

@@ -1,0 +1,48 @@
+"""Reviews: another ends them, and what lands is what was reviewed."""
+
+from __future__ import annotations
+
+from tests.agents.test_landings import Shop, git, shop
+
+__all__ = ["shop"]
+
+
+def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
+    """Commits after the one that was handed in wait for the next review; the same under another name is the same."""
+    for key, agent in (("1", "bob"), ("2", "mia")):
+        shop.create("t", "--review-by", {"bob": "mia", "mia": "bob"}[agent])
+        shop.ok(agent, "claim-task", key)
+        shop.write(shop.trees[agent], f"seen{key}", key)
+        shop.ok(agent, "update-task", key, "--status", "completed")
+        handed_in = git(shop.trees[agent], "rev-parse", "HEAD")
+        assert f"of {handed_in[:10]}" in shop.ok("mia", "show-task", key)
+        shop.write(shop.trees[agent], f"unseen{key}", key)
+    shop.ok("mia", "review-task", "1", "--accept")
+    shop.ok("bob", "review-task", "2", "--accept")
+    assert shop.landed("bob", "1")["state"] == "landed"
+    assert (shop.main / "seen1").exists() and not (shop.main / "unseen1").exists()
+    git(shop.trees["mia"], "reset", "-q", "--soft", "HEAD~2")
+    git(shop.trees["mia"], "commit", "-q", "-m", "seen and unseen")
+    refused = shop.at("mia", "land", "2")
+    assert refused.returncode == 11 and "was reviewed at" in refused.stderr and "--status pending" in refused.stderr
+    git(shop.trees["mia"], "rm", "-q", "unseen2")
+    git(shop.trees["mia"], "commit", "-q", "--amend", "-m", "seen")
+    assert shop.landed("mia", "2")["state"] == "landed" and (shop.main / "seen2").exists()
+
+
+def test_another_ends_a_review(shop: Shop) -> None:
+    """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
+    shop.create("t", "--review-by", "mia")
+    shop.create("after", "--blocked-by", "1")
+    shop.ok("bob", "claim-task", "1")
+    assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert shop.at("bob", "review-task", "1", "--accept").returncode == 13
+    assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "60")
+    shop.ok("mia", "review-task", "1", "--reject", "no tests")
+    task = shop.task()
+    assert (task["status"], task["owner"], task["claim"]) == ("in_progress", "bob", 2)
+    assert "no tests" in shop.ok("bob", "wait", "--timeout", "60")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.ok("mia", "review-task", "1", "--accept")
+    assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
+    shop.ok("mia", "review-task", "1", "--accept")  # again, as one that lost the answer
