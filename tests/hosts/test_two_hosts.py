@@ -102,7 +102,7 @@ def test_a_workflow_goes_on_across_a_cut_cable(two: tuple[Machine, Machine, Post
     beta.cut()
     cut_at, before = time.monotonic(), len(said())
     until(lambda: time.monotonic() - cut_at > 60, "the end of the minute")
-    until(lambda: any(line.startswith("told") for line in said()[before:]), "beta being told", 300)
+    until(lambda: any(line.startswith("told") for line in said()[before:]), "beta being told")
     beta.mend()
     out, err = run.communicate(timeout=300)
     assert run.returncode == 0, err.decode()
