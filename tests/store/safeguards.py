@@ -351,6 +351,13 @@ MUTANTS = [
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
+        "pull requests that a login names",
+        "../agents/landings/known_here",
+        "if store.host and landing.url and not",
+        "if False and landing.url and not",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
         "refused for want of a mark on what was answered",
         "../messages/handling",
         "    except TeamsError as problem:\n        problems.append(TeamsError(f",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,56 @@ def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkey
     asked = office.psql("bob", FORGED_LANDING.format("head", head.stdout.strip(), landing["id"])).stdout.split()[0]
     waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
     assert waited["state"] == "refused" and "was not reviewed" in waited["reason"]
+
+
+HOSTILE = (
+    "--web",
+    "-Revil.example/o/r",
+    "https://evil.example/o/r/pull/1",
+    "http://forge.example/o/r/pull/1",
+    "https://you:secret@forge.example/o/r/pull/1",
+    "https://forge.example@evil.example/o/r/pull/1",
+    "file:///etc/passwd",
+    "ext::sh -c touch% /tmp/x",
+    "https://forge.example/o/r/pull/1\\n--web",
+    "https://forge.example/o/r/pull/1\\u001b[2J",
+    "https://forge.example/o/r/pull/1\\u202e",
+    "https://forge.example/o/r/pull/2",
+)
+"""What a task-manager says that its machine shall ask about, as JSON."""
+REQUEST = "https://forge.example/o/r/pull/1"
+GH = """#!/bin/sh
+case "$2" in create) echo {};; view) printf '%s\\0' "$@" >>{}; echo OPEN;; esac
+"""
+
+
+def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
+    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gh` would take an option for one, and say to a host of its choice who you are."""
+    office, asked, key = checked.office, tmp_path / "asked", ""
+    monkeypatch.chdir(checked.tree)
+    office.tokens["max"] = office.owner.ok("join-team", "--role", "task-manager", agent="max")["token"]
+    office.addresses |= office.lead("set-up-roles")["addresses"]
+    key = str(office.lead("create-task", "by a request")["id"])
+    office.cli("bob").ok("claim-task", key)
+    for words in ("commit -q -m request --allow-empty", f"init -q --bare {tmp_path / 'origin'}"):
+        subprocess.run(["git", *GIT, *words.split()], cwd=checked.tree, check=True, timeout=60)
+    subprocess.run(["git", "remote", "remove", "origin"], cwd=checked.tree, timeout=60)
+    origin = ["git", "remote", "add", "origin", str(tmp_path / "origin")]
+    subprocess.run(origin, cwd=checked.tree, check=True, timeout=60)
+    gh = tmp_path / "gh"
+    gh.write_text(GH.format(REQUEST, asked))
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    own = office.lead("land", key, "--onto", "main", "--via", "pr")["id"]
+    office.lead("wait", "--landing", own, "--timeout", "60")
+    for url in HOSTILE:
+        forged = FORGED_LANDING.format("url", url, own).replace("'state', 'queued'", "'state', 'checking'")
+        assert office.psql("max", forged).stdout.startswith("landing-"), url
+    lander = [sys.executable, "-m", "teams_cli.agents.landings.lander"]
+    subprocess.run(lander, env=office.owner.environ("lea"), check=True, timeout=60)
+    assert set(asked.read_text().split("\0")) == {"pr", "view", "--json", "state", "--jq", ".state", "--", REQUEST, ""}
 
 
 def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:

@@ -1,5 +1,5 @@
-"""Which repositories landings were asked for in on this machine: where others write to the same store, it is not their
-records that say in which directories of it git is run, and with which words.
+"""Which repositories landings were asked for in on this machine, and which pull requests it opened: where others write
+to the same store, it is not their records that say in which directories of it git and `gh` run, and with which words.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
 
 
-def note(store: Store, team: str, repository: str) -> None:
-    """Keep that landings of the team may be in that repository.
+def note(store: Store, team: str, said: str) -> None:
+    """Keep that landings of the team may be in that repository, or in the pull request of that address.
 
     Raises:
         StorageFailed: It can't be written.
     """
-    if store.host and not _is_known(store, team, repository):
+    if store.host and not _is_known(store, team, said):
         root_directory.prepare(store.root)
         disk.make_directories(_directory(store, team), store.root)
-        disk.commit(disk.write_temp(f"{store.root}/tmp", repository.encode()), _path(store, team, repository))
+        disk.commit(disk.write_temp(f"{store.root}/tmp", said.encode()), _path(store, team, said))
 
 
 def check(store: Store, team: str, landing: Landing) -> None:
@@ -37,6 +37,8 @@ def check(store: Store, team: str, landing: Landing) -> None:
     if store.host and not _is_known(store, team, landing.repository):
         said = f"nobody asked on this machine for landings in {landing.repository}"
         raise NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+    if store.host and landing.url and not _is_known(store, team, landing.url):
+        raise NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
 
 
 def may_look_in(store: Store, team: str, place: str, directory: str) -> bool:
@@ -50,9 +52,9 @@ def may_look_in(store: Store, team: str, place: str, directory: str) -> bool:
     return bool(common) and (common == here or _is_known(store, team, common.removesuffix("/.git")))
 
 
-def _is_known(store: Store, team: str, repository: str) -> bool:
+def _is_known(store: Store, team: str, said: str) -> bool:
     try:
-        return disk.read_file(_path(store, team, repository)) == repository.encode()
+        return disk.read_file(_path(store, team, said)) == said.encode()
     except FileNotFoundError:
         return False
 
@@ -61,5 +63,5 @@ def _directory(store: Store, team: str) -> str:
     return f"{store.root}/landers/{team}"
 
 
-def _path(store: Store, team: str, repository: str) -> str:
-    return f"{_directory(store, team)}/{md5(repository.encode(), usedforsecurity=False).hexdigest()}"
+def _path(store: Store, team: str, said: str) -> str:
+    return f"{_directory(store, team)}/{md5(said.encode(), usedforsecurity=False).hexdigest()}"

@@ -171,6 +171,7 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
     """Open a pull request: others check and merge that."""
     try:
         url = pull_requests.opened(landing, environ)
+        known_here.note(store, team.name, url)
     except Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 

@@ -51,7 +51,7 @@ def _branch(landing: Landing) -> str:
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> str:
     """What became of the request: `landed` or `refused`; empty while it is open, or where that can't be known."""
-    done = _gh(landing, ["pr", "view", landing.url or "", "--json", "state", "--jq", ".state"], environ)
+    done = _gh(landing, ["pr", "view", "--json", "state", "--jq", ".state", "--", landing.url or ""], environ)
     return _OVER.get(done.stdout.strip(), "") if done.returncode == 0 else ""
 
 
