@@ -41,16 +41,19 @@ pytestmark = [
 ]
 
 
-def kill(pid: int | None) -> None:
-    assert pid
-    os.kill(pid, signal.SIGKILL)
+def kill(cli: Cli, agent: str) -> None:
+    """Kill its keeper; a signal that is sent need not have come yet."""
+    found = session(cli, agent)
+    assert found.keeper_pid
+    os.kill(found.keeper_pid, signal.SIGKILL)
+    until(lambda: not found.keeper_lives)
 
 
 def test_a_keeper_that_is_killed(cli: Cli) -> None:
     """Its agent ends with it, also what that left behind; whoever looks first tells the caller, and nobody twice."""
     detach(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
     is_busy(cli)
-    kill(session(cli, "zoe").keeper_pid)
+    kill(cli, "zoe")
     lookers = [cli.start("list-agents") for _ in range(4)]
     assert statuses(lookers) == [0] * 4
     assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
@@ -63,13 +66,13 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
 def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     waiting = cli.start("run-agent", f"{BUSY}", "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
     is_busy(cli)
-    kill(session(cli, "zoe").keeper_pid)
+    kill(cli, "zoe")
     out, _ = waiting.communicate(timeout=TIMEOUT)
     assert (waiting.returncode, json.loads(out)["outcome"]) == (1, "lost")
     cli.ok("spawn", "sleep 50", "--agent-id", "yan", agent="bob")
     reading = cli.start("read-messages", "--wait", "100", "--json", agent="bob")
     until(lambda: session(cli, "yan").state == "running")
-    kill(session(cli, "yan").keeper_pid)
+    kill(cli, "yan")
     out, _ = reading.communicate(timeout=TIMEOUT)
     assert json.loads(out)[0]["message"] == "Agent yan failed: its keeper was killed"
 
@@ -79,7 +82,7 @@ def test_a_keeper_that_is_killed_after_the_output_was_written_down(cli: Cli) -> 
     detach(cli, "zoe", BUSY)
     is_busy(cli)
     update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(outcome="completed"))
-    kill(session(cli, "zoe").keeper_pid)
+    kill(cli, "zoe")
     assert agent_row(cli, "zoe")["session"]["outcome"] == "completed"
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe completed.")]
 

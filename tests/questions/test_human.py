@@ -106,12 +106,16 @@ def test_an_answer_from_any_shell_does_as_well(cli: Cli) -> None:
 def test_the_human_skips_from_any_shell_as_well(cli: Cli) -> None:
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     wait_for(lambda: cli.ok("get-questions", "--open"))
-    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
-    assert cli.refused("skip-question", "2", agent="human") == (10, "question_not_found")
     assert cli.ok("skip-question", "1", agent="human")["status"] == "complete"
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert found["responses"] == [] and found["skipped"] is True
     assert cli.refused("skip-question", "1", agent="human") == (11, "wrong_state")
+
+
+def test_the_human_alone_skips(cli: Cli) -> None:
+    ask(cli, "which colour?", "--human", "--no-wait")
+    assert cli.refused("skip-question", "1", agent="bob") == (13, "not_allowed")
+    assert cli.refused("skip-question", "2", agent="human") == (10, "question_not_found")
 
 
 def test_closed_standard_input_is_no_answer(cli: Cli) -> None:

@@ -101,6 +101,7 @@ class Cli:
         """Run a command that is refused and leaves every file as it was; its exit status and code.
 
         Who waited in vain was seen, though, and who listens to a server on this machine may have begun meanwhile.
+        No other command may be at work: what it still writes would be taken for a change of this one.
         """
         before = but(tree(self.root), "watchers")
         answer = self(*words, "--json", agent=agent, stdin=stdin)
