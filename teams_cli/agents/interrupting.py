@@ -56,10 +56,11 @@ def interject(
     agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
     terminal = terminals.find(store, team_name, agent)
-    if terminal and (session is None or session.ended) and terminals.state_of(store, team, terminal) != GONE:
-        stopping.refuse_deaf(store, team_name, terminal)
+    state = terminals.state_of(store, team, terminal) if terminal and (session is None or session.ended) else GONE
+    if terminal and state != GONE:
+        way = stopping.way_to(store, team_name, terminal, state)
         message = messages.send(store, team_name, caller, agent, body, wake=False)
-        stopping.stop_for_mail(store, team_name, terminal)
+        stopping.stop_for_mail(store, team_name, terminal, way)
         return message
     if session is None:
         raise WrongState(

@@ -52,8 +52,9 @@ class Seat:
     *framed* every line says by which version of the protocol it is. Where a *daemon*, known by that word, runs the
     tools and hooks of all terminals, the process and the environment of a hook are another's; the socket of that is at
     *control*: a variable that names a directory, that below HOME where it is not set, and the path in it. *titles* says
-    by which mark in the title of its window it means which state; *set* is what it is started with. One that *stops*
-    can be interrupted through its bell. One that *begins_silently* calls no hook when it begins a turn that it was
+    by which mark in the title of its window it means which state; *set* is what it is started with. It can
+    be interrupted by the ways in *stops*; with one of the words *holds* in its command line it asks its person about
+    what comes by its socket. One that *begins_silently* calls no hook when it begins a turn that it was
     woken for: what it does then is known with its next tool call, or the end of the turn. One that *serves* listens
     where its options `--port` and `--hostname` say, and asks for the password in the variable of that name.
     """
@@ -67,7 +68,8 @@ class Seat:
         first: tuple[str, ...] = ("{prompt}",),
         socket: tuple[str, str] | None = None,
         framed: bool = False,
-        stops: bool = False,
+        stops: tuple[str, ...] = (),
+        holds: str = "",
         begins_silently: bool = False,
         serves: str = "",
         daemon: str = "",
@@ -82,6 +84,7 @@ class Seat:
         self.socket = socket
         self.framed = framed
         self.stops = stops
+        self.holds = frozenset(holds.split())
         self.begins_silently = begins_silently
         self.serves = serves
         self.daemon = daemon

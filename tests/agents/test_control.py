@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from teams_cli.agents.terminals.control import start_turn
+from teams_cli.agents.terminals.lines import is_there
 
 LONG = "x" * 300
 
@@ -24,6 +26,7 @@ class Daemon:
 
     def __init__(self, path: Path, *refuses: str) -> None:
         self.refuses = refuses
+        self.turns: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         self.door = socket.socket(socket.AF_UNIX)
         self.door.bind(str(path))
@@ -33,14 +36,15 @@ class Daemon:
     def serve(self) -> None:
         with self.door:
             line, _ = self.door.accept()
-        with line:
+        with line, suppress(ConnectionError):
             line.recv(4096)
             line.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n")
             while said := self.hear(line):
                 self.asked.append(said)
                 self.tell(line, {"method": "thread/status/changed", "params": {"id": said.get("id")}})
                 line.sendall(b"\x89\x00")
-                what = {"error": {"code": -1}} if said["method"] in self.refuses else {"result": {"long": LONG}}
+                found = {"long": LONG, "data": self.turns}
+                what = {"error": {"code": -1}} if said["method"] in self.refuses else {"result": found}
                 if "id" in said:
                     self.tell(line, {"id": said["id"], **what})
 
@@ -76,10 +80,39 @@ def test_a_turn_is_started_in_the_thread(place: Path) -> None:
     assert daemon.asked[-1]["params"] == {"threadId": "t-1", "input": [{"type": "text", "text": LONG}]}
 
 
+def test_a_turn_is_started_instead_of_the_one_that_runs(place: Path) -> None:
+    """Of a thread that rests nothing is ended."""
+    daemon = Daemon(place)
+    daemon.turns = [{"id": "u-7", "status": "inProgress"}]
+    assert start_turn(str(place), "t-1", "mail", instead=True)
+    listed, ended, began = daemon.asked[-3:]
+    assert (listed["method"], listed["params"]["threadId"]) == ("thread/turns/list", "t-1")
+    assert (ended["method"], ended["params"]) == ("turn/interrupt", {"threadId": "t-1", "turnId": "u-7"})
+    assert began["method"] == "turn/start"
+    os.remove(place)
+    daemon = Daemon(place)
+    daemon.turns = [{"id": "u-7", "status": "completed"}]
+    assert start_turn(str(place), "t-1", "mail", instead=True)
+    assert [said["method"] for said in daemon.asked[-2:]] == ["thread/turns/list", "turn/start"]
+
+
+def test_a_daemon_is_called_by_a_path_of_any_length(tmp_path: Path) -> None:
+    """The addresses of sockets are short, and those below a home need not be."""
+    far = tmp_path / ("x" * 120)
+    far.mkdir()
+    here = os.open(far, os.O_RDONLY | os.O_DIRECTORY)
+    Daemon(Path(f"/proc/self/fd/{here}/sock"))
+    os.close(here)
+    assert start_turn(f"{far}/sock", "t-1", "mail") and not is_there(f"{far}/none")
+
+
 def test_what_is_refused_or_not_there_was_not_started(place: Path) -> None:
     assert not start_turn(str(place), "t-1", "mail")
     Daemon(place, "turn/start")
     assert not start_turn(str(place), "t-1", "mail")
+    os.remove(place)
+    Daemon(place, "turn/interrupt").turns = [{"id": "u-7", "status": "inProgress"}]
+    assert not start_turn(str(place), "t-1", "mail", instead=True)
     os.remove(place)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(place))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,76 @@ def test_mail_rings_its_bell_once(cli: Cli, seat: Callable[..., SeatedClient]) -
         assert state_of_message(cli, "msg-3") == "shown"
     finally:
         bell.close()
+
+
+def test_interjecting_rings_what_waits_beside_the_client(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+    """Not where it asks its person for a permission, nor where our wrapper listens, which only types: then it is said
+    that it can't be, and nothing is sent.
+    """
+    client = seat(client="opencode")
+    client.hook("SessionStart")
+    client.hook("UserPromptSubmit")
+    path = bindings.kept(str(cli.root), ALPHA, NAME, "bell")
+    bell = Doorbell(path)
+    assert bell.take()
+    try:
+        assert cli.refused("interject", NAME, "stop that", agent="lea") == (11, "wrong_state")
+    finally:
+        bell.close()
+    assert bell.take(client.process.pid)
+    try:
+        client.hook("PermissionRequest")
+        assert cli.refused("interject", NAME, "stop that", agent="lea") == (11, "wrong_state")
+        assert bell.wait(1.5) == b"" and row(cli)["queueDepth"] == 0
+        client.hook("PostToolUse")
+        cli.ok("interject", NAME, "stop that", agent="lea")
+        assert bell.wait(20) == doorbells.STOP and row(cli)["queueDepth"] == 1
+    finally:
+        bell.close()
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Iterator[socket.socket]:
+    """The socket of a client, where its sessions write to each other; deep below, as homes may be."""
+    far = tmp_path / ("x" * 120)
+    far.mkdir()
+    with socket.socket(socket.AF_UNIX) as door:
+        here = os.open(far, os.O_RDONLY | os.O_DIRECTORY)
+        door.bind(f"/proc/self/fd/{here}/sock")
+        os.close(here)
+        door.listen()
+        door.settimeout(20)
+        yield door
+
+
+def test_interjecting_writes_to_the_socket_of_the_client(
+    cli: Cli, tmp_path: Path, inbox: socket.socket, seat: Callable[..., SeatedClient]
+) -> None:
+    """As what it takes up at once. It can't be interrupted without a socket, nor where it would ask its person."""
+    reached = {"CLAUDE_CODE_MESSAGING_SOCKET": f"{tmp_path}/{'x' * 120}/sock", "CLAUDE_CODE_MESSAGING_TOKEN": "t-9"}
+    bypassing = ["--permission-mode", "bypassPermissions"]
+    for name, more, words in ((NAME, {}, []), ("agentB", reached, bypassing), ("agentC", reached, [])):
+        client = SeatedClient({**cli.environ("", ALPHA), **more}, session=name, words=words)
+        try:
+            client.hook("SessionStart")
+            client.hook("UserPromptSubmit")
+            if name != "agentC":
+                assert cli.refused("interject", name, "stop that", agent="lea") == (11, "wrong_state")
+                continue
+            cli.ok("interject", name, "stop that", agent="lea")
+            proof, said = heard_at(inbox)
+            assert proof == {"type": "auth", "token": "t-9"} and said["priority"] == "now"
+            assert said["message"] == {"role": "user", "content": doorbells.LINE}
+        finally:
+            client.kill()
+
+
+def heard_at(door: socket.socket) -> list[dict[str, Any]]:
+    """The lines that were written there, by the first who wrote any."""
+    while True:
+        with door.accept()[0] as line, line.makefile() as file:
+            if found := [json.loads(said) for said in file]:
+                return found
 
 
 def test_what_begins_silently_is_unknown_from_its_wake_to_its_next_hook(

@@ -8,8 +8,10 @@ import signal
 import time
 from pathlib import Path
 
-from tests.e2e.conftest import TO_START, Office, every_client
-from tests.e2e.model import Run, Say
+import pytest
+
+from tests.e2e.conftest import NEWEST, TO_START, Office, every_client
+from tests.e2e.model import Hang, Run, Say, Step
 from tests.e2e.sitting import (
     ALLOWING,
     NAME,
@@ -18,6 +20,7 @@ from tests.e2e.sitting import (
     begun,
     history_of,
     install,
+    processes_of,
     row_of,
     seats,
     until,
@@ -191,19 +194,44 @@ def test_a_copy_of_a_seated_client_answers(office: Office, desk: Desk) -> None:
     assert len(office.model.requests["[me]"]) == 1
 
 
-@seats("opencode", "claude")
-def test_interjecting_reaches_a_client_that_can_be_interrupted(office: Office, desk: Desk) -> None:
-    """OpenCode ends its turn for it; of the others it is said that they can't be, and how they are reached."""
+STAYS = "python3 -c 'import time; time.sleep(900)'"
+
+
+@pytest.mark.parametrize("step", [Run(STAYS), Hang()], ids=["in a command", "in an answer"])
+@seats("opencode", beside=("codex", f"claude{NEWEST}", f"opencode{NEWEST}"))
+def test_interjecting_ends_what_the_client_does(office: Office, desk: Desk, step: Step) -> None:
+    """Its next turn has the mail; what its person was typing stays. What becomes of a command is its own matter."""
     install(office)
-    office.model.script("[me]", Run("sleep 50"), *[Say("on it")] * 6)
-    seat = desk.start("one", *ALLOWING.get(office.client, ())).ready()
+    office.model.script("[me]", step, *[Say("on it")] * 6)
+    allowing = ["--allowedTools", "Bash(python3:*)"] if office.client == "claude" else ALLOWING.get(office.client, [])
+    seat = desk.start("one", *allowing).ready()
     seat.say("[me] hi")
     office.model.wait_for("[me]", 1, TO_START)
     wait_for_state(office, NAME, "working")
-    if office.client != "opencode":
-        refused = office.cli("interject", NAME, "stop that", agent="lea")
-        assert refused.status == 11 and "claude knows no way" in refused.stderr
-        return
-    until(lambda: office.cli("interject", NAME, "stop that", agent="lea").status == 0, office.logs)
+    if isinstance(step, Run):
+        until(lambda: bool(processes_of(office, "sleep(900)")), lambda: seat.screen)
+    seat.type("half a line")
+    interject(office, "stop that")
     wait_for_mail(office, seat, "| stop that")
     wait_for_state(office, NAME, "idle")
+    assert "half a line" in seat.screen and "half a line" not in office.model.requests["[me]"][-1].text
+
+
+def interject(office: Office, text: str) -> None:
+    """Have the leader interrupt the client, as soon as what hears it is there."""
+    refused = []
+
+    def is_done() -> bool:
+        refused.append(office.cli("interject", NAME, text, agent="lea"))
+        return refused[-1].status == 0
+
+    until(is_done, lambda: f"{refused[-1]}\n{office.logs()}")
+
+
+@seats("claude", beside=("qwen", "gemini", f"qwen{NEWEST}", f"gemini{NEWEST}"))
+def test_interjecting_says_of_a_client_that_it_can_not_be_interrupted(office: Office, desk: Desk) -> None:
+    """Nothing is sent, and how it is reached is said."""
+    begun(office, desk)
+    refused = office.cli("interject", NAME, "stop that", agent="lea")
+    assert refused.status == 11 and "can't be interrupted" in refused.stderr
+    assert f"teams send-message {NAME}" in refused.stderr and row_of(office, NAME)["queueDepth"] == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -30,12 +30,13 @@ class SeatedClient:
         client: str = "claude",
         session: str = "s-1",
         start: Callable[..., subprocess.Popen[Any]] = subprocess.Popen,
+        words: Sequence[str] = (),
     ) -> None:
         self.client = client
         self.session = session
         options = {"env": environ} if start is subprocess.Popen else {}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
-        self.process = start([sys.executable, __file__], **options, **pipes)
+        self.process = start([sys.executable, __file__, *words], **options, **pipes)
 
     def hook(self, event: str, **more: Any) -> str:
         """Have it run our hook for an event; what the hook said."""

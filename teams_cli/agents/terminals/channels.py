@@ -1,4 +1,6 @@
-"""The ways to wake a client: each gives it one constant line to take a turn for, and says whether it was taken."""
+"""The ways to wake a client, and to interrupt one: each gives it one constant line to take a turn for, and says whether
+it was taken.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,28 @@ def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -
     return next((way for way in ways if _TAKES[way](root, team, terminal, secrets)), "")
 
 
+def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
+    """The first of the ways to interrupt the client that is within reach; empty if none is."""
+    seat = known.get(terminal.client).seat
+    ways = seat.stops if seat else ()
+    return next((way for way in ways if _REACHES[way](root, team, terminal, secrets)), "")
+
+
+def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Interrupt the client by that way: it ends what it does, and takes a turn for the line."""
+    return _STOPS[way](root, team, terminal, secrets)
+
+
+def _has_waiter(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Whether what the client runs beside itself waits at the bell: our wrapper, which does so too, only types."""
+    path = bindings.kept(root, team, terminal.agent, "bell")
+    return doorbells.is_heard(path) and doorbells.Doorbell(path).client() > 0
+
+
+def _ring_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    return doorbells.ring(bindings.kept(root, team, terminal.agent, "bell"), doorbells.STOP)
+
+
 def _ring(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
     return doorbells.ring(bindings.kept(root, team, terminal.agent, "bell"))
 
@@ -54,38 +78,75 @@ def _queue(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any])
     return done.returncode == 0
 
 
+def _has_socket(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Whether the client has a socket, and does not ask its person about what comes by it."""
+    from teams_cli.agents.terminals import clients_here, lines
+
+    address, seat = str(secrets.get("socket") or ""), known.get(terminal.client).seat
+    if not address or (seat and not seat.holds.isdisjoint(clients_here.words_of(terminal.pid))):
+        return False
+    return lines.is_there(address)
+
+
 def _send(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
     """Write the line to the client's socket, as its own sessions write to each other."""
-    import socket
+    return _write(terminal, secrets, {})
+
+
+def _send_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    return _write(terminal, secrets, {"priority": "now"})
+
+
+def _write(terminal: Terminal, secrets: Mapping[str, Any], more: Mapping[str, Any]) -> bool:
+    from teams_cli.agents.terminals import lines
 
     address = str(secrets.get("socket") or "")
     if not address:
         return False
-    said: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}}
+    said: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
     proof: dict[str, Any] = {"type": "auth", "token": secrets.get("socketToken")}
     seat = known.get(terminal.client).seat
     if seat and seat.framed:
         proof, said = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **said}
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            line.settimeout(5)
-            line.connect(address)
+        with lines.connected(address, 5) as line:
             line.sendall("".join(json.dumps(part) + "\n" for part in (proof, said)).encode())
     except (OSError, ValueError):
         return False
     return True
 
 
-def _start_turn(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Have the daemon that runs the client's sessions begin a turn with the line."""
-    from teams_cli.agents.terminals import control
-
+def _address_of_daemon(terminal: Terminal, secrets: Mapping[str, Any]) -> str:
+    """Where the daemon that runs the client's sessions listens; empty if it has none."""
     seat, own = known.get(terminal.client).seat, secrets.get("environ") or {}
     if seat is None or not seat.control or not terminal.session_id:
-        return False
+        return ""
     home, directory, path = seat.control
     top = own.get(home) or f"{own.get('HOME', '')}/{directory}"
-    return control.start_turn(f"{top}/{path}", terminal.session_id, LINE)
+    return f"{top}/{path}"
+
+
+def _has_daemon(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    from teams_cli.agents.terminals import lines
+
+    address = _address_of_daemon(terminal, secrets)
+    return bool(address) and lines.is_there(address)
+
+
+def _start_turn(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    """Have the daemon that runs the client's sessions begin a turn with the line."""
+    return _begin(terminal, secrets, False)
+
+
+def _start_instead(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
+    return _begin(terminal, secrets, True)
+
+
+def _begin(terminal: Terminal, secrets: Mapping[str, Any], instead: bool) -> bool:
+    from teams_cli.agents.terminals import control
+
+    address = _address_of_daemon(terminal, secrets)
+    return bool(address) and control.start_turn(address, terminal.session_id or "", LINE, instead)
 
 
 def _post(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
@@ -110,4 +171,6 @@ def _post(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) 
         line.close()
 
 
+_REACHES = {BELL: _has_waiter, SOCKET: _has_socket, CONTROL: _has_daemon}
+_STOPS = {BELL: _ring_to_stop, SOCKET: _send_to_stop, CONTROL: _start_instead}
 _TAKES = {BELL: _ring, QUEUE: _queue, CONTROL: _start_turn, SOCKET: _send, HTTP: _post}

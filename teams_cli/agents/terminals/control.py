@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 
+from teams_cli.agents.terminals.lines import connected
 from teams_cli.records.annotations import Any, Mapping
 
 _PATIENCE = 5.0
@@ -23,20 +24,30 @@ _TEXT, _CONTINUES, _CLOSES, _PING, _PONG = 1, 0, 8, 9, 10
 _LAST, _MASKED = 0x80, 0x80
 
 
-def start_turn(address: str, thread: str, text: str) -> bool:
-    """Have the daemon start a turn of that thread with the text; whether it said that it did."""
+def start_turn(address: str, thread: str, text: str, instead: bool = False) -> bool:
+    """Have the daemon start a turn of that thread with the text, *instead* of the one that runs if so asked; whether it
+    said that it did.
+    """
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            line.settimeout(_PATIENCE)
-            line.connect(address)
+        with connected(address, _PATIENCE) as line:
             control = _Control(line)
             control.ask("initialize", {"clientInfo": {"name": "teams", "title": "teams", "version": "1"}})
             control.say({"method": "initialized"})
             control.ask("thread/resume", {"threadId": thread})
+            if instead:
+                _end_turn(control, thread)
             control.ask("turn/start", {"threadId": thread, "input": [{"type": "text", "text": text}]})
     except (OSError, ValueError, struct.error):
         return False
     return True
+
+
+def _end_turn(control: _Control, thread: str) -> None:
+    """End the turn of the thread that runs, if one does."""
+    turns = control.ask("thread/turns/list", {"threadId": thread, "limit": 1}).get("data") or []
+    for turn in turns:
+        if turn.get("status") == "inProgress":
+            control.ask("turn/interrupt", {"threadId": thread, "turnId": turn["id"]})
 
 
 class _Control:
@@ -52,7 +63,7 @@ class _Control:
         if b" 101 " not in head.partition(b"\r\n")[0]:
             raise ValueError("it speaks no WebSocket")
 
-    def ask(self, method: str, params: Mapping[str, Any]) -> None:
+    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Call a method, and wait for its result."""
         self._asked += 1
         self.say({"id": self._asked, "method": method, "params": params})
@@ -61,7 +72,7 @@ class _Control:
             if said.get("id") == self._asked and "method" not in said:
                 if "error" in said:
                     raise ValueError(f"{method} was refused")
-                return
+                return dict(said.get("result") or {})
 
     def say(self, said: Mapping[str, Any]) -> None:
         """Send a message."""

@@ -101,14 +101,36 @@ def listen(path: str) -> socket.socket:
 
 def call(path: str) -> Line | None:
     """The line to the terminal there; None if there is none."""
+    try:
+        return Line(connected(path))
+    except OSError:
+        return None
+
+
+def is_there(path: str) -> bool:
+    """Whether anything listens there."""
+    try:
+        connected(path).close()
+    except OSError:
+        return False
+    return True
+
+
+def connected(path: str, patience: float | None = None) -> socket.socket:
+    """The connection to what listens there, however long the path is; it waits for so many seconds at most.
+
+    Raises:
+        OSError: Nothing does.
+    """
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        line.settimeout(patience)
         with _short(path) as address:
             line.connect(address)
     except OSError:
         line.close()
-        return None
-    return Line(line)
+        raise
+    return line
 
 
 @contextmanager

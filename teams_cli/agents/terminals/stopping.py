@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from teams_cli.agents.terminals import bindings, doorbells, wakings
+from teams_cli.agents.terminals import channels, sitting, wakings
 from teams_cli.agents.terminals.terminals import Terminal
 from teams_cli.clients import known
+from teams_cli.clients.seats import PERMISSION
 from teams_cli.errors import WrongState
 from teams_cli.messages import inboxes
 from teams_cli.store.contract import Store
 from teams_cli.teams import history
 
 
-def refuse_deaf(store: Store, team: str, terminal: Terminal) -> None:
-    """Refuse to interrupt a client that knows no way to be, or that is not within reach.
+def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
+    """The way to interrupt the client.
 
     Raises:
-        WrongState: It can't be interrupted; says why.
+        WrongState: It can't be interrupted, or asks its person for a permission; says why.
     """
     seat = known.get(terminal.client).seat
     hint = f"Write to it: teams send-message {terminal.agent} …; it hears at its next tool call, or when it is idle."
@@ -23,17 +24,17 @@ def refuse_deaf(store: Store, team: str, terminal: Terminal) -> None:
         raise WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} knows no way for that", hint)
     if terminal.host not in ("", store.host):
         raise WrongState(f"{terminal.agent} can be interrupted on its machine alone, {terminal.host}", hint)
-    if not doorbells.is_heard(_bell(store, team, terminal)):
-        raise WrongState(f"{terminal.agent} can't be interrupted: nothing waits beside its client", hint)
+    if state == PERMISSION:
+        raise WrongState(f"{terminal.agent} can't be interrupted: it asks its person for a permission", hint)
+    way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
+    if not way:
+        raise WrongState(f"{terminal.agent} can't be interrupted: nothing listens for that in its client", hint)
+    return way
 
 
-def stop_for_mail(store: Store, team: str, terminal: Terminal) -> None:
+def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
     """Have the client end what it does and take a turn for its mail; noted as a waking, so that none follows."""
     wakings.note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
-    heard = doorbells.ring(_bell(store, team, terminal), doorbells.STOP)
-    wakings.note_heard(store, team, terminal, heard)
-    history.note(store, team, terminal.agent, "terminal interrupted")
-
-
-def _bell(store: Store, team: str, terminal: Terminal) -> str:
-    return bindings.kept(store.root, team, terminal.agent, "bell")
+    secrets = sitting.secrets_of(store, team, terminal.agent)
+    wakings.note_heard(store, team, terminal, channels.stop(way, store.root, team, terminal, secrets))
+    history.note(store, team, terminal.agent, "terminal interrupted", way=way)

@@ -62,6 +62,8 @@ class Claude(Client):
         "-p --print",
         (BELL, SOCKET),
         resume=("--resume", "{session_id}"),
+        stops=(SOCKET,),
+        holds="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
         socket=("CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN"),
     )
     hook_timeout = 30

@@ -77,6 +77,7 @@ class Codex(Client):
         "exec e review mcp-server",
         (QUEUE, CONTROL),
         resume=("resume", "{session_id}"),
+        stops=(CONTROL,),
         daemon="app-server",
         control=("CODEX_HOME", ".codex", "app-server-control/app-server-control.sock"),
     )

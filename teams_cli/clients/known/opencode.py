@@ -64,7 +64,7 @@ class OpenCode(Client):
         (BELL, HTTP),
         resume=("--session", "{session_id}"),
         first=("--prompt", "{prompt}"),
-        stops=True,
+        stops=(BELL,),
         serves="OPENCODE_SERVER_PASSWORD",
     )
     home = Home(
