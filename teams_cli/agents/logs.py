@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents import sessions
+from teams_cli.errors import TeamsError
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams
@@ -50,6 +51,24 @@ def end(store: Store, team: str, agent: str) -> None:
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
     """The path of the files of one turn, without their endings `.out`, `.err` and `.messages.json`."""
     return f"{store.root}/logs/{team}/{agent}.{turn}"
+
+
+class Complaints:
+    """What a process in the background can't do, which it tries again and again: it is written down once, until it is
+    something else, or there was an end of it.
+    """
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def is_new(self, problem: TeamsError) -> bool:
+        """Whether it is another than the last."""
+        before, self._last = self._last, problem.message
+        return before != problem.message
+
+    def end(self) -> None:
+        """Note that all went well."""
+        self._last = ""
 
 
 def read(path: str, limit: int) -> str:

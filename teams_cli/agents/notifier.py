@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 
 from teams_cli import processes
 from teams_cli.agents import logs, notifying
+from teams_cli.agents.logs import Complaints
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Mapping
@@ -45,14 +47,15 @@ def _hold(store: Store, team: str) -> int | None:
 def main() -> None:
     """Tell what happens, until nobody wants to know or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+    look = partial(_look, store, team, os.environ, logs.Complaints())
     while (held := _hold(store, team)) is not None:
-        pace.sleep_until(store, team, paced(lambda: _look(store, team, os.environ)), None)
+        pace.sleep_until(store, team, paced(look), None)
         os.close(held)
-        if _look(store, team, os.environ):  # nobody came since the last look, who would be left alone
+        if look():  # nobody came since the last look, who would be left alone
             return
 
 
-def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:
+def _look(store: Store, name: str, environ: Mapping[str, str], complaints: Complaints) -> bool:
     """Tell what is new; whether there is nothing more to do here."""
     try:
         team = teams.get(store, name)
@@ -60,11 +63,13 @@ def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:
             time.sleep(REST)
             team = teams.get(store, name)
             notifying.tell(store, team, notifying.take_news(store, team), environ)
+        complaints.end()
         return not notifying.is_wanted(team)
     except NotFound:
         return True
     except TeamsError as problem:
-        sys.stderr.write(f"{problem.message}\n")
+        if complaints.is_new(problem):
+            sys.stderr.write(f"{problem.message}\n")
         return False
 
 

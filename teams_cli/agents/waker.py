@@ -13,7 +13,8 @@ import sys
 from functools import partial
 
 from teams_cli import names
-from teams_cli.agents import background, ending, sessions, waking
+from teams_cli.agents import background, ending, logs, sessions, waking
+from teams_cli.agents.logs import Complaints
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import rousing, unattended
 from teams_cli.errors import NotFound, TeamsError
@@ -30,15 +31,23 @@ from teams_cli.teams.teams import Team
 def main() -> None:
     """Resume idle agents of this machine as mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+    complaints = logs.Complaints()
     while (held := background.hold(store, team)) is not None:
-        look = partial(_look, store, team, config.load(store.root, os.environ), os.environ, {})
+        look = partial(_look, store, team, config.load(store.root, os.environ), os.environ, complaints, {})
         pace.sleep_until(store, team, paced(look), None)
         os.close(held)
         if look():  # nobody came since the last look, who would be left alone
             return
 
 
-def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
+def _look(
+    store: Store,
+    name: str,
+    user: Config,
+    environ: Mapping[str, str],
+    complaints: Complaints,
+    tried: dict[str, int],
+) -> bool:
     """Resume and rouse those that have mail, noting in *tried* up to which; whether there is nothing more to do here:
     the team is closed or gone, or nobody else uses the store and no client is in a terminal.
     """
@@ -51,11 +60,13 @@ def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tri
         anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
         if team.state == "closed":
             unattended.end_all(store, name, environ)
+        complaints.end()
         return team.state == "closed" or not (store.host or anybody)
     except NotFound:
         return True
     except TeamsError as problem:
-        sys.stderr.write(f"{problem.message}\n")
+        if complaints.is_new(problem):
+            sys.stderr.write(f"{problem.message}\n")
         return False
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import new_address
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 from tests.support.postgres import end_users_of
+from tests.support.waits import until
 
 
 def test_a_flag_wins_over_the_environment_over_the_configuration(tmp_path: Path) -> None:
@@ -87,8 +88,7 @@ def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
         assert cli("set", "--user", "store", address, "--json", agent="human").stdout.count("s3cret") == 0
         os.makedirs(tmp_path / "work")
         cli.ok("run-agent", f"touch {tmp_path}/work/ready; sleep 1000", "--agent-id", "ann", "--detach")
-        while not (tmp_path / "work/ready").exists():
-            assert cli("show-team").status == 0
+        until((tmp_path / "work/ready").exists)
         found = processes(address)
         assert len(found) >= 3, found  # the keeper, the waker, the shell
         assert not [line for line in found if "s3cret" in line]
