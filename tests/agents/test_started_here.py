@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -20,20 +21,54 @@ def cli(on_postgres: str, tmp_path: Path) -> Cli:
     return team_of_agents(tmp_path, "bob")
 
 
+OPTION = "--dangerously-skip-permissions"
+TOLD = [
+    ("prompt", "echo mine >>$D/ran"),
+    ("directory", "/"),
+    ("variables", {"X": "1"}),
+    ("harness", "claude"),
+    ("permissions", "all"),
+    ("session_id", OPTION),
+    ("session_id", "of-another-session"),
+]
+"""What another writes into the record of a session."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("field", ["prompt", "directory", "variables", "harness"])
-def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str) -> None:
-    told = {"prompt": "echo mine >>$D/ran", "directory": "/", "variables": {"X": "1"}, "harness": "claude"}
+@pytest.mark.parametrize(("field", "told"), TOLD)
+def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str, told: object) -> None:
+    """The id of its session is a word of the command that resumes it, and could be an option."""
     try:
         assert cli("run-agent", "echo ours >>$D/ran", "--agent-id", "ann", agent="lea").status == 0
-        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told[field]}))
+        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told}))
         cli.ok("send-message", "ann", "go on", agent="bob")
         session = until(lambda: failed(cli))
-        assert "was not started on this machine" in (session.failure or "")
+        why = "can't be one" if told == OPTION else "was not started on this machine"
+        assert why in (session.failure or "")
         time.sleep(1.5)
         again = until(lambda: failed(cli))
         assert again.generation <= 3  # whoever sent the message tried, and this machine's waker: once each
         assert lines(cli, "ran") == ["ours"]
+    finally:
+        end_all(cli.root)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("field", "told"), [("directory", "/"), ("session_id", OPTION)])
+def test_an_agent_is_not_copied_with_what_another_wrote(cli: Cli, field: str, told: object) -> None:
+    """Its copy answers a question; where there can't be one, the question goes to its inbox."""
+    fork = ["sh", "-c", 'echo "$0" "$PWD" >>$D/ran; echo copied', "{session_id}"]
+    copied = {"start": ["sh", "-c", "echo ours"], "resume": ["true"], "fork": fork, "output": {"from": "stdout"}}
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"copied": copied}}))
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    try:
+        assert cli("run-agent", "go", "--agent-id", "ann", "--harness", "copied", agent="lea").status == 0
+        asked = cli.ok("ask-others", "where?", "--to", "ann", "--timeout", "100", agent="bob")
+        assert [said["content"] for said in asked["responses"]] == ["copied"]
+        ran = lines(cli, "ran")
+        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told}))
+        asked = cli.ok("ask-others", "and now?", "--to", "ann", "--timeout", "3", agent="bob")
+        assert asked["responses"] == [] and lines(cli, "ran") == ran
     finally:
         end_all(cli.root)
 

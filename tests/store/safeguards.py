@@ -15,6 +15,8 @@ CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[a rep
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
 SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
+STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
+WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
 LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
@@ -356,6 +358,48 @@ MUTANTS = [
         "if store.host and landing.url and not",
         "if False and landing.url and not",
         f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "resumed as the record of a login says",
+        "../agents/started_here",
+        "return digest == _digest(session) and session.session_id in ids",
+        "return True",
+        STARTED,
+    ),
+    Mutant(
+        "options for ids of sessions",
+        "../agents/started_here",
+        "return bool(text) and text[0] in _FIRST and _ID",
+        "return bool(text) and _ID",
+        STARTED,
+    ),
+    Mutant(
+        "notices wake nobody",
+        "../messages/messages",
+        "    if wake:\n        wake_up(",
+        "    if False:\n        wake_up(",
+        WOKEN,
+    ),
+    Mutant(
+        "closed teams meant",
+        "../environment",
+        "return (len(names) > 1 and",
+        "return (False and",
+        "tests/hooks/test_hooks.py::test_the_only_open_team_need_not_be_named",
+    ),
+    Mutant(
+        "the user's settings of clients taken away",
+        "../clients/environments",
+        '    "CODEX_HOME",\n',
+        "",
+        "tests/runs/test_workflow_agents.py::test_agents_inherit_the_same_from_a_run_as_from_a_person",
+    ),
+    Mutant(
+        "texts of TOML written as those of JSON",
+        "../clients/toml_settings",
+        "    return tomlkit.dumps(document)\n",
+        '    return tomlkit.dumps(document).replace("\\U0001f600", "\\\\ud83d\\\\ude00")\n',
+        "tests/clients/test_install_server.py::test_a_path_with_any_character_is_written_and_found_again",
     ),
     Mutant(
         "refused for want of a mark on what was answered",
