@@ -15,6 +15,7 @@ import json
 import os
 import pkgutil
 import signal
+import stat
 import sys
 import traceback
 from collections.abc import Callable
@@ -97,13 +98,15 @@ class _Calls:
         return call
 
     def _counts(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether it is about the root, or, once a call was, about an open file that is none of the standard ones."""
+        """Whether it is about the root, or, once a call was, about an open file that is none of the standard ones, nor
+        a pipe to a program that is run: no disk fails there.
+        """
         about = arguments[0] if arguments else None
         if isinstance(about, str):
             ours = about == self.root or about.startswith(f"{self.root}/")
             self._begun = self._begun or ours
             return ours
-        return self._begun and isinstance(about, int) and about > 2
+        return self._begun and isinstance(about, int) and about > 2 and not stat.S_ISFIFO(os.fstat(about).st_mode)
 
 
 def _writes(arguments: tuple[Any, ...]) -> bool:

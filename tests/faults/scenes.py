@@ -28,7 +28,8 @@ LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
 
 class Scene(NamedTuple):
     """The command as it is typed, by whom, and what is prepared for it. What has a key in *later* may be written down
-    by whoever comes next: a claim of one that is no member is over, and messages that were answered are handled.
+    by whoever comes next: a claim of one that is no member is over, messages that were answered are handled, and who
+    joined or completed a task, and was told that what is next can't be looked at, takes it with the repeat.
     """
 
     agent: str
@@ -56,6 +57,16 @@ def in_review(store: Store) -> None:
     change_task(store, ALPHA, LEA, "1", Edit(review_by="mia"))
     claimed(store)
     change_task(store, ALPHA, BOB, "1", Edit(status="completed", result="done"))
+
+
+def to_be_reviewed(store: Store) -> None:
+    change_task(store, ALPHA, LEA, "1", Edit(review_by="mia"))
+    claimed(store)
+
+
+def none_left(store: Store) -> None:
+    claims.claim(store, ALPHA, MIA, "1")
+    claims.claim(store, ALPHA, MAX, "2")
 
 
 def one_left(store: Store) -> None:
@@ -206,6 +217,16 @@ SCENES = {
     "accepting": Scene("mia", "review-task 1 --accept", in_review, later=("inbox of mia",)),
     "sending back": Scene("mia", "review-task 1 --reject no", in_review, later=("inbox of mia",)),
     "a brief": Scene("bob", "brief", mail),
+    "joining and a task": Scene("zed", "join-team --claim --wait 0", one_left, later=("task-2",)),
+    "joining and no task": Scene("zed", "join-team --claim --wait 0", none_left),
+    "completing and the next task": Scene(
+        "bob", "update-task 1 --status completed --result done --next --wait 0", claimed, later=("task-2",)
+    ),
+    "waiting for a task": Scene("bob", "wait --claim --timeout 0", one_left),
+    "beginning again once": Scene("lea", "restart-agent kid --uid one", working),
+    "handing in": Scene("bob", "update-task 1 --status completed --result done", to_be_reviewed),
+    "handing over with more": Scene("max", "update-task 1 --owner mia --priority high --append more", claimed),
+    "giving one's own away": Scene("bob", "update-task 1 --owner mia", claimed),
     "mending": Scene("lea", "doctor --fix", damaged),
 }
 

@@ -376,8 +376,8 @@ MUTANTS = [
     Mutant(
         "notices wake nobody",
         "../messages/messages",
-        "    if wake:\n        wake_up(",
-        "    if False:\n        wake_up(",
+        "    wake: bool = True,\n    about: str",
+        "    wake: bool = False,\n    about: str",
         WOKEN,
     ),
     Mutant(
@@ -389,9 +389,9 @@ MUTANTS = [
     ),
     Mutant(
         "the user's settings of clients taken away",
-        "../clients/environments",
-        '    "CODEX_HOME",\n',
-        "",
+        "../clients/profiles",
+        "environments.clean(inherited, self.strip, self.keep)",
+        "environments.clean(inherited)",
         "tests/runs/test_workflow_agents.py::test_agents_inherit_the_same_from_a_run_as_from_a_person",
     ),
     Mutant(
