@@ -144,6 +144,12 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     assert "100000 values" in cli("create-task", "--from", "-", agent="lea", stdin=much.encode()).stderr
 
 
+def test_a_list_of_one_is_a_list(cli: Cli) -> None:
+    """On one line too, which standard input gives without its end."""
+    made = cli.ok("create-task", "--from", "-", agent="lea", stdin=b"- {id: a, title: alone}\n")
+    assert [task["title"] for task in made] == ["alone"]
+
+
 def test_many_tasks_each_for_somebody(cli: Cli) -> None:
     """Who is told at once what waits, and by whom it is claimed."""
     text = "- {id: b, title: second, blockedBy: [a], for: ann}\n- {id: a, title: first, for: bob}\n"

@@ -14,7 +14,7 @@ def created_from(call: Call, said: str) -> list[Task]:
     """The tasks of a list: in the file of that name, or what standard input had."""
     from teams_cli.workflows import documents, task_lists
 
-    as_text = "\n" in said or said.startswith(("[", "{"))
+    as_text = "\n" in said or said.startswith(("[", "{", "- "))
     content = said if as_text else documents.content_of(os.path.join(call.directory, said))
     planned = []
     for one in task_lists.read(content, task_lists.ListedTask):
