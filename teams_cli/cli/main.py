@@ -132,7 +132,7 @@ def _look_closer(words: list[str]) -> int:
     if words and command is None and not words[0].startswith("-"):
         from teams_cli.cli import mistakes
 
-        raise mistakes.unknown(words[0])
+        raise mistakes.unknown(words[0], [word for word in words[1:] if word not in _HELP])
     if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
         streams.written(lambda: _help(command))
         return 0 if words else WrongUsage.status

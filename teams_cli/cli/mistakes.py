@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from difflib import get_close_matches
 
 from teams_cli import commands
 from teams_cli.errors import WrongUsage
-from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Iterable, Mapping
+from teams_cli.names import is_name, is_number
+from teams_cli.records.annotations import Any, Iterable, Mapping, Sequence
 
 _ALIKE = 0.75
 """From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
+_CALLED_ALIKE = 0.85
+"""The same for what commands are called elsewhere: there are many such words, and short ones."""
+_NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
+_TEXTS = {"TEXT", "TITLE", "QUESTION", "PROMPT", "STATUS", "WHY"}
 _ASSIGNEE = {"--assign", "--assignee", "--assigned-to", "--to"}
 _FOR = {"create-task": "--for", "update-task": "--owner"}
 """The option by which a task is given to somebody."""
@@ -20,21 +25,89 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 
-def unknown(word: str) -> WrongUsage:
-    """The refusal of a command that there is not: it names the one that does this, else those that are spelt alike."""
-    meant = {also: how for command in commands.every().values() for also, how in command.also.items()}
-    if word in meant:
-        hint = f"Write: teams {meant[word]}"
-    else:
-        near = _near(word.lower().replace("_", "-"), [*commands.every(), *meant])
-        hint = f"Did you mean: teams {meant.get(near, near)}? " if near else ""
-        hint += "`teams help` has all commands."
-    return WrongUsage(f"no such command {word!r}", hint)
+def unknown(word: str, rest: Sequence[str] = ()) -> WrongUsage:
+    """The refusal of a command that there is not: it names the one that does this, with the words that were said behind
+    it in their places; else those that are spelt alike.
+    """
+    known = _meant()
+    found = _in_two_words(word, rest, known) or _called(word, rest, known)
+    if found:
+        return WrongUsage(f"no such command {word!r}", f"Write: teams {found}")
+    near = _near(word.lower().replace("_", "-"), known)
+    hint = f"Did you mean: teams {_written(known[near], rest)}? " if near else ""
+    return WrongUsage(f"no such command {word!r}", f"{hint}`teams help` has all commands.")
 
 
-def _near(word: str, known: list[str]) -> str:
+def _meant() -> dict[str, str]:
+    """How each command is written, by its name and by what else it is called."""
+    every = commands.every()
+    called = {also: how for command in every.values() for also, how in command.also.items()}
+    return {**{name: _shape(command).removeprefix("teams ") for name, command in every.items()}, **called}
+
+
+def _in_two_words(word: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
+    """What is meant by a noun and a verb, in either order, as `task list` or `claim task 3`; empty if nothing is."""
+    if not rest:
+        return ""
+    second, *others = rest
+    for name in (f"{second}-{word}", f"{word}-{second}", f"{second}-{word}s", f"{second}-{word.removesuffix('s')}"):
+        if found := _called(name, others, known):
+            return found
+    return _called(second, others, known) if word in _NOUNS else ""
+
+
+def _called(name: str, rest: Sequence[str], known: Mapping[str, str]) -> str:
+    """How the command of that name is written; some names mean another for who names a task, or an agent and more."""
+    narrower = (
+        f"{name}/ID" if rest and _is_task(rest[0]) else f"{name}/TO" if len(rest) > 1 and is_name(rest[0]) else name
+    )
+    how = known.get(narrower) or known.get(name, "")
+    return _written(how, rest) if how else ""
+
+
+def _is_task(word: str) -> bool:
+    return is_number(word.removeprefix("#").removeprefix("task-"))
+
+
+def _written(how: str, rest: Sequence[str]) -> str:
+    """The command with what was said in the places of its capitals, as far as that was; a text takes all that is left,
+    and options stand behind.
+    """
+    cut = next((index for index, word in enumerate(rest) if word.startswith("-")), len(rest))
+    said, options = list(rest[:cut]), list(rest[cut:])
+    words = _without(how.split(), options)
+    places = [index for index, word in enumerate(words) if word.strip("[].").isupper()]
+    if len(said) == 1 < len(places) and not (_is_task(said[0]) or is_name(said[0])):
+        places = places[-1:]  # a whole text, and nobody whom it is for
+    while places and said:
+        index = places.pop(0)
+        taken = len(said) if words[index] in _TEXTS else 1
+        words[index], said = shlex.quote(" ".join(said[:taken])), said[taken:]
+    written = [word for word in words if not word.startswith("[")]
+    return " ".join([*written, *map(shlex.quote, [*_room_for(said, words[0]), *options])])
+
+
+def _without(words: list[str], options: Sequence[str]) -> list[str]:
+    """The command without the options that were said, and their places."""
+    return [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in options and not (before in options and word.isupper())
+    ]
+
+
+def _room_for(said: list[str], name: str) -> list[str]:
+    """The words that are left, where the command takes any."""
+    command = commands.find(name)
+    return said if command and any(parameter.positional for parameter in command.own) else []
+
+
+def _near(word: str, known: Mapping[str, str]) -> str:
     """What is spelt nearly so, else what begins with that word; empty where nothing does."""
-    found = get_close_matches(word, known, 1, _ALIKE) or [each for each in known if each.startswith(f"{word}-")]
+    every = commands.every()
+    found = get_close_matches(word, [name for name in known if "/" not in name], 1, _CALLED_ALIKE)
+    found = found or get_close_matches(word, every, 1, _ALIKE)
+    found = found or [name for name in every if name.startswith(f"{word}-")]
     return found[0] if found else ""
 
 
@@ -76,11 +149,38 @@ def dashed(command: Command, words: Iterable[str]) -> WrongUsage | None:
 
 
 def no_option(command: Command, word: str) -> WrongUsage:
-    """The refusal of an option that there is not: it names the one that is spelt alike, else those of the command."""
-    near = get_close_matches(word, _flags(command), 1, _ALIKE)
+    """The refusal of an option that there is not: it names the one that was meant, else those of the command."""
+    said = f"{command.name} has no option {word}"
+    name = word.removeprefix("--")
+    places = [parameter for parameter in command.own if parameter.positional]
+    if any(name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in places):
+        return WrongUsage(said, f"Write: {_shape(command)}")
+    same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in _flags(command)]
+    near = same or get_close_matches(word, _flags(command), 1, _ALIKE)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
     others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
-    return WrongUsage(f"{command.name} has no option {word}", f"Did you mean {near[0]}?" if near else others)
+    return WrongUsage(said, f"Did you mean {near[0]}?" if near else others)
+
+
+_PLACES = {"ID": "id task task-id message-id", "TEXT": "message body content", "TO": "agent recipient"}
+"""The options that some words of a command are taken for."""
+_OPTIONS = {
+    "--status completed": "done complete completed finish finished",
+    "--result": "comment note notes summary output",
+    "--description": "desc body details text",
+    "--blocked-by": "depends-on depends deps after needs blockers",
+    "--timeout": "seconds for time wait",
+    "--owner AGENT": "mine me agent assignee",
+    "--wait": "timeout seconds",
+    "--next": "any best",
+}
+"""What some options are called elsewhere, as the command that has them writes them."""
+
+
+def _shape(command: Command) -> str:
+    """The command with all the words that it takes."""
+    places = [parameter.usage for parameter in command.own if parameter.positional]
+    return " ".join(["teams", command.name, *places])
 
 
 def missing(command: Command, said: str) -> WrongUsage:
@@ -98,12 +198,22 @@ def without_value(command: Command, flag: str) -> WrongUsage | None:
 
 
 def too_many(command: Command, rest: str) -> WrongUsage:
-    """The refusal of words too many: it shows how many the command takes; a word alone may be meant for the team."""
-    places = [parameter.usage for parameter in command.own if parameter.positional]
-    is_team = not places and is_name(rest) and "--team" in _flags(command)
-    team = f"; a team is named with --team {rest}" if is_team else ""
-    hint = f"Write: {' '.join(['teams', command.name, *places])}{team}"
-    return WrongUsage(f"{command.name} got more words than it takes: {rest}", hint)
+    """The refusal of words too many: it shows how many the command takes; a word alone may be meant for an option, or
+    for the team.
+    """
+    shape, option = _shape(command), _option_for(command, rest)
+    is_team = shape == f"teams {command.name}" and not option and is_name(rest) and not rest.isdigit()
+    team = f"; a team is named with --team {rest}" if is_team and "--team" in _flags(command) else ""
+    return WrongUsage(f"{command.name} got more words than it takes: {rest}", f"Write: {shape}{option}{team}")
+
+
+def _option_for(command: Command, word: str) -> str:
+    """The option of the command that the word was meant for, as it is written; empty where it may be none."""
+    options = [parameter for parameter in command.own if not parameter.positional]
+    named = [f" {option.flags[0]}{option.placeholder}" for option in options if option.flags[0] == f"--{word}"]
+    chosen = [f" {option.flags[0]} {same}" for option in options for same in _same(option, word)]
+    lengths = [f" {option.flags[0]} {word}" for option in options if option.duration and word.isdigit()]
+    return next(iter([*named, *chosen, *lengths]), "")
 
 
 def _flags(command: Command) -> set[str]:
@@ -136,12 +246,16 @@ _SAME = {
 
 def no_choice(parameter: Parameter, value: str) -> WrongUsage:
     """The refusal of a word that is none of the choices: it names the one that was meant."""
-    word = value.lower()
-    same = [choice for choice in parameter.choices if word == choice.lower() or word in _SAME.get(choice, "").split()]
-    near = same or get_close_matches(word, parameter.choices, 1)
+    near = _same(parameter, value) or get_close_matches(value.lower(), parameter.choices, 1)
     said = ", ".join(parameter.choices)
     named = parameter.usage if parameter.positional else parameter.flags[0]
     return WrongUsage(
         f"{value!r} is no value of {named}",
         f"Did you mean {near[0]}? It takes: {said}" if near else f"It takes: {said}",
     )
+
+
+def _same(parameter: Parameter, value: str) -> list[str]:
+    """The choices that are called so, here or elsewhere."""
+    word = value.lower()
+    return [choice for choice in parameter.choices if word == choice.lower() or word in _SAME.get(choice, "").split()]

@@ -54,7 +54,16 @@ def _brief(call: Call) -> Any:
 
 COMMANDS = table(
     "Teams",
-    Command("whoami", _whoami, doc=_WHOAMI, reads=True, words="brief:who", outside=True, example="whoami"),
+    Command(
+        "whoami",
+        _whoami,
+        doc=_WHOAMI,
+        reads=True,
+        words="brief:who",
+        outside=True,
+        example="whoami",
+        also="me who-am-i",
+    ),
     Command(
         "brief",
         _brief,
@@ -65,6 +74,6 @@ COMMANDS = table(
         quiet=True,
         example="brief",
         want="what is yours, what waits, what is next",
-        also="status state next start",
+        also="status state next start get-status show-status overview summary sync my-tasks mine begin",
     ),
 )

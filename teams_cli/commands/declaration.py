@@ -159,7 +159,8 @@ class Command:
 
     *run* takes a `Call` and the own parameters, and returns the document to answer with; one that needs much is named,
     `package.module:function`, and imported when it runs. Its help shows the *example*. Those who type a word of *also*,
-    which is no command, are told of this one, or how it is to be written.
+    which is no command, are told of this one, or how it is to be written; `word/ID` and `word/TO` are for who names
+    a task behind it, or an agent and more.
     """
 
     group = ""
@@ -215,8 +216,8 @@ class Command:
         self.own = parameters
         self.doc = doc if isinstance(doc, str) else doc.__doc__ or ""
         self.example = example
-        said = also if not isinstance(also, str) else dict.fromkeys(also.split(), "")
-        self.also = {word: how or self.usage for word, how in said.items()}
+        said = {also: ""} if isinstance(also, str) else also
+        self.also = {word: how or self.usage for words, how in said.items() for word in words.split()}
         vars(self).update(traits)
         self.changes = self.changes and not self.reads
         self._run = run

@@ -147,7 +147,7 @@ COMMANDS = table(
         reads=True,
         words="inspection:changes",
         example="history --since 10m",
-        also="events changes activity audit",
+        also="events changes activity audit log",
     ),
     Command(
         "doctor",

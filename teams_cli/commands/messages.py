@@ -139,9 +139,10 @@ COMMANDS = table(
         daily=True,
         example='send-message bob "The parser is done"',
         want="to one, `leader` or `human`",
-        also=dict.fromkeys(
-            ["send", "message", "msg", "tell", "dm", "write", "say", "post", "post-message"], "send-message TO TEXT"
-        ),
+        also={
+            "send message msg tell dm write say post post-message chat notify/TO": "send-message TO TEXT",
+            "report report-back tell-leader notify-leader": "send-message leader TEXT",
+        },
     ),
     Command(
         "broadcast-message",

@@ -133,7 +133,12 @@ COMMANDS = table(
         quiet=True,
         example="read-messages",
         want="your mail",
-        also="inbox read messages get-messages list-messages check-messages mail receive",
+        also={
+            (
+                "inbox read messages get-messages list-messages check-messages mail receive check-mail "
+                "check-inbox read-inbox read-mail get-mail list-msg msgs"
+            ): "",
+        },
     ),
     Command(
         "show-message",

@@ -151,7 +151,7 @@ COMMANDS = table(
         answers=Shutdown,
         daily=True,
         example='request-shutdown bob --reason "the work is done"',
-        also="shutdown shut-down dismiss end-agent",
+        also="shutdown shut-down dismiss end-agent kick remove-member remove-agent",
     ),
     Command(
         "approve-shutdown",

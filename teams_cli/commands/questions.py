@@ -89,7 +89,10 @@ COMMANDS = table(
         daily=True,
         example='ask-others "Which grammar?" --to ann',
         want="ask, and wait for answers",
-        also="ask question ask-question query",
+        also={
+            "ask question ask-question query": "",
+            "ask/TO question/TO ask-question/TO": "ask-others --to AGENT QUESTION",
+        },
     ),
     Command(
         "answer",

@@ -170,7 +170,9 @@ COMMANDS = table(
         for_person=True,
         example='create-task "Write the parser" --blocked-by 3',
         want="add one (--blocked-by ID), or many (--from FILE)",
-        also="add-task new-task make-task task todo add new create",
+        also={
+            "add-task new-task make-task task todo add new create subtask": "create-task TITLE",
+        },
     ),
     Command(
         "get-tasks",
@@ -188,7 +190,11 @@ COMMANDS = table(
         daily=True,
         example="get-tasks --ready",
         want="list them",
-        also="list tasks list-tasks show-tasks ls queue",
+        also={
+            "list tasks list-tasks show-tasks ls queue backlog progress all-tasks": "",
+            "ready list-ready ready-tasks available available-tasks": "get-tasks --ready",
+            "blocked list-blocked blocked-tasks": "get-tasks --blocked",
+        },
     ),
     Command(
         "show-task",
@@ -202,6 +208,10 @@ COMMANDS = table(
         daily=True,
         example="show-task 7",
         want="one, with its result",
-        also="show get-task view-task",
+        also={
+            "show get-task view-task view describe describe-task details read-task task-info": "",
+            "result get-result show-result task-status notes": "",
+            "task/ID get/ID status/ID list/ID info/ID get-status/ID": "show-task ID",
+        },
     ),
 )

@@ -94,7 +94,16 @@ COMMANDS = table(
         daily=True,
         example="claim-task --next",
         want="take one, or the best that is ready: --next",
-        also="claim take work take-task next-task start-task pick-task get-next-task",
+        also={
+            (
+                "claim take work take-task start-task begin-task work-on pick pick-task grab grab-task "
+                "next-task get-next-task claim-next get-next pick-next"
+            ): "claim-task --next",
+            (
+                "claim/ID take/ID work/ID take-task/ID start-task/ID begin-task/ID work-on/ID pick/ID "
+                "pick-task/ID grab/ID grab-task/ID start/ID begin/ID"
+            ): "claim-task ID",
+        },
     ),
     Command(
         "release-task",
@@ -118,6 +127,6 @@ COMMANDS = table(
         repeatable=True,
         daily=True,
         example='heartbeat --note "the tests run"',
-        also="ping alive renew renew-lease",
+        also="ping alive renew renew-lease keepalive keep-alive",
     ),
 )

@@ -36,6 +36,10 @@ COMMANDS = table(
         words="tasks:line",
         answers=Task,
         example='review-task 7 --reject "the tests cover nothing"',
-        also="review accept-task approve-task reject-task",
+        also={
+            "review": "",
+            "accept-task approve-task accept/ID": "review-task ID --accept",
+            "reject-task": "review-task ID --reject WHY",
+        },
     ),
 )

@@ -130,23 +130,19 @@ COMMANDS = table(
         example='update-task 7 --status completed --result "src/parser.py"',
         want="end it: --status completed --result TEXT",
         also={
-            "complete-task": "update-task ID --status completed --result TEXT",
-            "finish-task": "update-task ID --status completed --result TEXT",
-            "complete": "update-task ID --status completed --result TEXT",
-            "done": "update-task ID --status completed --result TEXT",
-            "done-task": "update-task ID --status completed --result TEXT",
-            "mark-done": "update-task ID --status completed --result TEXT",
-            "finish": "update-task ID --status completed --result TEXT",
-            "fail-task": "update-task ID --status failed --reason TEXT",
-            "cancel-task": "update-task ID --status cancelled",
-            "delete-task": "update-task ID --status cancelled",
-            "remove-task": "update-task ID --status cancelled",
-            "reopen-task": "update-task ID --status pending --reason TEXT",
-            "assign-task": "update-task ID --owner AGENT",
-            "assign": "update-task ID --owner AGENT",
-            "edit-task": "",
-            "change-task": "",
-            "modify-task": "",
+            (
+                "complete-task finish-task end-task close-task complete finish done done-task "
+                "task-done mark-done mark-complete mark-completed resolve resolve-task submit "
+                "submit-result close/ID"
+            ): "update-task ID --status completed --result TEXT",
+            "fail-task fail task-failed mark-failed": "update-task ID --status failed --reason TEXT",
+            "cancel-task cancel delete-task delete remove-task remove rm drop": "update-task ID --status cancelled",
+            "reopen-task reopen": "update-task ID --status pending --reason TEXT",
+            "assign-task assign reassign give give-task handoff/ID hand-off/ID": "update-task ID --owner AGENT",
+            "block block-task depend depends add-dependency add-blocker": "update-task ID --blocked-by OTHER",
+            "unblock unblock-task remove-dependency": "update-task ID --unblock OTHER",
+            "edit-task change-task modify-task edit": "",
+            "update set-status/ID set-task-status": "update-task ID --status STATUS",
         },
     ),
     Command(
@@ -159,6 +155,9 @@ COMMANDS = table(
         answers=Task,
         adding=True,
         example='note 7 "the parser moved to src/parse.py"',
-        also="note-task comment comment-task add-note remark",
+        also={
+            "note-task comment comment-task add-note add-comment remark log-progress": "",
+            "progress/ID report/ID announce/ID update-progress": "note ID TEXT",
+        },
     ),
 )

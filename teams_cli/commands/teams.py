@@ -226,7 +226,10 @@ COMMANDS = table(
         moves=True,
         example="join-team demo --as bob",
         want="be a member (--wait 540: once it is there; --claim: and take a task)",
-        also="join register enter-team",
+        also={
+            "join register enter-team": "",
+            "invite add-member": "join-team --as AGENT",
+        },
     ),
     Command(
         "leave-team",
@@ -236,7 +239,7 @@ COMMANDS = table(
         words="teams:left",
         moves=True,
         example="leave-team",
-        also="leave quit exit",
+        also="leave quit exit bye",
     ),
     Command(
         "hand-over",
@@ -246,7 +249,7 @@ COMMANDS = table(
         words="teams:led",
         moves=True,
         example="hand-over bob",
-        also="handover promote set-leader",
+        also="handover promote set-leader handoff hand-off",
     ),
     Command(
         "close-team",

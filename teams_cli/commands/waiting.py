@@ -132,6 +132,12 @@ COMMANDS = table(
         quiet=True,
         example="wait --timeout 600",
         want="for what concerns you (--claim: and take a task)",
-        also="wait-for poll sleep",
+        also={
+            "wait-for poll sleep await listen idle subscribe": "",
+            "wait-for-work wait-for-task wait-for-tasks": "wait --claim",
+            "wait-for-message wait-for-messages wait-message": "wait --message",
+            "wait-all wait-for-all": "wait --all-tasks",
+            "wait-task wait-for/ID wait-for-task/ID await/ID": "wait --task ID",
+        },
     ),
 )

@@ -75,18 +75,18 @@ def test_no_word_of_another_is_a_command() -> None:
 
 
 MEANT = [
-    ("create-team x", "teams spawn-team NAME"),
+    ("create-team x", "teams spawn-team x"),
     ("create-task x --assign bob", "create-task … --for AGENT"),
     ("update-task 1 --assignee=bob", "update-task … --owner AGENT"),
-    ("send bob hi", "teams send-message TO TEXT"),
-    ("assign-task 2 bob", "teams update-task ID --owner AGENT"),
-    ("complete-task 1", "teams update-task ID --status completed"),
+    ("send bob hi", "teams send-message bob hi"),
+    ("assign-task 2 bob", "teams update-task 2 --owner bob"),
+    ("complete-task 1", "teams update-task 1 --status completed"),
     ("status", "teams brief"),
     ("list", "teams get-tasks"),
     ("inbox", "teams read-messages"),
     ("init", "teams spawn-team NAME"),
     ("board", "teams serve"),
-    ("kill bob", "teams stop-agent AGENT"),
+    ("kill bob", "teams stop-agent bob"),
     ("delete-team x", "teams close-team"),
     ("clam-task 1", "teams claim-task"),
     ("help clam-task", "teams claim-task"),

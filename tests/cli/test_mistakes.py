@@ -11,11 +11,49 @@ from teams_cli.cli.main import run
 from tests.support.cli import ALPHA, make_team
 
 MEANT = {
-    "create-team x": "Write: teams spawn-team NAME",
-    "show 1": "Write: teams show-task ID",
-    "done-task 1": "Write: teams update-task ID --status completed",
-    "claim-tsak 1": "Did you mean: teams claim-task?",
-    "create_task x": "Did you mean: teams create-task?",
+    "create-team x": "Write: teams spawn-team x",
+    "show 1": "Write: teams show-task 1",
+    "done-task 1": "Write: teams update-task 1 --status completed --result TEXT",
+    "done 1 it works": "Write: teams update-task 1 --status completed --result 'it works'",
+    "complete 1 --result x": "Write: teams update-task 1 --status completed --result x",
+    "task list": "Write: teams get-tasks\n",
+    "tasks list": "Write: teams get-tasks\n",
+    "task claim 1": "Write: teams claim-task 1",
+    "task done 1": "Write: teams update-task 1 --status completed",
+    "task create x --priority high": "Write: teams create-task x --priority high",
+    "task 1": "Write: teams show-task 1",
+    "team list": "Write: teams discover-teams",
+    "team members": "Write: teams list-agents",
+    "claim": "Write: teams claim-task --next",
+    "claim --next": "Write: teams claim-task --next\n",
+    "start": "Write: teams brief",
+    "start 1": "Write: teams claim-task 1",
+    "take #1": "Write: teams claim-task '#1'",
+    "send lea hello there": "Write: teams send-message lea 'hello there'",
+    "message send lea hello": "Write: teams send-message lea hello",
+    "msg list": "Write: teams read-messages",
+    "ask lea which": "Write: teams ask-others --to lea which",
+    "notify lea hello": "Write: teams send-message lea hello",
+    "report done": "Write: teams send-message leader done",
+    "assign 1 bob": "Write: teams update-task 1 --owner bob",
+    "set-status 1 completed": "Write: teams update-task 1 --status completed",
+    "progress 1 half": "Write: teams note 1 half",
+    "ready": "Write: teams get-tasks --ready",
+    "me": "Write: teams whoami",
+    "wait-for-messages": "Write: teams wait --message",
+    "kick bob": "Write: teams request-shutdown bob",
+    "claim-tsak 1": "Did you mean: teams claim-task 1?",
+    "create_task x": "Did you mean: teams create-task x?",
+    "finsh 1": "Did you mean: teams update-task 1 --status completed",
+    "list-taks": "Did you mean: teams get-tasks?",
+    "wait 60": "Write: teams wait --timeout 60\n",
+    "update-task 1 completed --as bob": "Write: teams update-task ID --status completed",
+    "update-task 1 --done": "Did you mean --status completed?",
+    "get-tasks ready": "Write: teams get-tasks --ready",
+    "create-task --title x": "Write: teams create-task [TITLE]",
+    "send-message --to lea --text hi": "Write: teams send-message [TO...] TEXT",
+    "show-task --id 1": "Write: teams show-task ID",
+    "wait --seconds 5": "Did you mean --timeout?",
     "create-task x --blockedby 1 --as lea": "Did you mean --blocked-by?",
     "recall bob --patience 5": "recall has no option --patience",
     "run-agent --as lea": "Write, for example: teams run-agent ",
@@ -48,6 +86,17 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_meant_is_named(team: None, typed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(typed.split(" ")) in (2, 10)
     assert MEANT[typed] in capsys.readouterr().err
+
+
+ELSEWHERE = "end-task list-ready view fail edit subtask listen get invite wait-task"
+
+
+@pytest.mark.parametrize("word", ELSEWHERE.split())
+def test_no_word_leads_to_what_is_merely_spelt_alike(team: None, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([word, "1"]) == 2
+    said = capsys.readouterr().err
+    wrong = ("land", "read-messages", "leave-team", "run-agent", "spawn-team", "--status failed --reason")
+    assert not any(f"teams {name}" in said for name in wrong) and (word == "fail" or "failed" not in said)
 
 
 def test_lengths_of_time_have_units(team: None, capsys: pytest.CaptureFixture[str]) -> None:
