@@ -78,7 +78,9 @@ def seconds_in(word: str) -> float:
 
 
 def length(seconds: float) -> str:
-    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`."""
+    """A length of time in words: `40 s`, `12 min`, `3 h`, `2 days`; what is below a second is not said to be none."""
+    if 0 < seconds < 1:
+        return f"{seconds:.1g} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

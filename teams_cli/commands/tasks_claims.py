@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import taken, to_document
 from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
@@ -52,7 +53,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
     if came:
         named = ", ".join(f"msg-{number}" for number in unread)
         raise WaitRanOut(f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages")
-    raise WaitRanOut(f"no task became ready within {wait:g} seconds", "Wait for anything that concerns you: teams wait")
+    raise WaitRanOut(f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait")
 
 
 def _release(call: Call, task: str, reason: str | None) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import names, text
-from teams_cli.errors import AlreadyExists, WrongState
+from teams_cli.errors import AlreadyExists
 from teams_cli.membership.shutdowns import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims
+from teams_cli.tasks import claims, overviews
 from teams_cli.teams import history, permission, roles, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import WORKERS, operation
@@ -81,7 +81,7 @@ class _Wish:
     def admitted(self, store: Store, team: Team) -> Team:
         """The team with the member in it; the team itself if it was in it before."""
         if team.state == "closed":
-            raise WrongState(f"team {team.name} is closed", f"`teams restore-team {team.name}` opens it again.")
+            raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
         draft = self._draft(store, team)
         asking = self.caller or Caller(draft.agent_id)
         allowed = roles.verdict(draft.role, "join-team", team, asking.config)

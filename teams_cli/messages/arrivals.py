@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import length
 from teams_cli.errors import TeamsError, WaitRanOut
 from teams_cli.messages.inboxes import Reading, Selection, advance, load, read
 from teams_cli.messages.messages import MESSAGE
@@ -39,5 +40,5 @@ def wait_and_read(
         return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
 
     if not sleep_until(arrived, timeout):
-        raise WaitRanOut(f"no new message came within {timeout:g} seconds", "Wait longer, or go on with other work.")
+        raise WaitRanOut(f"no new message came within {length(timeout)}", "Wait longer, or go on with other work.")
     return read(store, team, caller, selection, problems, peek)

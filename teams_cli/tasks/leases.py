@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
 
 _PAST = 0.005
+_HEARD = ", and it was last heard of "
 _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
@@ -47,8 +48,8 @@ def over(store: Store, team: Team, task: Task) -> str:
         return f"the machine was started anew since {task.owner} claimed it"
     agent = presence.load(store, team.name, task.owner)
     if seconds > task.lease_until:
-        heard = f", and it was last heard of {of_day(agent.last_seen)}" if agent.last_seen else ""
-        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')}{heard} UTC"
+        heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
+        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
     if presence.is_gone(agent):
         return f"the process of {task.owner} is gone"
     return ""
@@ -82,11 +83,23 @@ def release_if_over(store: Store, team: Team, task_id: str) -> Task:
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
     """The task free again, with the reason, of which the leader and who had it are to be told; and who has it then."""
     now_with = f"; {taker} has it now" if taker else ""
-    body = f"{task.id} ({task.title}) is free again: {reason}{now_with}."
+    takers = now_with or _who_waits(store, team, task)
+    body = f"{task.id} ({task.title}) is free again: {reason}{takers}."
     told = [Owed(to=team.leader, message=body, uid=f"expired-{task.id}-{task.claim}")]
     if task.owner and team.member(task.owner) and task.owner != taker:
-        told.append(loss(task, reason, now_with))
+        told.append(loss(task, reason.partition(_HEARD)[0], now_with))
     return owing(task.noted(teams.now(store), SYSTEM, "expired", reason, owner=task.owner).freed(), *told)
+
+
+def _who_waits(store: Store, team: Team, task: Task) -> str:
+    """Who will take the task that is free again, as far as that is to be seen."""
+    if task.assignee or task.require:
+        return f"; it is kept for {task.assignee}" if task.assignee else ""
+    agents = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
+    names = [
+        agent.agent for agent in agents if agent.waiting and agent.agent != task.owner and team.member(agent.agent)
+    ]
+    return f"; {names[0]} waits for work, and is told" if names else ""
 
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:

@@ -52,6 +52,12 @@ class Overview:
         return Overview([change(task) for task in self.found], self._others)
 
 
+def came_to(store: Store, team: str) -> str:
+    """How many of its tasks were completed, in brackets; empty if it had none."""
+    counts = overview(store, team).counts
+    return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
+
+
 def overview(store: Store, team: str) -> Overview:
     """The tasks of the team. Those that are found under a wrong label, or none, are put under theirs."""
     labels = store.by_label(team, TASK)

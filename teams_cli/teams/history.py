@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339, seconds_in
-from teams_cli.errors import InvalidValue, TeamsError
+from teams_cli.errors import InvalidValue, TeamsError, WrongState
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -56,6 +56,15 @@ def closed_by(store: Store, team: str) -> str | None:
     """Who closed the team last; None where nothing tells."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
+
+
+def of_closed(store: Store, team: str, came_to: str = "") -> WrongState:
+    """The refusal of what a closed team takes no more: who closed it, and what its tasks *came to*."""
+    by = closed_by(store, team)
+    return WrongState(
+        f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
+        f"You are done. Its leader may open it again: teams restore-team {team}",
+    )
 
 
 def moment(word: str, now: datetime) -> datetime:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NeedsHuman, NoIdentity, NotAllowed, WrongState
+from teams_cli.errors import NeedsHuman, NoIdentity, NotAllowed
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.teams import operations, teams
+from teams_cli.teams import history, operations, teams
 from teams_cli.teams.roles import lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 from teams_cli.teams.tokens import verify
@@ -73,7 +73,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
         )
     team = teams.get(store, team_name)
     if team.state == "closed" and not operations.get(operation).of_closed_team:
-        raise WrongState(f"team {team.name} is closed", f"`teams restore-team {team.name}` opens it again.")
+        raise history.of_closed(store, team.name)
     at = standing_of(team, caller)
     if at is None:
         raise _stranger(team, caller, operation)

@@ -6,8 +6,8 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
-from teams_cli import text
 from teams_cli.agents import ending
+from teams_cli.clock import length
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
@@ -72,18 +72,16 @@ def wait(
         lookout.end()
     if not came:
         hint = _how_to_go_on(store, team, caller, again)
-        raise WaitRanOut(f"nothing happened within {timeout:g} seconds", hint)
+        raise WaitRanOut(f"nothing happened within {length(timeout or 0.0)}", hint)
     return found
 
 
 def _how_to_go_on(store: Store, team: str, caller: Caller, again: str) -> str:
-    """What others are at, for who wonders whether to wait on, and how to."""
-    try:
-        found = list(tasks.labelled(store, team, tasks.IN_PROGRESS))
-    except TeamsError:
-        found = []
-    named = [f"{task.id} ({task.owner})" for task in found if task.owner != caller.name]
-    return f"{f'In work: {text.listed(named)}. ' if named else ''}Wait on: {again}"
+    """How the work stands, for who wonders whether to wait on, and how to."""
+    from teams_cli.views import standing
+
+    said = standing.in_words(store, team, caller)
+    return f"{f'{said}. ' if said else ''}Wait on: {again}"
 
 
 class Lookout:
@@ -206,18 +204,25 @@ class Lookout:
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
-        if offer or set(agent.told).symmetric_difference(true):
+        if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
             self._note_told(sorted(true), offer)
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
     def _note_told(self, told: list[str], offer: str | None) -> None:
-        """Note what the agent was told of what is so now; of what is so no longer nothing is kept."""
+        """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that
+        it was told whole the newest are.
+        """
         now = teams.now(self.store)
         offered: Found = {"offered": offer, "offered_at": now if offer else None}
         if offer:
             offered["ready_at"] = now
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
-        upsert(self.store, self.team, presence.AGENT, name, fresh, lambda agent: agent.having(told=told, **offered))
+
+        def change(agent: presence.Agent) -> presence.Agent:
+            heard = list(filter(reminders.is_message, agent.told))[-_MOST:]
+            return agent.having(told=[*told, *heard], **offered)
+
+        upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Found]:
         """The pages that others changed since the caller looked, a line each; told with this."""

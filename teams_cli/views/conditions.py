@@ -5,7 +5,8 @@ from __future__ import annotations
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.landings import landings, outcomes
 from teams_cli.agents.landings.landings import LANDING
-from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
+from teams_cli.clock import length
+from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
@@ -65,7 +66,8 @@ def wait(
     topics = frozenset().union(*(condition.topics for condition in conditions))
     if not sleep_until(store, team, ready, timeout, topics, alarm, say):
         what = " or ".join(condition.what for condition in conditions)
-        raise WaitRanOut(f"timed out after {timeout:g} s waiting for {what}", "Wait longer, or look: teams brief")
+        after = length(timeout or 0.0)
+        raise WaitRanOut(f"timed out after {after} waiting for {what}", "Wait longer, or look: teams brief")
     return {**found, "because": held} if len(conditions) > 1 else found
 
 
@@ -90,13 +92,7 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
 def refuse_closed(store: Store, team: str) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
     if teams.get(store, team).state == "closed":
-        counts = overviews.overview(store, team).counts
-        came_to = f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
-        by = history.closed_by(store, team)
-        raise WrongState(
-            f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
-            f"You are done. Its leader may open it again: teams restore-team {team}",
-        )
+        raise history.of_closed(store, team, overviews.came_to(store, team))
 
 
 def _while_open(store: Store, team: str, look: Look) -> Look:

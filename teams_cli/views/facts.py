@@ -178,7 +178,7 @@ class Facts:
             if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
                 return None
         text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
-        return fact("lost", name, text, steps.WAIT)
+        return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _held_up(self, known: set[str]) -> Known:
         """Tasks for which most others wait and whose owners are silent for most of a lease; of each claim once."""

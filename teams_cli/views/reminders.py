@@ -13,7 +13,8 @@ from teams_cli.teams import presence
 _NAMED = 3
 _NEAR = 32
 """Messages whose envelopes are looked at; behind more the inbox is asked, and how far that was is noted."""
-_LONGEST = 100
+_LONGEST = 140
+"""Characters of a notice that are told whole: what is cut off is told again by the next wait."""
 
 
 class Reminder:
@@ -72,6 +73,11 @@ def _any_to(store: Store, team: str, agent: str, told_to: int) -> bool:
 def was_told(agent: presence.Agent, message: Message) -> bool:
     """Whether the whole message stood at the end of another answer to the agent."""
     return message.id in agent.told
+
+
+def is_message(about: str) -> bool:
+    """Whether what an agent was told is a message, and not something that is so."""
+    return about.startswith("msg-")
 
 
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:

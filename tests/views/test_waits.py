@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from teams_cli.clock import later, rfc3339
+from teams_cli.store.retrying import update
+from teams_cli.tasks import tasks
 from teams_cli.teams import presence
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, until
@@ -50,11 +54,23 @@ def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
 
 def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     add_tasks(cli, "one")
-    assert cli("wait", "--timeout", "0", agent="lea").stderr.endswith("\n  Wait on: teams wait\n")
+    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last heard of: \w+, .* s ago\. Wait on: teams wait\n"
+    assert re.search(standstill, said)
     cli.ok("claim-task", "1", agent="bob")
-    assert cli("wait", "--timeout", "0", agent="lea").stderr.endswith(
-        "\n  In work: task-1 (bob). Wait on: teams wait\n"
-    )
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    assert re.fullmatch(r"teams: .* within 0 s\n  In work: task-1 \(bob, .* s\)\. Wait on: teams wait\n", said)
+    cli.ok("create-task", "three", agent="lea")
+    cli("wait", "--timeout", "0", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    assert re.search(r"\(bob, .* s\); 1 ready\. Wait on: teams wait\n", said)
+    then = rfc3339(later(cli.store().now(), -200))
+    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
+    update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
+    said = cli("wait", "--timeout", "0.1", agent="lea").stderr
+    assert "within 0.1 s" in said and "task-1 (bob, 3 min, silent for 3 min); 1 ready" in said
+    assert len(said) < 150
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
     assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
@@ -375,6 +391,22 @@ def test_who_loses_a_task_to_another_s_decision_is_told(cli: Cli, words: tuple[s
     cli.ok(*words, agent="human")
     said = ended(begin(cli, "bob"))["messages"][0]["message"]
     assert said.startswith(f"task-1 (one) is no longer yours: {why}")
+
+
+def test_a_notice_that_stood_behind_an_answer_ends_no_wait(cli: Cli) -> None:
+    """Also where a look that found nothing came in between; and it says who takes what is free again."""
+    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "mia")
+    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    assert texts(ended(waiting)) == ["task-1 is ready: one"]
+    said = cli("heartbeat", agent="bob").stderr
+    assert "task-1 (one) is no longer yours: the lease of bob ended " in said
+    assert said.endswith(" UTC; it is free: teams claim-task task-1.\n")
+    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
+    nothing(cli, "bob")
+    assert "; mia waits for work, and is told" in cli("show-team", agent="lea").stderr
 
 
 def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:

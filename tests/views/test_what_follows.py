@@ -28,6 +28,21 @@ def last(cli: Cli, agent: str, *words: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cli) -> None:
+    """And so does who goes on in it."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("close-team", agent="lea")
+    answer = cli("join-team", agent="new")
+    assert answer.status == 11
+    assert answer.stderr == (
+        f"teams: team {ALPHA} is closed, by lea: nothing is left to do (0 of 1 tasks completed)\n"
+        f"  You are done. Its leader may open it again: teams restore-team {ALPHA}\n"
+    )
+    assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
+
+
 def test_from_a_team_to_its_end(cli: Cli) -> None:
     for words in (("spawn-team", ALPHA), ("brief",)):
         assert cli(*words, agent="lea").stdout.endswith(f"\nnext: {steps.CREATE}\n")
