@@ -123,7 +123,7 @@ def test_who_does_not_read_is_woken_again_and_its_sender_told(office: Office, de
     assert history_of(office).count("terminal woken") == 4 and row_of(office, NAME)["queueDepth"] == 1
 
 
-@seats("claude", "codex", "opencode", "qwen")
+@seats("claude", "codex", "opencode", "qwen", beside=("gemini",))
 def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, desk: Desk) -> None:
     """Its person sits in its session, is told of its mail there, and leaves: its next mail resumes it by itself."""
     office.model.script("[ann]", Say("begun"), *[Say("on it")] * 6)
@@ -166,6 +166,32 @@ def test_a_detached_client_is_woken_and_shown(office: Office, desk: Desk) -> Non
     again = desk.run("two", "teams", "attach", "ann", PATH=path)
     again.wait_for("so it is red")
     os.kill(row_of(office, "ann")["terminal"]["pid"], signal.SIGKILL)
+    again.ends()
+    wait_for_state(office, "ann", "gone")
+
+
+@seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
+def test_a_client_in_a_window_of_tmux_is_woken_shown_and_stopped(office: Office, desk: Desk) -> None:
+    """Somebody opens it, says something and leaves; it is woken where nobody looks; another one looks on and types."""
+    if office.client == "gemini":
+        install(office)
+    office.variables["TMUX_TMPDIR"] = str(office.top)
+    office.model.script("[me]", Say("hello there"), Say("so it is red"), *[Say("on it")] * 4)
+    seat = desk.open("one", "--tmux", "--agent-id", "ann").ready()
+    seat.say("[me] hi")
+    office.model.wait_for("[me]", 1, TO_START)
+    wait_for_state(office, "ann", "idle")
+    seat.press("C-b")
+    seat.press("d")
+    seat.ends()
+    office.say("send-message", "ann", "the build is red")
+    wait_for_mail(office, desk, "| the build is red")
+    wait_for_state(office, "ann", "idle")
+    again = desk.run("two", "teams", "attach", "ann")
+    again.wait_for("so it is red")
+    again.say("thank you")
+    wait_for_mail(office, again, "thank you")
+    office.say("stop-agent", "ann")
     again.ends()
     wait_for_state(office, "ann", "gone")
 
