@@ -44,6 +44,7 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     done = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:
         call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, done.plan))
+    _go_on(call)
     return done.to_document()
 
 
@@ -51,7 +52,15 @@ def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> An
     why = said if feedback is None else feedback
     if why is None or None not in (feedback, said):
         raise WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
-    return plans.reject(call.store, call.team, call.caller, plan, why).to_document()
+    done = plans.reject(call.store, call.team, call.caller, plan, why)
+    _go_on(call)
+    return done.to_document()
+
+
+def _go_on(call: Call) -> None:
+    """Say how an agent goes on that decided a plan: as leader it waits; the person knows."""
+    if not call.known.is_human:
+        call.try_to(call.say_what_follows)
 
 
 def _request(call: Call, to: str, reason: str | None) -> Any:

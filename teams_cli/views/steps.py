@@ -15,6 +15,7 @@ _PATIENCE = 540
 """Seconds: somewhat less than the tools of agents let a command last. What waits on behind their backs would be given a
 task of which nobody hears.
 """
+WAIT_A_WHILE = f"{WAIT} --timeout {_PATIENCE}"
 WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
 WAIT_TO_LEAD = f"teams wait --needed --timeout {_PATIENCE}"
 READ = "teams read-messages"
@@ -219,7 +220,7 @@ def work(brief: Found) -> str | None:
         if task["waitsFor"]:
             return f"teams wait --task {task['waitsFor'][0]}"
         if task["plan"] == "proposed":
-            return WAIT
+            return WAIT_A_WHILE
         if task["plan"] == "rejected":
             return revise(task["planId"], task["id"])
         if task["plan"] == "required":

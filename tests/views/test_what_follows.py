@@ -43,6 +43,18 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
 
 
+def test_who_decided_a_plan_is_told_to_wait_on_and_so_is_who_proposed_it(cli: Cli) -> None:
+    """Each as long as the tools of agents let it."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", "--plan-required", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    assert last(cli, "bob", "propose-plan", "so", "--task", "1") == "next: teams wait --timeout 540"
+    assert last(cli, "lea", "reject-plan", "1", "no") == "next: teams wait --needed --timeout 540"
+    cli.ok("propose-plan", "better", "--task", "1", "--revises", "1", agent="bob")
+    assert last(cli, "lea", "approve-plan", "2") == "next: teams wait --needed --timeout 540"
+
+
 def test_from_a_team_to_its_end(cli: Cli) -> None:
     for words in (("spawn-team", ALPHA), ("brief",)):
         assert cli(*words, agent="lea").stdout.endswith(f"\nnext: {steps.CREATE}\n")
