@@ -15,8 +15,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.store.safeguards import LOGINS, MUTANTS, Mutant
+from tests.store import safeguards, safeguards_of_agents
+from tests.store.safeguards import LOGINS, Mutant
 
+MUTANTS = [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
 HERE = Path(__file__).resolve().parents[2]
 _TRIES = 3
 

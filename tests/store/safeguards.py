@@ -250,25 +250,11 @@ MUTANTS = [
         f"tests/{LOGINS}_of_usage.py",
     ),
     Mutant(
-        "landed from where a login says",
-        "../agents/landings/queueing",
-        "if place and known_here.may_look_in(store, team, place, directory))",
-        "if place)",
-        f"tests/{LOGINS}_of_checks.py",
-    ),
-    Mutant(
         "what can't be read again not recorded",
         "../messages/inboxes",
         "for number in sorted(numbers - seen)]",
         "for number in ()]",
         f"tests/{INBOXES}.py",
-    ),
-    Mutant(
-        "aliases without bound",
-        "../workflows/documents",
-        "        _size(node, {})\n",
-        "        pass\n",
-        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
     ),
     Mutant(
         "what is owed left to nobody",
@@ -283,14 +269,6 @@ MUTANTS = [
         "    except TeamsError:\n        return False\n    return True",
         "    except NotFound:\n        return False\n    return True",
         OWED,
-    ),
-    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
-    Mutant(
-        "frozen keepers not told of",
-        "../agents/ending",
-        "return pid if processes.is_stopped(pid) else None",
-        "return None",
-        f"{AGENTS}::test_a_keeper_that_stands_still_is_named_and_can_be_ended",
     ),
     Mutant(
         "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
@@ -332,48 +310,6 @@ MUTANTS = [
         AGENTS,
     ),
     Mutant(
-        "keepers on their way lost",
-        "../agents/ending",
-        "not _keeper_is_on_its_way(store, team, session)",
-        "True",
-        AGENTS,
-    ),
-    Mutant(
-        "begun again told once for ever",
-        "../agents/restarting",
-        "{BEGIN_AGAIN}-{session.generation}-{session.turns}",
-        "{BEGIN_AGAIN}",
-        "tests/agents/test_interrupting.py",
-    ),
-    Mutant(
-        "landings of a login anywhere",
-        "../agents/landings/lander",
-        "known_here.check(store, team, landing)\n            if",
-        "pass\n            if",
-        f"tests/{LOGINS}_of_checks.py",
-    ),
-    Mutant(
-        "pull requests that a login names",
-        "../agents/landings/known_here",
-        "if store.host and landing.url and not",
-        "if False and landing.url and not",
-        f"tests/{LOGINS}_of_checks.py",
-    ),
-    Mutant(
-        "resumed as the record of a login says",
-        "../agents/started_here",
-        "return digest == _digest(session) and session.session_id in ids",
-        "return True",
-        STARTED,
-    ),
-    Mutant(
-        "options for ids of sessions",
-        "../agents/started_here",
-        "return bool(text) and text[0] in _FIRST and _ID",
-        "return bool(text) and _ID",
-        STARTED,
-    ),
-    Mutant(
         "notices wake nobody",
         "../messages/messages",
         "    wake: bool = True,\n    about: str",
@@ -386,20 +322,6 @@ MUTANTS = [
         "return (len(names) > 1 and",
         "return (False and",
         "tests/hooks/test_hooks.py::test_the_only_open_team_need_not_be_named",
-    ),
-    Mutant(
-        "the user's settings of clients taken away",
-        "../clients/profiles",
-        "environments.clean(inherited, self.strip, self.keep)",
-        "environments.clean(inherited)",
-        "tests/runs/test_workflow_agents.py::test_agents_inherit_the_same_from_a_run_as_from_a_person",
-    ),
-    Mutant(
-        "texts of TOML written as those of JSON",
-        "../clients/toml_settings",
-        "    return tomlkit.dumps(document)\n",
-        '    return tomlkit.dumps(document).replace("\\U0001f600", "\\\\ud83d\\\\ude00")\n',
-        "tests/clients/test_install_server.py::test_a_path_with_any_character_is_written_and_found_again",
     ),
     Mutant(
         "refused for want of a mark on what was answered",
@@ -415,7 +337,6 @@ MUTANTS = [
         "if",
         f"{SERVER}/test_watcher.py",
     ),
-    Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
     Mutant(
         "what is no file read as a workflow",
         "files/disk",
@@ -423,12 +344,7 @@ MUTANTS = [
         "if not (os.fstat(file",
         PIPES,
     ),
-    Mutant("launchers not looked for", "../agents/starting", "if member.launcher is None:", "if True:", AGENTS),
-    Mutant(
-        "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
-    ),
     Mutant("a checksum taken for the truth", "documents", "if fits(kind.record, document) else None", "", SHAPES),
-    Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
     Mutant("a blocker that can't be read raised", "../tasks/dependencies", 'return "unreadable"', "raise", BLOCKERS),
     Mutant(
         "histories without a place", "files/engine", "(self.layout.team(team), self.address)", "('/', '/')", CONTRACT
@@ -444,6 +360,5 @@ MUTANTS = [
         "closing without waiting, there", "postgres/schema.sql", "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED
     ),
     Mutant("missed before there is a watch", "../serving/watching", "team), EVERY_TOPIC", "team), frozenset()", WAITS),
-    Mutant("landed as it is, not as reviewed", "../agents/landings/queueing", "return submitted", "pass", REVIEWS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
 ]

@@ -1,0 +1,93 @@
+"""The safeguards of what starts, keeps and lands the work of agents, and of their clients; see `safeguards`."""
+
+from __future__ import annotations
+
+from tests.store.safeguards import AGENTS, INSTALL, LOGINS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
+
+MUTANTS = [
+    Mutant(
+        "landed from where a login says",
+        "../agents/landings/queueing",
+        "if place and known_here.may_look_in(store, team, place, directory))",
+        "if place)",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "aliases without bound",
+        "../workflows/documents",
+        "        _size(node, {})\n",
+        "        pass\n",
+        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
+    ),
+    Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
+    Mutant(
+        "frozen keepers not told of",
+        "../agents/ending",
+        "return pid if processes.is_stopped(pid) else None",
+        "return None",
+        f"{AGENTS}::test_a_keeper_that_stands_still_is_named_and_can_be_ended",
+    ),
+    Mutant(
+        "keepers on their way lost",
+        "../agents/ending",
+        "not _keeper_is_on_its_way(store, team, session)",
+        "True",
+        AGENTS,
+    ),
+    Mutant(
+        "begun again told once for ever",
+        "../agents/restarting",
+        "{BEGIN_AGAIN}-{session.generation}-{session.turns}",
+        "{BEGIN_AGAIN}",
+        "tests/agents/test_interrupting.py",
+    ),
+    Mutant(
+        "landings of a login anywhere",
+        "../agents/landings/lander",
+        "known_here.check(store, team, landing)\n                queueing",
+        "pass\n                queueing",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "pull requests that a login names",
+        "../agents/landings/known_here",
+        "if store.host and landing.url and not",
+        "if False and landing.url and not",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
+        "resumed as the record of a login says",
+        "../agents/started_here",
+        "return digest == _digest(session) and session.session_id in ids",
+        "return True",
+        STARTED,
+    ),
+    Mutant(
+        "options for ids of sessions",
+        "../agents/started_here",
+        "return bool(text) and text[0] in _FIRST and _ID",
+        "return bool(text) and _ID",
+        STARTED,
+    ),
+    Mutant(
+        "the user's settings of clients taken away",
+        "../clients/profiles",
+        "environments.clean(inherited, self.strip, self.keep)",
+        "environments.clean(inherited)",
+        "tests/runs/test_workflow_agents.py::test_agents_inherit_the_same_from_a_run_as_from_a_person",
+    ),
+    Mutant(
+        "texts of TOML written as those of JSON",
+        "../clients/toml_settings",
+        "    return tomlkit.dumps(document)\n",
+        '    return tomlkit.dumps(document).replace("\\U0001f600", "\\\\ud83d\\\\ude00")\n',
+        "tests/clients/test_install_server.py::test_a_path_with_any_character_is_written_and_found_again",
+    ),
+    Mutant("mail of a killed turn lost", "../agents/sessions", "if numbers and session.given:", "if False:", AGENTS),
+    Mutant("launchers not looked for", "../agents/starting", "if member.launcher is None:", "if True:", AGENTS),
+    Mutant(
+        "links in circles followed", "../clients/installation", "if os.path.islink(existing):", "if False:", INSTALL
+    ),
+    Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
+    Mutant("landed as it is, not as reviewed", "../agents/landings/queueing", "return submitted", "pass", REVIEWS),
+]
