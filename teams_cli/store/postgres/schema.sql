@@ -996,8 +996,8 @@ BEGIN
             gone := gone + 1;
         END IF;
     END LOOP;
-    IF gone > 0 AND gone > jsonb_array_length(said) - kept
-        OR gone > 0 AND (SELECT count(*) FROM jsonb_array_elements(said) AS note WHERE NOT note ? 'added') < 50 THEN
+    IF gone > 0 AND NOT (gone <= jsonb_array_length(said) - kept
+        AND (SELECT count(*) FROM jsonb_array_elements(said) AS note WHERE NOT note ? 'added') >= 50) THEN
         RETURN 'what happened to a task stands';
     ELSIF EXISTS (SELECT FROM jsonb_array_elements(said) WITH ORDINALITY AS listed (note, place)
         WHERE place > kept AND coalesce(note->>'by', '') NOT IN (who, 'system')) THEN
