@@ -112,7 +112,7 @@ COMMANDS = table(
         _ID,
         option("--reason", "Why, for the record.", text=True),
         doc=claims.release,
-        words="tasks:line",
+        words="tasks:released",
         answers=Task,
         example='release-task 7 --reason "it needs a decision"',
         also="unclaim-task drop-task unassign-task release",

@@ -80,7 +80,8 @@ def _join(
     if claim and call.known.is_human:
         raise WrongUsage("human takes no tasks", "Join without --claim.")
     if wait is not None:
-        conditions.wait(call.store, call.team, [conditions.team_there(call.store, call.team)], wait, call.say)
+        there = conditions.team_there(call.store, call.team, steps.join(call.team, call.agent, claim))
+        conditions.wait(call.store, call.team, [there], wait, call.say)
     if answer:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)

@@ -15,11 +15,18 @@ def refuse_stranger(task: Task, name: str) -> None:
         raise StaleClaim(
             f"your claim on {task.id} is over: it is {state_of(task)}"
             + (f" ({last.what}: {last.reason})" if last.reason else ""),
-            "Keep your result, and claim the task again if it is free.",
+            f"Keep your result: {_how_back(task)}",
         )
     if task.status == "pending":
         raise WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
     raise NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
+
+
+def _how_back(task: Task) -> str:
+    """What who lost the task does with what came out."""
+    if task.status == "pending":
+        return f"teams claim-task {task.id}, and complete it again"
+    return f"teams note {task.id} TEXT" if task.owner else f"see teams show-task {task.id}"
 
 
 def state_of(task: Task) -> str:

@@ -30,14 +30,23 @@ TEAM_LOOK = 5.0
 
 class Condition:
     """Something to wait for. *look* returns what there is of it, or None, and sets the alarm for when time alone may
-    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*.
+    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*; *in_vain* says what one
+    does for whom it did not come about in time.
     """
 
-    def __init__(self, name: str, what: str, topics: Collection[str], look: Look) -> None:
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        topics: Collection[str],
+        look: Look,
+        in_vain: str = "Wait longer, or look: teams brief",
+    ) -> None:
         self.name = name
         self.what = what
         self.topics = frozenset({_OF_THE_TEAM, *topics})
         self.look = look
+        self.in_vain = in_vain
 
 
 def wait(
@@ -67,7 +76,7 @@ def wait(
     if not sleep_until(store, team, ready, timeout, topics, alarm, say):
         what = " or ".join(condition.what for condition in conditions)
         after = length(timeout or 0.0)
-        raise WaitRanOut(f"timed out after {after} waiting for {what}", "Wait longer, or look: teams brief")
+        raise WaitRanOut(f"timed out after {after} waiting for {what}", conditions[0].in_vain)
     return {**found, "because": held} if len(conditions) > 1 else found
 
 
@@ -107,8 +116,8 @@ def _while_open(store: Store, team: str, look: Look) -> Look:
     return look_in_time
 
 
-def team_there(store: Store, team: str) -> Condition:
-    """There is a team of that name."""
+def team_there(store: Store, team: str, again: str) -> Condition:
+    """There is a team of that name; who waits on says *again*."""
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         try:
@@ -118,7 +127,7 @@ def team_there(store: Store, team: str) -> Condition:
             return None
         return {"team": team}
 
-    return Condition("team", f"team {team}", (), look)
+    return Condition("team", f"team {team}", (), look, f"Nobody has made it yet. Wait on: {again}")
 
 
 def task_finished(store: Store, team: str, word: str) -> Condition:

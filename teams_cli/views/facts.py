@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.clock import seconds_since
+from teams_cli.clock import length, seconds_since
 from teams_cli.membership import shutdowns
 from teams_cli.messages import receipts
 from teams_cli.names import HUMAN
@@ -188,9 +188,10 @@ class Facts:
             if about in known:
                 found[about] = None
             elif (silent := self._silence(task)) and (waiting := self._most_wait_for(task)):
-                text = f"{task.id}, for which {waiting} wait: {task.owner}, silent for {silent:.0f} s"
-                step = f"{steps.WAIT_TO_LEAD}, or teams release-task {task.id} --reason WHY"
-                found[about] = fact("silent", task.id, text, step)
+                left = length(max(leases.length(self.team) - silent, 1))
+                text = f"{task.id}, for which {waiting} wait: {task.owner}, silent for {length(silent)}"
+                text += f"; its lease ends in {left}, and others take it"
+                found[about] = fact("silent", task.id, text, steps.WAIT_TO_LEAD)
         return found
 
     def _silence(self, task: Task) -> float:

@@ -151,9 +151,9 @@ def after_all(stuck: list[str]) -> str:
     return LOOK_AT_BLOCKED if stuck else CLOSE
 
 
-def join(team: str, name: str) -> str:
+def join(team: str, name: str, claim: bool = True) -> str:
     """How to get into a team, and to a task."""
-    return f"teams join-team {team} --as {name} --claim {_PATIENTLY}"
+    return f"teams join-team {team} --as {name}{' --claim' if claim else ''} {_PATIENTLY}"
 
 
 def outside(team: str, teams: list[str], name: str) -> str:

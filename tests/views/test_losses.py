@@ -53,3 +53,23 @@ def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:
     assert lines[1].startswith("task-1 (one) is no longer yours: the lease of bob ended ")
     assert lines[2] == "task-1 (one), which was yours: mia has it now."
     assert "no longer yours" not in cli("brief", agent="bob").stdout
+
+
+def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) -> None:
+    """It may have been claimed anew since one last looked; who has a result says what to do with that."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="mia")
+    said = cli("release-task", "1", "--reason", "bob is silent", agent="lea").stdout
+    assert said.startswith("task-1: pending, taken from mia: one\n")
+    refused = cli("update-task", "1", "--status", "completed", agent="mia")
+    assert refused.status == 11
+    assert "Keep your result: teams claim-task task-1, and complete it again" in refused.stderr
+    cli.ok("claim-task", "1", agent="bob")
+    assert "teams note task-1 TEXT" in cli("update-task", "1", "--status", "completed", agent="mia").stderr
+
+
+def test_who_waits_in_vain_for_a_team_hears_how_to_wait_on(cli: Cli) -> None:
+    said = cli("join-team", "beta", "--wait", "0", "--claim", agent="bob").stderr
+    assert "Nobody has made it yet. Wait on: teams join-team beta --as bob --claim --wait 540\n" in said
+    said = cli("join-team", "beta", "--wait", "0", agent="bob").stderr
+    assert "Wait on: teams join-team beta --as bob --wait 540\n" in said

@@ -15,7 +15,7 @@ from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 
 LEA, BOB, MIA = (Caller(name) for name in ("lea", "bob", "mia"))
-TOLD = "task-1, for which 3 wait: bob, silent for 241 s"
+TOLD = "task-1, for which 3 wait: bob, silent for 4 min; its lease ends in 59 s, and others take it"
 
 
 @pytest.fixture

@@ -103,6 +103,12 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 
 
+def released(task: dict[str, Any]) -> list[str]:
+    """Show a task that is free again, and who had it."""
+    owner = task["notes"][-1].get("owner")
+    return line(task, f", taken from {owner}" if owner else "")
+
+
 def claimed(task: dict[str, Any]) -> Parts:
     """Show a task with all that its owner has to know."""
     return [*claimed_knowing(task), *_text(task)]
