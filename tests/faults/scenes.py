@@ -241,7 +241,6 @@ ELSEWHERE = {
     "run": "makes its changes by the operations of these: tests/runs",
     "human": "at a terminal; answers as `answer` does",
     "respond-to-broadcast": "changes nothing",
-    "wait": "changes nothing",
     "watch": "changes nothing",
     "version": "changes nothing",
     "list-workflows": "changes nothing",
