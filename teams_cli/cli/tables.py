@@ -19,9 +19,10 @@ def aligned(table: Table) -> Iterable[str]:
     """The rows as plain lines, their columns under each other and under their headings."""
     if not table.rows:
         return [table.empty] if table.empty else []
-    rows = [[column.upper() for column in table.columns], *([_line(cell) for cell in row] for row in table.rows)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    rows = [[column.upper() for column in table.columns], *(list(map(_line, row)) for row in table.rows)]
+    columns = zip(*rows, strict=True)
+    shape = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
+    return [(shape % tuple(row)).rstrip() for row in rows]
 
 
 def _line(cell: str) -> str:

@@ -161,3 +161,4 @@ else:
         """Every name is there, and means nothing while the program runs."""
         if name.startswith("__"):
             raise AttributeError(name)
+        globals()[name] = None  # who asks next finds it without a call

@@ -7,7 +7,7 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
 
-_FEW = 200
+_FEW = 50
 """So many are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
