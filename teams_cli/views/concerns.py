@@ -20,7 +20,7 @@ from teams_cli.tasks import leases, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import conditions, matters, reminders, steps, work
+from teams_cli.views import conditions, matters, reminders, standing, steps, work
 from teams_cli.views.facts import Facts, fact
 
 TYPE_CHECKING = False
@@ -78,8 +78,6 @@ def wait(
 
 def _how_to_go_on(store: Store, team: str, caller: Caller, again: str) -> str:
     """How the work stands, for who wonders whether to wait on, and how to."""
-    from teams_cli.views import standing
-
     said = standing.in_words(store, team, caller)
     return f"{f'{said}. ' if said else ''}Wait on: {again}"
 

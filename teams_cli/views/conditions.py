@@ -10,11 +10,12 @@ from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.pace import Alarm, Ended, sleep_until
 from teams_cli.tasks import claims, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
 from teams_cli.teams import history, teams
+from teams_cli.views import standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ TEAM_LOOK = 5.0
 
 class Condition:
     """Something to wait for. *look* returns what there is of it, or None, and sets the alarm for when time alone may
-    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*; *in_vain* says what one
-    does for whom it did not come about in time.
+    bring it about; changes that may are on the *topics*. Answers call it *name*, people *what*. Who waited for it in
+    vain is told how it *stands*, and what to do: *in_vain*.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Condition:
         what: str,
         topics: Collection[str],
         look: Look,
+        stands: Callable[[], str] = str,
         in_vain: str = "Wait longer, or look: teams brief",
     ) -> None:
         self.name = name
         self.what = what
         self.topics = frozenset({_OF_THE_TEAM, *topics})
         self.look = look
+        self.stands = stands
         self.in_vain = in_vain
 
 
@@ -73,11 +76,29 @@ def wait(
         return bool(held)
 
     topics = frozenset().union(*(condition.topics for condition in conditions))
-    if not sleep_until(store, team, ready, timeout, topics, alarm, say):
+    try:
+        came = sleep_until(store, team, ready, timeout, topics, alarm, say)
+    except Ended as ended:
+        ended.hint = _in_vain(conditions)
+        raise
+    if not came:
         what = " or ".join(condition.what for condition in conditions)
-        after = length(timeout or 0.0)
-        raise WaitRanOut(f"timed out after {after} waiting for {what}", conditions[0].in_vain)
+        raise WaitRanOut(f"timed out after {length(timeout or 0.0)} waiting for {what}", _in_vain(conditions))
     return {**found, "because": held} if len(conditions) > 1 else found
+
+
+def _in_vain(conditions: Sequence[Condition]) -> str:
+    """How that stands which was waited for, and what to do."""
+    said = [each for each in map(_standing, conditions) if each]
+    return " ".join([*(f"{each}." for each in said), conditions[0].in_vain])
+
+
+def _standing(condition: Condition) -> str:
+    """Nothing where it can't be read: that it did not come is told all the same."""
+    try:
+        return condition.stands()
+    except TeamsError:
+        return ""
 
 
 def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) -> None:
@@ -127,7 +148,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
             return None
         return {"team": team}
 
-    return Condition("team", f"team {team}", (), look, f"Nobody has made it yet. Wait on: {again}")
+    return Condition("team", f"team {team}", (), look, in_vain=f"Nobody has made it yet. Wait on: {again}")
 
 
 def task_finished(store: Store, team: str, word: str) -> Condition:
@@ -143,7 +164,11 @@ def task_finished(store: Store, team: str, word: str) -> Condition:
         leases.set_alarm(store, of_now, [task], alarm)
         return {"task": task.to_document()} if task.status in FINISHED else None
 
-    return Condition("task", f"the end of {task_id}", [f"task/{task_id}"], _while_open(store, team, look))
+    def stands() -> str:
+        return standing.of_task(store, team, task_id)
+
+    topics = [f"task/{task_id}"]
+    return Condition("task", f"the end of {task_id}", topics, _while_open(store, team, look), stands)
 
 
 def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]) -> Condition:
@@ -159,7 +184,11 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
             alarm.ring_in(_ALIVE)
         return {"landing": landings.to_document(landing)} if landing.returned or landing.url else None
 
-    return Condition("landing", f"the end of {landing_id}", [f"landing/{landing_id}"], _while_open(store, team, look))
+    def stands() -> str:
+        return f"{landing_id} is {landings.get(store, team, landing_id).state}"
+
+    topics = [f"landing/{landing_id}"]
+    return Condition("landing", f"the end of {landing_id}", topics, _while_open(store, team, look), stands)
 
 
 def all_settled(store: Store, team: str) -> Condition:
@@ -171,7 +200,10 @@ def all_settled(store: Store, team: str) -> Condition:
             leases.release_and_set_alarm(store, teams.get(store, team), alarm)
         return found
 
-    return Condition("allTasks", "the end of all tasks", tasks.FREED, _while_open(store, team, look))
+    def stands() -> str:
+        return standing.of_all(store, team)
+
+    return Condition("allTasks", "the end of all tasks", tasks.FREED, _while_open(store, team, look), stands)
 
 
 def settled(store: Store, team: str) -> dict[str, Any] | None:
@@ -191,7 +223,11 @@ def plan_decided(store: Store, team: str, word: str) -> Condition:
         plan = plans.get(store, team, plan_id)
         return {"plan": plan.to_document()} if plan.status != "proposed" else None
 
-    return Condition("plan", f"a decision on {plan_id}", [f"plan/{plan_id}"], _while_open(store, team, look))
+    def stands() -> str:
+        return standing.of_plan(store, team, plan_id)
+
+    topics = [f"plan/{plan_id}"]
+    return Condition("plan", f"a decision on {plan_id}", topics, _while_open(store, team, look), stands)
 
 
 def message_there(store: Store, team: str, agent: str) -> Condition:
@@ -213,7 +249,10 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
         found = list(claims.ready_for(store, of_now, caller))
         return {"ready": [task.id for task in found]} if found else None
 
-    return Condition("ready", "a task that is ready", tasks.FREED, _while_open(store, team, look))
+    def stands() -> str:
+        return standing.in_words(store, team, caller)
+
+    return Condition("ready", "a task that is ready", tasks.FREED, _while_open(store, team, look), stands)
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
@@ -230,4 +269,5 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
         return None if busy else {"agent": name}
 
-    return Condition("agent", f"the end of {name}'s work", {f"session/{name}", *tasks.FREED}, look)
+    topics = {f"session/{name}", *tasks.FREED}
+    return Condition("agent", f"the end of {name}'s work", topics, look, lambda: standing.of_agent(store, team, name))

@@ -1,12 +1,15 @@
-"""Standing: how the work of a team stands, in a line, for who waited in vain: silence may be a standstill."""
+"""Standing: how the work of a team stands, or the one thing that was waited for, in a line, for who waited in vain:
+silence may be a standstill.
+"""
 
 from __future__ import annotations
 
 from teams_cli import text
+from teams_cli.agents import sessions
 from teams_cli.clock import length, seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.store.contract import Store
-from teams_cli.tasks import overviews, tasks
+from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
@@ -27,14 +30,62 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
     try:
         team = teams.get(store, team_name)
         at = standing_of(team, caller)
-        leads = caller.is_human or (at is not None and at.leads)
-        found = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner != caller.name]
-        left = _left(store, team, caller, bool(found)) if leads else ""
+        return _work(store, team, caller.name, leads=caller.is_human or (at is not None and at.leads))
     except TeamsError:  # that nothing came is told all the same
         return ""
+
+
+def of_all(store: Store, team_name: str) -> str:
+    """What all are at, since when, and who of them is silent; what is free, and whether nothing goes on."""
+    return _work(store, teams.get(store, team_name), "", leads=True)
+
+
+def _work(store: Store, team: Team, but: str, leads: bool) -> str:
+    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
+    left = _left(store, team, but, bool(found)) if leads else ""
+    return "; ".join(filter(None, (_in_work(store, team, found), left)))
+
+
+def _in_work(store: Store, team: Team, found: list[Task]) -> str:
     by_silence = sorted(((_silence(store, team, task), task) for task in found), key=lambda each: -each[0])
     named = text.listed([_named(store, task, silent) for silent, task in by_silence], _NAMED)
-    return "; ".join(filter(None, (f"In work: {named}" if named else "", left)))
+    return f"In work: {named}" if named else ""
+
+
+def of_task(store: Store, team_name: str, task_id: str) -> str:
+    """Who has the task and since when; of one that nobody has, why not."""
+    team = teams.get(store, team_name)
+    task = leases.current(store, team, tasks.get(store, team_name, task_id))
+    if task.status == tasks.IN_PROGRESS:
+        return _in_work(store, team, [task])
+    if task.status == tasks.IN_REVIEW:
+        return f"{task.id} waits for {task.review_by}'s review"
+    if waits := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
+        return f"{task.id} waits for {text.listed([_blocker(store, team, each) for each in waits], _NAMED)}"
+    return f"{task.id} is ready, {f'kept for {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
+
+
+def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
+    if blocker.status != tasks.IN_PROGRESS:
+        return str(blocker)
+    task = tasks.get(store, team.name, blocker.id)
+    return _named(store, task, _silence(store, team, task))
+
+
+def of_plan(store: Store, team_name: str, plan_id: str) -> str:
+    """Since when the plan waits, and when who decides it was last heard of."""
+    team, plan = teams.get(store, team_name), plans.get(store, team_name, plan_id)
+    waits = f"{plan.id} has waited {length(seconds_since(plan.created_at, store.now()))} for {team.leader}"
+    seen = presence.load(store, team.name, team.leader or "").last_seen
+    return f"{waits}, last heard of {length(seconds_since(seen, store.now()))} ago" if seen else waits
+
+
+def of_agent(store: Store, team_name: str, name: str) -> str:
+    """What the agent has in work; of one that `teams` started, how its session stands."""
+    session = sessions.find(store, team_name, name)
+    found = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
+    started = f"{name} is {session.state}" if session and not session.ended else ""
+    return "; ".join(filter(None, (started, _in_work(store, teams.get(store, team_name), found))))
 
 
 def _silence(store: Store, team: Team, task: Task) -> float:
@@ -48,7 +99,7 @@ def _named(store: Store, task: Task, silent: float) -> str:
     return f"{task.id} ({task.owner}{since}{f', silent for {length(silent)}' if silent >= _SILENT else ''})"
 
 
-def _left(store: Store, team: Team, caller: Caller, is_any_in_work: bool) -> str:
+def _left(store: Store, team: Team, but: str, is_any_in_work: bool) -> str:
     """What there is to take; where nobody works, also of what else is left, and who was last heard of."""
     found = overviews.overview(store, team.name)
     ready = len(found.ready) + found.free
@@ -58,12 +109,12 @@ def _left(store: Store, team: Team, caller: Caller, is_any_in_work: bool) -> str
     if not ready + waiting:
         return ""
     counts = [f"{number} {what}" for number, what in ((ready, "ready"), (waiting, "blocked")) if number]
-    return f"Nobody has a task: {', '.join(counts)}; {_last_heard_of(store, team, caller)}"
+    return f"Nobody has a task: {', '.join(counts)}; {_last_heard_of(store, team, but)}"
 
 
-def _last_heard_of(store: Store, team: Team, caller: Caller) -> str:
+def _last_heard_of(store: Store, team: Team, but: str) -> str:
     """Who of the others was last heard of, and when."""
-    others = [member for member in team.members if member.active and member.agent_id != caller.name]
+    others = [member for member in team.members if member.active and member.agent_id != but]
     heard = [(_heard_of(store, team, member), member.agent_id) for member in others]
     if not heard:
         return "no member has joined"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from teams_cli.clock import later, rfc3339
-from teams_cli.store.retrying import update
-from teams_cli.tasks import tasks
 from teams_cli.teams import presence
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, until
@@ -50,29 +46,6 @@ def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
         "task-1 is ready: one (and 1 more)\n  next: teams claim-task --next\n"
     )
     nothing(cli, "bob")
-
-
-def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
-    said = cli("wait", "--timeout", "0", agent="lea").stderr
-    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last heard of: \w+, .* s ago\. Wait on: teams wait\n"
-    assert re.search(standstill, said)
-    cli.ok("claim-task", "1", agent="bob")
-    said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.fullmatch(r"teams: .* within 0 s\n  In work: task-1 \(bob, .* s\)\. Wait on: teams wait\n", said)
-    cli.ok("create-task", "three", agent="lea")
-    cli("wait", "--timeout", "0", agent="lea")
-    said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.search(r"\(bob, .* s\); 1 ready\. Wait on: teams wait\n", said)
-    then = rfc3339(later(cli.store().now(), -200))
-    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
-    update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
-    said = cli("wait", "--timeout", "0.1", agent="lea").stderr
-    assert "within 0.1 s" in said and "task-1 (bob, 3 min, silent for 3 min); 1 ready" in said
-    assert len(said) < 150
-    said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
-    assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
 
 def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli: Cli) -> None:

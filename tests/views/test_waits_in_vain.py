@@ -1,0 +1,72 @@
+"""What is said to who waited in vain: how the work stands, or the one thing that was waited for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from teams_cli.clock import later, rfc3339
+from teams_cli.store.retrying import update
+from teams_cli.tasks import tasks
+from teams_cli.teams import presence
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last heard of: \w+, .* s ago\. Wait on: teams wait\n"
+    assert re.search(standstill, said)
+    cli.ok("claim-task", "1", agent="bob")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    assert re.fullmatch(r"teams: .* within 0 s\n  In work: task-1 \(bob, .* s\)\. Wait on: teams wait\n", said)
+    cli.ok("create-task", "three", agent="lea")
+    cli("wait", "--timeout", "0", agent="lea")
+    said = cli("wait", "--timeout", "0", agent="lea").stderr
+    assert re.search(r"\(bob, .* s\); 1 ready\. Wait on: teams wait\n", said)
+    then = rfc3339(later(cli.store().now(), -200))
+    update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
+    update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
+    said = cli("wait", "--timeout", "0.1", agent="lea").stderr
+    assert "within 0.1 s" in said and "task-1 (bob, 3 min, silent for 3 min); 1 ready" in said
+    assert len(said) < 150
+    said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
+    assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
+
+
+def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
+    """What is said of how that stands which did not come."""
+    answer = cli("wait", *words, "--timeout", "0", agent=agent)
+    assert answer.status == 14
+    said = re.fullmatch(r"teams: timed out .*\n  (.*)Wait longer, or look: teams brief\n", answer.stderr)
+    assert said, answer.stderr
+    return re.sub(r"[\d.]+ m?s\b", "T", said[1])
+
+
+def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
+    assert in_vain(cli, "--task", "1") == "task-1 is ready, and nobody has claimed it. "
+    assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (pending). "
+    assert in_vain(cli, "--message", agent="bob") == ""
+    cli.ok("update-task", "1", "--owner", "mia", agent="lea")
+    assert in_vain(cli, "--task", "1") == "task-1 is ready, kept for mia. "
+    cli.ok("claim-task", "1", agent="mia")
+    assert in_vain(cli, "--task", "1") == "In work: task-1 (mia, T). "
+    assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (mia, T). "
+    assert in_vain(cli, "--agent", "mia") == in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T). "
+    assert in_vain(cli, "--ready", agent="bob") == "In work: task-1 (mia, T). "
+    cli.ok("propose-plan", "so", "--task", "1", agent="mia")
+    assert in_vain(cli, "--plan", "1", agent="mia") == "plan-1 has waited T for lea, last heard of T ago. "
+    cli.ok("update-task", "1", "--review-by", "bob", agent="lea")
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    both = "task-1 waits for bob's review. plan-1 has waited T for lea, last heard of T ago. "
+    assert in_vain(cli, "--task", "1", "--plan", "1") == both
