@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import time
 
 from teams_cli.clients import environments
-from teams_cli.errors import Busy, InvalidValue, StorageFailed
+from teams_cli.errors import Busy, InvalidValue, StorageFailed, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,26 +21,37 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
 
     Raises:
         InvalidValue: There is no git.
-        Busy: It was ended by a signal, so that it says nothing of what is there.
+        Busy: It was ended by a signal, so that it says nothing of what is there, or can't be started now.
+        StorageFailed: It can't be started.
     """
     import subprocess  # dear, and many who may need git do not: a task without a check is completed by its owner's word
 
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
-    done = subprocess.run(
-        ["env", *unset, *set_, "git", "-C", directory, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        start_new_session=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            ["env", *unset, *set_, "git", "-C", directory, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as error:
+        raise _not_started(error) from None
     if done.returncode in (126, 127):
         raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
     if done.returncode < 0:
         raise Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
     return done
+
+
+def _not_started(error: OSError) -> TeamsError:
+    """What is said where no process can be started: of what lasts that it can't be, else that it can't be now."""
+    said = f"git can't be run: {error.strerror}"
+    lasts = error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    return StorageFailed(said, "Look what this machine lacks.") if lasts else Busy(said, "Try again.")
 
 
 def said(directory: str, *words: str) -> str:

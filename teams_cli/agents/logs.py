@@ -6,6 +6,7 @@ Those of the last turns are kept, as far as there is room for them, and none whe
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli.agents import sessions
 from teams_cli.errors import TeamsError
@@ -35,9 +36,10 @@ def path_of(store: Store, team: str, agent: str) -> str:
 def begin(store: Store, team: str, agent: str) -> str:
     """Make the directory of `path_of`, and put aside what was written there once there is much of it; the path."""
     path = path_of(store, team, agent)
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    disk.make_directories(os.path.dirname(path), store.root)
     if _size(path) > TAIL:
-        os.replace(path, f"{path}.1")
+        with suppress(OSError):
+            os.replace(path, f"{path}.1")
     return path
 
 

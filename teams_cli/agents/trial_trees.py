@@ -27,7 +27,10 @@ def tree(
     """
     if os.path.lexists(path):
         clear(repository, path)
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    except OSError as error:
+        raise disk.failed("make", os.path.dirname(path), error) from None
     try:  # forced twice: git may know of one there that is gone, locked while it was made
         git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
         furnishing.furnish(team, repository, path, environ, otherwise)

@@ -14,7 +14,7 @@ from teams_cli.agents.landings import lander
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
-from tests.support.cli import ALPHA, TIMEOUT, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
 from tests.support.serving import serving
 
 CHECK = "test ! -e broken"
@@ -48,7 +48,7 @@ class Shop:
 
     def at(self, agent: str, *words: str, where: Path | None = None) -> Any:
         """Run a command in the agent's worktree, or elsewhere."""
-        command, environ = [*_COMMAND, *words], self.cli.environ(agent)
+        command, environ = [*COMMAND, *words], self.cli.environ(agent)
         place = where or self.trees[agent]
         done = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
         assert "Traceback" not in done.stderr, done
@@ -79,14 +79,8 @@ class Shop:
         return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]
 
 
-_COMMAND = ["python", "-m", "teams_cli"]
-
-
 @pytest.fixture
-def shop(tmp_path: Path, each_engine: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    import sys
-
-    _COMMAND[0] = sys.executable
+def shop(tmp_path: Path, each_engine: str) -> Shop:
     return Shop(tmp_path)
 
 

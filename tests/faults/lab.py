@@ -16,6 +16,7 @@ import os
 import pkgutil
 import signal
 import stat
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,11 +26,13 @@ from typing import Any, NamedTuple
 import teams_cli
 from teams_cli.cli.main import run
 
-CHANGING = ("create", "mkdir", "write", "rename", "replace", "unlink", "rmdir", "chmod")
-"""Calls that change what is on the disk; `create` opens a file to write to it."""
-_COUNTED = (*CHANGING[1:], "open", "fsync", "stat", "listdir", "scandir", "read", "pread", "readlink")
+START = "start"
+CHANGING = ("create", "mkdir", "write", "rename", "replace", "unlink", "rmdir", "chmod", START)
+"""Calls that change what is on the disk; `create` opens a file to write to it, `start` has another program do it."""
+_COUNTED = (*CHANGING[1:-1], "open", "fsync", "stat", "listdir", "scandir", "read", "pread", "readlink")
 PATIENCE = 60
-_FULL = {"create", "mkdir", "write", "rename", "replace"}
+_WRONG = dict.fromkeys(("create", "mkdir", "write", "rename", "replace"), errno.ENOSPC) | {START: errno.EAGAIN}
+"""What goes wrong with which call; with others it is the disk."""
 
 
 class Fault(NamedTuple):
@@ -64,9 +67,10 @@ def warm() -> None:
 class _Calls:
     """Counts the calls to the system, and strikes at one."""
 
-    def __init__(self, root: str, fault: Fault) -> None:
-        self.root, self.fault = root, fault
+    def __init__(self, root: str, fault: Fault, starts: bool) -> None:
+        self.root, self.fault, self.starts = root, fault, starts
         self.made: list[str] = []
+        self.write = os.write
         self.struck = ""
         self._begun = False
 
@@ -75,6 +79,8 @@ class _Calls:
             setattr(os, name, self._counted(name, getattr(os, name)))
         fcntl.flock = self._counted("flock", fcntl.flock)
         builtins.open = self._counted("open", builtins.open)
+        if self.starts:
+            subprocess.Popen.__init__ = self._counted(START, subprocess.Popen.__init__)  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,8 +97,8 @@ class _Calls:
                 self.struck = what
                 if self.fault.what == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
-                number = errno.ENOSPC if what in _FULL else errno.EIO
-                raise OSError(number, os.strerror(number), *arguments[:1])
+                number = _WRONG.get(what, errno.EIO)
+                raise OSError(number, os.strerror(number), *(arguments[:1] if what != START else ()))
             return real(*arguments, **options)
 
         return call
@@ -102,6 +108,8 @@ class _Calls:
         a pipe to a program that is run: no disk fails there.
         """
         about = arguments[0] if arguments else None
+        if isinstance(about, subprocess.Popen):
+            return self._begun
         if isinstance(about, str):
             ours = about == self.root or about.startswith(f"{self.root}/")
             self._begun = self._begun or ours
@@ -115,14 +123,27 @@ def _writes(arguments: tuple[Any, ...]) -> bool:
     return bool(set(how) & set("wax+")) if isinstance(how, str) else bool(how & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
-def command(root: Path, agent: str, words: list[str], fault: Fault = NONE, about: str = "") -> Answer:
-    """Run a command as the agent, in the team alpha, with that fault at what is called in the root, or in *about*."""
+def command(
+    root: Path,
+    agent: str,
+    words: list[str],
+    fault: Fault = NONE,
+    about: str = "",
+    program: Callable[[list[str]], int] = run,
+    directory: str = "..",
+) -> Answer:
+    """Run a command as the agent, in the team alpha, with that fault at what is called in the root, or in *about*.
+    Of another *program* the calls are counted with which it starts others. The directory is seen from the root.
+    """
     said, result = os.memfd_create("said"), os.memfd_create("result")
     pid = os.fork()
     if pid == 0:
         status = 99
         try:
-            status = _child(str(root), agent, words, fault, said, result, about or str(root))
+            _surround(str(root), agent, said, os.path.join(root, directory))
+            with _Calls(about or str(root), fault, program is not run) as calls:
+                status = program(list(words))
+            calls.write(result, json.dumps(calls.made).encode())
         except BaseException:
             os.write(said, traceback.format_exc().encode())
         finally:
@@ -138,19 +159,15 @@ def _content(descriptor: int) -> bytes:
         return file.read()
 
 
-def _child(root: str, agent: str, words: list[str], fault: Fault, said: int, result: int, about: str) -> int:
+def _surround(root: str, agent: str, said: int, directory: str) -> None:
+    """Give this process the environment of a command, and the place for what it says."""
     signal.alarm(PATIENCE)
     for name in [name for name in os.environ if name.startswith(("TEAMS_", "OPENCODE_", "JANUS_"))]:
         del os.environ[name]
     os.environ.update(TEAMS_HOME=root, TEAMS_TEAM="alpha", TEAMS_AGENT_ID=agent, NO_COLOR="1")
-    os.chdir(os.path.dirname(root))
+    os.chdir(directory)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, place in ((nothing, 0), (said, 1), (said, 2)):
         os.dup2(descriptor, place)
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
     sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
-    write = os.write
-    with _Calls(about, fault) as calls:
-        status = run(list(words))
-    write(result, json.dumps(calls.made).encode())
-    return status

@@ -236,7 +236,7 @@ ELSEWHERE = {
     "run-agent": "starts a process: tests/faults/test_launching.py",
     "spawn": "starts a process: tests/faults/test_launching.py",
     "interject": "resumes a process: tests/agents",
-    "land": "changes a repository: tests/agents/test_landings_killed.py, tests/storms/test_landings.py",
+    "land": "changes a repository: tests/faults/test_landing.py",
     "set-up-roles": "in PostgreSQL alone: tests/teams/test_logins.py",
     "run": "makes its changes by the operations of these: tests/runs",
     "human": "at a terminal; answers as `answer` does",

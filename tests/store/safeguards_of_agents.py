@@ -50,9 +50,9 @@ MUTANTS = [
     ),
     Mutant(
         "pull requests that a login names",
-        "../agents/landings/known_here",
-        "if store.host and landing.url and not",
-        "if False and landing.url and not",
+        "../agents/landings/lander",
+        "if not pull_requests.is_of(landing, environ):",
+        "if False:",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(

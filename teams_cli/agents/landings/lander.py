@@ -49,10 +49,8 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
         return
     os.close(held)  # the one that is started takes it; of two, one ends
     own = {**environments.clean(environ), **store.variables, "TEAMS_TEAM": team}
-    log = logs.path_of(store, team, ".lander")
-    os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)
     try:
-        processes.start_own("teams_cli.agents.landings.lander", [], own, log)
+        processes.start_own("teams_cli.agents.landings.lander", [], own, logs.begin(store, team, ".lander"))
     except OSError as error:
         raise StorageFailed(f"what lands can't be started: {error}", "It is queued: teams get-landings") from None
 
@@ -63,9 +61,14 @@ def hold(store: Store, team: str) -> int | None:
 
 
 def main() -> None:
-    """Land what is queued on this machine, until nothing is."""
-    store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    environ = environments.clean(os.environ)
+    """Land what is queued on this machine, until nothing is, or what it is written in fails."""
+    try:
+        _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
+    except TeamsError as problem:  # whoever comes next begins anew
+        sys.exit(problem.message)
+
+
+def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
     _look_after_requests(store, team, environ)
     while _queue(store, team) and (held := hold(store, team)) is not None:
         try:
@@ -80,12 +83,35 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
     for landing in _requested(store, team):
         try:
             known_here.check(store, team, landing)
+            _refuse_foreign(store, team, landing, environ)
         except NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             continue
         if state := pull_requests.outcome(landing, environ):
             reason = None if state == "landed" else f"{landing.url} was closed"
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
+
+
+def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Look after no request but those that this machine opened, as it noted; where it could not note that, or did not
+    yet, those of the landing's branch that have its commit.
+
+    Raises:
+        NotAllowed: It is none of these.
+    """
+    if known_here.has_opened(store, team, landing):
+        return
+    if not pull_requests.is_of(landing, environ):
+        raise NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
+    _note(store, team, landing)
+
+
+def _note(store: Store, team: str, landing: Landing) -> None:
+    """Keep that this machine opened the request; where that can't be it is found by its branch."""
+    try:
+        known_here.note(store, team, landing.url or "")
+    except StorageFailed as problem:
+        sys.stderr.write(f"{landing.id}: {problem.message}\n")
 
 
 def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
@@ -109,7 +135,7 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
             time.sleep(_PAUSE)
         except TeamsError as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
-            if not _give_up(store, team, landing, problem):
+            if not _give_up(store, team, landing, problem, environ):
                 return False
     return True
 
@@ -126,14 +152,30 @@ def _requested(store: Store, team: str) -> list[Landing]:
     return [one for one in found if (one.host or "") == store.host and one.url and not one.over]
 
 
-def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError) -> bool:
-    """Refuse what can't be tried, so that it does not hold up the others; False when that can't be said either."""
+def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError, environ: Mapping[str, str]) -> bool:
+    """Refuse what can't be tried, so that it does not hold up the others. False when that can't be said either, or it
+    has happened and only that can't be said: whoever comes next finds it done.
+    """
     try:
+        if not landings.get(store, team, landing.id).over and _has_happened(store, team, landing, environ):
+            return False
         outcomes.end(store, teams.get(store, team), landing, "refused", reason=problem.message)
     except TeamsError as worse:
         sys.stderr.write(f"{landing.id}: {worse.message}\n")
         return False
     return True
+
+
+def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
+    """Whether the branch has it, or a request for it is open."""
+    try:
+        known_here.check(store, team, landing)
+    except NotAllowed:  # nothing is run where others say
+        return False
+    if landing.via == "pr":
+        return bool(pull_requests.found(landing, environ))
+    tip = merging.tip(landing.repository, landing.onto)
+    return bool(tip) and merging.holds(landing.repository, tip, landing.head)
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
@@ -171,7 +213,6 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
     """Open a pull request: others check and merge that."""
     try:
         url = pull_requests.opened(landing, environ)
-        known_here.note(store, team.name, url)
     except Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
@@ -179,7 +220,9 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
         progress.refuse_over(found)
         return found.having(state="checking", url=url, updated_at=teams.now(store))
 
-    return update(store, team.name, LANDING, landing.id, change)[1]
+    asked = update(store, team.name, LANDING, landing.id, change)[1]
+    _note(store, team.name, asked)
+    return asked
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
-from teams_cli.errors import Busy, TeamsError
+from teams_cli.errors import Busy, StorageFailed, TeamsError
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
@@ -88,7 +88,7 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
             history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
         if task.checked != before.checked:
             history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
-    except Busy:
+    except (Busy, StorageFailed):  # whoever comes next has it know
         raise
     except TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
         pass

@@ -26,16 +26,17 @@ def hold(path: str, root: str) -> int | None:
     """The lock on a file below *root*, for as long as the descriptor is open; None if another process has it.
 
     Raises:
-        OSError: The file can't be opened.
-        StorageFailed: The directories above it can't be made.
+        StorageFailed: It can't be opened or locked, or the directories above it can't be made.
     """
     make_directories(os.path.dirname(path), root)
-    descriptor = os.open(path, _FLAGS, 0o600)
+    descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
+    except OSError as error:
+        release(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise failed("lock", path, error) from None
     return descriptor
 
 

@@ -109,7 +109,7 @@ class Place:
         """Whether nobody else who misses the watcher starts it; if so it is noted that we do."""
         try:
             held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
-        except (OSError, StorageFailed):  # nothing can be written here: there is none then
+        except StorageFailed:  # nothing can be written here: there is none then
             return False
         if held is None:
             return False

@@ -1,0 +1,123 @@
+"""Landing by pull requests, on a forge that is a script in the place of `gh`: what was opened is never called refused,
+and is looked after whatever could not be noted of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents.landings import known_here
+from tests.agents.test_landings import Shop, git, shop
+from tests.support.cli import ALPHA, TIMEOUT
+
+__all__ = ["shop"]
+
+URL = "https://forge.example/o/r/pull/7"
+LANDER = [sys.executable, "-m", "teams_cli.agents.landings.lander"]
+GH = """#!/bin/sh
+case "$2" in
+create)
+    test ! -e {place}/state || {{ echo a pull request exists already >&2; exit 1; }}
+    echo OPEN >{place}/state
+    test ! -e {place}/breaks || {{ echo connection reset >&2; exit 1; }}
+    echo {url} ;;
+view) cat {place}/state ;;
+list) case "$*" in
+    *--head=bobs*) test ! -e {place}/state || echo {url} $(git --git-dir={place}/far rev-parse bobs) ;;
+    esac ;;
+esac
+"""
+
+
+class Forge:
+    """Where branches are pushed to, and requests opened: one at most."""
+
+    def __init__(self, shop: Shop, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state, self.breaks = place / "state", place / "breaks"
+        git(shop.main, "init", "-q", "--bare", str(place / "far"))
+        git(shop.main, "remote", "add", "origin", str(place / "far"))
+        gh = place / "bin" / "gh"
+        gh.parent.mkdir()
+        gh.write_text(GH.format(place=place, url=URL))
+        gh.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
+
+    def merge(self, shop: Shop) -> None:
+        """Have it merged; who looks has that found out, beside."""
+        self.state.write_text("MERGED\n")
+        for _ in range(300):
+            if shop.cli.ok("get-landings", agent="lea")[-1]["state"] == "landed":
+                return
+        raise AssertionError(shop.cli.ok("get-landings", agent="lea"))
+
+
+def asked_for(shop: Shop, place: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
+    """A forge, and bob's commit, of a task that he has."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    return Forge(shop, place, monkeypatch)
+
+
+def outcome(shop: Shop) -> tuple[str, str | None]:
+    """What became of asking for a request: its state, and the address."""
+    landing = shop.cli.ok("wait", "--landing", "task-1", "--timeout", "60", agent="lea")["landing"]
+    return landing["state"], landing.get("url")
+
+
+def test_what_was_opened_though_gh_failed_is_not_refused(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the connection broke behind it, or who opened it was killed then: it is found by its branch."""
+    forge = asked_for(shop, tmp_path, monkeypatch)
+    forge.breaks.touch()
+    shop.ok("bob", "land", "1", "--via", "pr")
+    assert outcome(shop) == ("checking", URL)
+    forge.merge(shop)
+
+
+@pytest.fixture
+def shared(tmp_path: Path, on_postgres: None) -> Shop:
+    """Where others write to the same store, so that a machine keeps what it opened."""
+    return Shop(tmp_path)
+
+
+@pytest.mark.slow
+def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
+    shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: it is in the store, and found by its branch."""
+    forge = asked_for(shared, tmp_path, monkeypatch)
+    known_here.note(shared.cli.store(), ALPHA, str(shared.main))
+    temporary = shared.cli.root / "tmp"
+    shutil.rmtree(temporary)
+    temporary.touch()
+    shared.ok("bob", "land", "1", "--via", "pr")
+    assert outcome(shared) == ("checking", URL)
+    forge.merge(shared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pushed", ["bobs", "trunk"])
+def test_what_was_opened_before_machines_kept_that_is_taken_up(
+    shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pushed: str
+) -> None:
+    """If it is a request of the landing's branch and has its commit."""
+    forge = asked_for(shared, tmp_path, monkeypatch)
+    shared.ok("bob", "land", "1", "--via", "pr")
+    assert outcome(shared) == ("checking", URL)
+    for kept in (shared.cli.root / "landers" / ALPHA).iterdir():
+        if kept.read_text() == URL:
+            kept.unlink()
+    git(shared.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
+    if pushed == "bobs":
+        return forge.merge(shared)
+    forge.state.write_text("MERGED\n")
+    looked = subprocess.run(LANDER, env=shared.cli.environ("lea"), capture_output=True, text=True, timeout=TIMEOUT)
+    assert f"opened no '{URL}'" in looked.stderr and outcome(shared) == ("checking", URL)

@@ -1,0 +1,218 @@
+"""An error and a kill at every call of who asks for a landing, and of the lander: what happened is not called refused,
+whoever comes next ends it, the task and the owner know, and the repository is as if nothing had befallen anybody.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from teams_cli.agents.landings import lander, landings
+from teams_cli.agents.landings.landings import Landing
+from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import claims
+from teams_cli.teams import settings
+from tests.faults.judging import State, difference, ill, owing, state
+from tests.faults.lab import CHANGING, NONE, Answer, Fault, command, warm
+from tests.faults.scenes import BOB, LEA
+from tests.faults.test_every_change import every, place
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+
+__all__ = ["place"]
+
+pytestmark = pytest.mark.slow
+
+DATED = {f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")}
+NAMED = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def git(where: Path, *words: str) -> str:
+    """What git prints there."""
+    done = subprocess.run(["git", "-C", str(where), *words], capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0, (words, done)
+    return done.stdout.strip()
+
+
+def landing_process(words: list[str]) -> int:
+    """The lander, as `teams land` starts it."""
+    os.environ.pop("TEAMS_AGENT_ID", None)
+    try:
+        lander.main()
+    except SystemExit as why:
+        sys.stderr.write(f"{why}\n")
+    return 0
+
+
+class Yard:
+    """A team whose bob has a commit to land on `trunk`, in a worktree; set up again and again."""
+
+    def __init__(self, top: Path) -> None:
+        warm()
+        self.root, self.main, self.tree = top / "root", top / "main", top / "bob"
+        self._places, self._base = [self.root, self.main, self.tree], top / "base"
+        self.main.mkdir()
+        git(self.main, "init", "-q", "-b", "trunk")
+        git(self.main, "commit", "-q", "--allow-empty", "-m", "first")
+        git(self.main, "worktree", "add", "-q", "-b", "bobs", str(self.tree))
+        (self.tree / "new").write_text("new")
+        git(self.tree, "add", "new")
+        git(self.tree, "commit", "-q", "-m", "new")
+        add_tasks(make_team(self.root, "bob", "max", roles={"max": "task-manager"}), "one")
+        store = FileStore(str(self.root))
+        settings.change(store, ALPHA, LEA, "landingCheck", "test -e new")
+        claims.claim(store, ALPHA, BOB, "1")
+        self.keep()
+
+    def keep(self) -> None:
+        """Have it set up as it is now."""
+        shutil.rmtree(self._base, ignore_errors=True)
+        for each in self._places:
+            shutil.copytree(each, self._base / each.name, symlinks=True)
+
+    def set_up(self) -> None:
+        for each in self._places:
+            shutil.rmtree(each, ignore_errors=True)
+            shutil.copytree(self._base / each.name, each, symlinks=True)
+
+    def play(self, agent: str, *words: str, fault: Fault = NONE) -> Answer:
+        """Run a command in bob's worktree."""
+        return command(self.root, agent, list(words), fault, directory="../bob")
+
+    def land(self, fault: Fault = NONE) -> Answer:
+        """Run the lander."""
+        return command(self.root, "", [], fault, program=landing_process)
+
+    def settle(self) -> None:
+        """Have whoever comes next land what is queued, and send what is owed."""
+        for done in (self.land(), self.play("max", "whoami")):
+            assert done.status == 0, done
+
+    @contextmanager
+    def without_lander(self) -> Iterator[None]:
+        """Nobody lands anything meanwhile."""
+        held = lander.hold(FileStore(str(self.root)), ALPHA)
+        assert held is not None
+        try:
+            yield
+        finally:
+            os.close(held)
+
+    def landings(self) -> list[Landing]:
+        return landings.all_of(FileStore(str(self.root)), ALPHA, [])
+
+    def repository(self) -> State:
+        """What git has, and what is left of trials."""
+        return {
+            "tip": git(self.main, "log", "--format=%T %s", "trunk"),
+            "files": git(self.main, "status", "--porcelain") + "".join(sorted(os.listdir(self.main))),
+            "trees": git(self.main, "worktree", "list").count("\n") + 1,
+            "left": sorted(str(found) for found in self.root.glob("worktrees/*/.landing-*")),
+            "locks": sorted(str(found) for found in self.main.glob(".git/**/*.lock")),
+        }
+
+    def met(self) -> State:
+        return {**state(self.root), **self.repository()}
+
+
+@pytest.fixture
+def yard(place: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
+    for name, value in {**DATED, **NAMED}.items():
+        monkeypatch.setenv(name, value)
+    return Yard(place)
+
+
+ASK = ("land", "1", "--no-wait")
+_LAST = 3
+"""Calls of who finds that another lands already."""
+
+
+def test_who_asks_for_a_landing(yard: Yard) -> None:
+    def ask(fault: Fault = NONE) -> Answer:
+        with yard.without_lander():
+            return yard.play("bob", *ASK, fault=fault)
+
+    before, plain = yard.met(), ask()
+    assert plain.status == 0, plain
+    asked = yard.met()
+    yard.settle()
+    once, wrong = yard.met(), list[str]()
+    assert [one.state for one in yard.landings()] == ["landed"], yard.landings()
+    for fault in every(plain.calls):
+        yard.set_up()
+        answer = ask(fault)
+        said = f"{fault.what} at call {fault.nth}, {plain.calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        met = yard.met()
+        if answer.status == 0 and met != asked:
+            wrong.append(f"{said}\nacknowledged, but\n{difference(met, asked)}")
+        if answer.status not in (0, -9, 12) and met != before:
+            wrong.append(f"{said}\nrefused, but\n{difference(met, before)}")
+        if (again := ask()).status != 0 or "Traceback" in answer.said:
+            wrong.append(f"{said}\nrepeated: {again}")
+        wrong += _of_end(yard, said, once)
+    print(f"asking: {len(plain.calls)} errors")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_who_starts_the_lander(yard: Yard) -> None:
+    """What fails behind the commit is told, and whoever waits has it land."""
+    with yard.without_lander():
+        behind = len(yard.play("bob", *ASK).calls)
+    yard.set_up()
+    calls = yard.play("bob", *ASK).calls
+    assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0
+    once, wrong = yard.met(), list[str]()
+    faults = [fault for fault in every(calls) if fault.nth > behind - _LAST]
+    for fault in faults:
+        yard.set_up()
+        answer = yard.play("bob", *ASK, fault=fault)
+        said = f"{fault.what} at call {fault.nth}, {calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0, said
+        if answer.status not in (0, -9):
+            wrong.append(said)
+        wrong += _of_end(yard, said, once)
+    print(f"starting: {len(faults)} faults")
+    assert len(faults) > 5 and not wrong, "\n".join(wrong)
+
+
+def _of_end(yard: Yard, said: str, once: State) -> list[str]:
+    """What is wrong once whoever comes next has ended it."""
+    yard.settle()
+    found = [f"{said}\nin the end\n{left}"] if (left := difference(yard.met(), once)) else []
+    if unpaid := owing(yard.root):
+        found.append(f"{said}\nowed by {unpaid}")
+    if problems := ill(yard.root):
+        found.append(f"{said}\nthe doctor found {problems}")
+    return found
+
+
+def test_the_lander(yard: Yard) -> None:
+    with yard.without_lander():
+        assert yard.play("bob", *ASK).status == 0
+    yard.keep()
+    plain = yard.land()
+    assert plain.status == 0, plain
+    yard.settle()
+    once, wrong = yard.met(), list[str]()
+    assert [one.state for one in yard.landings()] == ["landed"], yard.landings()
+    for fault in every(plain.calls):
+        yard.set_up()
+        answer = yard.land(fault)
+        said = f"{fault.what} at call {fault.nth}, {plain.calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        yard.settle()
+        met = yard.repository()
+        if "Traceback" in answer.said:
+            wrong.append(said)
+        if [one.state for one in yard.landings()] == ["refused"]:
+            if " Land " in met["tip"] or fault.what == "kill":
+                wrong.append(f"{said}\nrefused: {yard.landings()[0].reason}, but {met}")
+            continue
+        wrong += _of_end(yard, said, once)
+    print(f"the lander: {len(plain.calls)} errors, {sum(call in CHANGING for call in plain.calls)} kills")
+    assert not wrong, "\n".join(wrong)
