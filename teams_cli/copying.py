@@ -73,8 +73,7 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
     while True:
         counts, changed = {}, 0
         for kind in kinds.IN_A_TEAM:
-            _refuse_overtaken(store, closed)
-            counts[kind.name], put = _copy_kind(store, target, closed.name, kind)
+            counts[kind.name], put = _copy_kind(store, target, closed, kind)
             if kind.numbered:
                 target.reserve(closed.name, kind, store.last(closed.name, kind))
             changed += put
@@ -113,13 +112,14 @@ def _as_it_was(closed: Team) -> Team:
     return closed.uncopied().having(state=state, closed_at=closed_at)
 
 
-def _copy_kind(store: Store, target: Store, team: str, kind: Kind[Any]) -> tuple[int, int]:
+def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
     """How many there are, and how many had to be put there."""
-    there = dict(target.pack(team, kind))
+    there = dict(target.pack(closed.name, kind))
     count = put = 0
-    for key, data in store.pack(team, kind):
+    for key, data in store.pack(closed.name, kind):
         if there.get(key) != data:
-            target.put(team, kind, key, data)
+            _refuse_overtaken(store, closed)
+            target.put(closed.name, kind, key, data)
             put += 1
         count += 1
     return count, put

@@ -6,12 +6,18 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from teams_cli import copying
+from teams_cli.errors import Conflict
 from teams_cli.store import opening
+from teams_cli.store.files.engine import FileStore
 from teams_cli.store.postgres.engine import PostgresStore
+from teams_cli.teams.caller import Caller
 from tests.conftest import new_address
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
@@ -165,6 +171,35 @@ def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(t
         assert (answer.status, answer.error["code"]) == (11, "already_exists")
         assert "written here since" in [task["title"] for task in cli.ok("get-tasks")]
         cli("close-team", agent="lea")
+
+
+class Interrupted(FileStore):
+    """A place to copy to, in which something happens in front of the first task that is put there."""
+
+    def __init__(self, root: Path, meanwhile: Callable[[], object]) -> None:
+        super().__init__(str(root))
+        self.meanwhile = meanwhile
+
+    def put(self, team: str, kind: Any, *record: Any) -> None:
+        if kind.name == "task":
+            meanwhile, self.meanwhile = self.meanwhile, lambda: None
+            meanwhile()
+        super().put(team, kind, *record)
+
+
+def test_of_two_copies_at_once_the_later_goes_on(tmp_path: Path) -> None:
+    """As when the tool of an agent takes too long, and it repeats the command. The earlier one leaves alone what is at
+    work there by then.
+    """
+    cli, there = worked(tmp_path / "root"), Cli(tmp_path / "there", team=ALPHA)
+
+    def copied_and_at_work() -> None:
+        cli.ok("copy-team", ALPHA, "--to", str(there.root), agent="lea")
+        there.ok("claim-task", "3", agent="mia")
+
+    with pytest.raises(Conflict, match="another copy of alpha was begun"):
+        copying.copy(cli.store(), Interrupted(there.root, copied_and_at_work), ALPHA, Caller("lea"))
+    assert there.ok("show-task", "3")["owner"] == "mia"
 
 
 def test_what_was_copied_away_is_not_copied_to_a_third_place(tmp_path: Path) -> None:

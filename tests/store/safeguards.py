@@ -20,6 +20,8 @@ SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopp
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
 WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
+COPIES = "tests/hosts/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
+DOCTOR = "tests/doctor/test_doctor.py"
 LOGINS, INBOXES, WORKFLOWS = "teams/test_logins", "messages/test_inbox", "workflows/test_workflows"
 
 
@@ -364,4 +366,14 @@ MUTANTS = [
     ),
     Mutant("missed before there is a watch", "../serving/watching", "team), EVERY_TOPIC", "team), frozenset()", WAITS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
+    Mutant("a copy that was overtaken goes on", "../copying", "if now.copy_ != closed.copy_:", "if False:", COPIES),
+    Mutant(
+        "handled entries without bound",
+        "../messages/inboxes",
+        "handled=behind[-_REMEMBERED:] + ahead,",
+        "handled=behind + ahead,",
+        f"tests/{INBOXES}.py::test_an_inbox_behind_a_damaged_message_does_not_grow",
+    ),
+    Mutant("what a crash left kept", "files/examination", "if old and name !=", "if False and name !=", DOCTOR),
+    Mutant("stale marks kept", "files/examination", "        if stale:\n", "        if False:\n", DOCTOR),
 ]
