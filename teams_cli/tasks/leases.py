@@ -95,11 +95,11 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
     """Who will take the task that is free again, as far as that is to be seen."""
     if task.assignee or task.require:
         return f"; it is kept for {task.assignee}" if task.assignee else ""
-    agents = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
-    names = [
-        agent.agent for agent in agents if agent.waiting and agent.agent != task.owner and team.member(agent.agent)
-    ]
-    return f"; {names[0]} waits for work, and is told" if names else ""
+    waiting = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.waiting)
+    # One that was killed as it waited says so for ever.
+    names = (agent.agent for agent in waiting if agent.agent != task.owner and presence.is_around(store, team, agent))
+    name = next(names, "")
+    return f"; {name} waits for work, and is told" if name else ""
 
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:

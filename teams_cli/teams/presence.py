@@ -214,5 +214,14 @@ def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
     """Whether nothing was heard of the agent for the team's `staleAfterSeconds`, counted at least from *since*."""
-    seen = max(filter(None, (load(store, team.name, name).last_seen, since)), default=None)
+    return _is_past(store, team, max(filter(None, (load(store, team.name, name).last_seen, since)), default=None))
+
+
+def is_around(store: Store, team: Team, agent: Agent) -> bool:
+    """Whether the agent is a member, and not silent."""
+    member = team.member(agent.agent)
+    return member is not None and not _is_past(store, team, agent.last_seen or member.joined_at)
+
+
+def _is_past(store: Store, team: Team, seen: str | None) -> bool:
     return seen is not None and seconds_since(seen, store.now()) > team.silence

@@ -98,7 +98,7 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
     busy = {task.owner for task in tasks.labelled(store, team.name, IN_PROGRESS)}
     found = (agent for agent, _ in store.scan(team.name, presence.AGENT, []))
     others = (agent for agent in found if agent.agent not in (name, *busy))
-    return [agent for agent in others if team.member(agent.agent) and not _is_long_silent(store, team, agent)]
+    return [agent for agent in others if presence.is_around(store, team, agent)]
 
 
 def about(task: Task) -> str:
@@ -110,8 +110,3 @@ def offer_left(store: Store, agent: Agent) -> float:
     """Seconds for which the task that the agent was told of is left to it; none if that time is to come yet."""
     left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
     return left if 0 < left <= _TO_TAKE_IT else 0.0
-
-
-def _is_long_silent(store: Store, team: Team, agent: Agent) -> bool:
-    silent = seconds_since(agent.last_seen, store.now()) if agent.last_seen else 0.0
-    return silent > leases.length(team)

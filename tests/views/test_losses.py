@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teams_cli.teams import presence
+from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import begin, ended, until
 from tests.views.test_waits import cli, nothing, texts
@@ -41,6 +41,26 @@ def test_a_notice_that_stood_behind_an_answer_ends_no_wait(cli: Cli) -> None:
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
     nothing(cli, "bob")
     assert "; mia waits for work, and is told" in cli("show-team", agent="lea").stderr
+
+
+def test_who_was_killed_as_it_waited_is_not_said_to_wait(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "mia")
+    until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
+    waiting.kill()
+    waiting.communicate()
+    store = cli.store()
+    until(lambda: not presence.is_around(store, teams.get(store, ALPHA), presence.load(store, ALPHA, "mia")))
+    assert presence.load(store, ALPHA, "mia").waiting
+
+    def told() -> str:
+        cli("wait", "--timeout", "0", agent="lea")
+        return str(cli.ok("read-messages", "--all", agent="lea"))
+
+    until(lambda: "task-1 (one) is free again: " in told())
+    assert "waits for work" not in told()
 
 
 def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:
