@@ -8,6 +8,8 @@ import itertools
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -323,6 +325,36 @@ def test_without_inotify_the_watch_looks_again_and_again(store, root):
         CHANGES[change](store)
         assert watch.wait(60), change
     watch.close()
+
+
+LOOKED_INTO = """
+import sys
+from teams_cli.store.files.engine import FileStore
+from tests.store.kinds import send
+
+store = FileStore(sys.argv[1])
+send(store, "bob", "first")
+watch = store.watch("alpha")
+while watch.wait(0.02):
+    pass
+looked = []
+sys.addaudithook(lambda event, arguments: event in ("os.scandir", "os.listdir") and looked.append(arguments[0]))
+told = []
+for n in range(3):
+    send(store, "bob", str(n))
+    looked.clear()
+    told.append(watch.wait(60))
+    told.append(looked.copy())
+print(watch.slow or told)
+"""
+
+
+def test_who_waits_again_looks_through_no_directory(store, root):
+    """The system tells of those that are made, and a log of thousands is long."""
+    words = [sys.executable, "-c", LOOKED_INTO, str(root)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    if "watches" not in said:  # all that others watch is too much for the system
+        assert said.strip() == str([True, []] * 3)
 
 
 class _NoMoreWatches:

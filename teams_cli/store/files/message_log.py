@@ -189,14 +189,11 @@ class MessageLog:
         return noted, self._newest(_segments(names), noted)
 
     def _newest(self, segments: list[int], noted: int = 0) -> int:
-        """The highest number of a message; of those in one directory with the one that was *noted*, only those behind
-        it are looked at, by their names, if they have as many digits: in all directories but the first they do.
+        """The highest number of a message; of those in one directory with the one that was *noted*, mostly only those
+        behind it are looked at.
         """
         for segment in reversed(segments):
-            names = self._listed(segment)
-            if noted // _SEGMENT == segment and noted >= _SEGMENT // 10:
-                behind = f"{noted}."
-                names = [name for name in names if name >= behind]
+            names = _without_most_before(noted, segment, self._listed(segment))
             if number := _number(max(names, key=_place, default="")):
                 return number
             if number := max(map(_number, names), default=0):  # the last by name was no message
@@ -233,13 +230,13 @@ class MessageLog:
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
-        names = self._listed(segment)
-        if after:  # most are not, and are left out without a closer look
-            last = (len(str(after)), f"{after}/")
-            names = [name for name in names if _place(name) > last]
+        names = _without_most_before(after, segment, self._listed(segment))
         if agent is not None:
             alone, several = f".{agent}.", f".{_SEVERAL}."
             names = [name for name in names if alone in name or several in name]
+        if after:  # most are not, and are left out without a closer look
+            last = (len(str(after)), f"{after}/")
+            names = [name for name in names if _place(name) > last]
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def _listed(self, segment: int) -> list[str]:
@@ -310,6 +307,16 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
 
 def _segments(names: list[str]) -> list[int]:
     return sorted(int(name) for name in names if is_number(name) or name == "0")
+
+
+def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
+    """The file names in a directory, without most of those before that number: told by how names are sorted, if they
+    have as many digits, which they have in all directories but the first.
+    """
+    if number // _SEGMENT != segment or number < _SEGMENT // 10:
+        return names
+    behind = f"{number}."
+    return [name for name in names if name >= behind]
 
 
 def _place(file_name: str) -> tuple[int, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
 _NAMES = _CREATE | _MOVED_TO | _DELETE
-_OVERFLOW, _IS_DIRECTORY = 0x4000, 0x40000000
+_OVERFLOW, _GONE, _IS_DIRECTORY = 0x4000, 0x8000, 0x40000000
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 _PAUSE = 0.02
 _HEAD = 16
@@ -69,7 +69,7 @@ class InotifyWatch:
         self._watches_labels = topics is not None and any(topic.startswith("task:") for topic in topics)
         self._libc = libc
         self._descriptor = descriptor
-        self._watched: dict[str, int] = {}
+        self._watched: set[str] = set()
         self._paths: dict[int, str] = {}
         self._unsettled: dict[str, float] = {}
         """The tasks that have the marks of two labels, and when that has lasted too long."""
@@ -79,7 +79,7 @@ class InotifyWatch:
     def wait(self, timeout: float) -> bool:
         """Block until anything asked for may have changed since the last call; False when *timeout* ran out."""
         give_up = time.monotonic() + timeout
-        if self._add_new():
+        if not self._is_told_of_directories() and self._add_new():
             self.heard = EVERY_TOPIC
             return True
         if self.slow:
@@ -112,11 +112,14 @@ class InotifyWatch:
         """The topics of all that happened."""
         heard: set[str] = set()
         for watch, mask, name in self._events():
-            if watch not in self._paths:  # more happened than the system keeps, or a directory went away
-                heard.update(EVERY_TOPIC if mask & _OVERFLOW else ())
-            elif mask & _IS_DIRECTORY:
+            if mask & _GONE:
+                self._watched.discard(self._paths.pop(watch, ""))  # one of that name may come again
+            if mask & _OVERFLOW:  # more happened than the system keeps
+                self._add_new()
+                heard.update(EVERY_TOPIC)
+            elif mask & (_IS_DIRECTORY | _GONE):
                 heard.update(EVERY_TOPIC if self._add_new() else ())
-            else:
+            elif watch in self._paths:
                 heard.update(self._topics_of(self._paths[watch], mask, name))
         return frozenset(heard)
 
@@ -177,16 +180,33 @@ class InotifyWatch:
             found |= self._of_task(key, settled=True)
         return frozenset(found)
 
+    def _is_told_of_directories(self) -> bool:
+        """Whether the system tells of each directory that is made, so that nobody need look for new ones."""
+        return not self.slow and all(place in self._watched for place in self._places if self._is_wanted(place))
+
     def _add_new(self) -> bool:
-        found = _directories(*self._places)
-        new = [path for path in found if path not in self._watched and self._is_wanted(path)]
-        for path in new:
-            watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._mask(path))
-            self._watched[path] = watch
+        """Watch the directories that are not watched; False if there were none. What is made in one before it is
+        watched, nothing tells: so it is looked for once more behind all that are new.
+        """
+        is_new = False
+        while new := [path for path in self._wanted() if path not in self._watched]:
+            for path in new:
+                self._add(path)
+            is_new = True
+        return is_new
+
+    def _wanted(self) -> list[str]:
+        return [path for path in _directories(*self._places) if self._is_wanted(path)]
+
+    def _add(self, path: str) -> None:
+        watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._mask(path))
+        if watch >= 0:
             self._paths[watch] = path
-            if watch < 0 and os.path.isdir(path):  # the system has no more; it is looked at again and again
-                self.slow = _TOO_MANY
-        return bool(new)
+        elif os.path.isdir(path):  # the system has no more; it is looked at again and again
+            self.slow = _TOO_MANY
+        else:
+            return
+        self._watched.add(path)
 
     def _mask(self, path: str) -> int:
         """The history grows in place beside the team's file, and is no news to whoever asked for topics."""
@@ -249,14 +269,10 @@ def _directories(tree: str, flat: str) -> list[str]:
     """
     index = f"{flat}/index"
     found = [path for path in (flat, index, *_below(index)) if os.path.isdir(path)]
-    level = [tree]
     if not os.path.isdir(tree):
-        found.append(_nearest(os.path.dirname(tree)))
-    for _ in range(3):
-        level = [path for path in level if os.path.isdir(path)]
-        found += level
-        level = [entry for path in level for entry in _below(path)]
-    return found
+        return [*found, _nearest(os.path.dirname(tree))]
+    inner = _below(tree)
+    return [*found, tree, *inner, *(path for directory in inner for path in _below(directory))]
 
 
 def _nearest(path: str) -> str:

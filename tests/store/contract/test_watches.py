@@ -17,6 +17,7 @@ from tests.store.kinds import (
     Inbox,
     Task,
     broadcast,
+    make_team,
     send,
     texts,
     titles,
@@ -135,6 +136,27 @@ class TestWatch:
         assert none.wait(60)
         for watch in (now, before, none):
             watch.close()
+
+    def test_who_waited_for_a_team_that_is_removed_hears_of_the_next_of_that_name(self, store):
+        send(store, "bob", "hello")
+        store.create("alpha", TASK, None, Task(title="t"))
+        watch = store.watch("alpha")
+        settle(watch)
+        update(store, "alpha", TEAM, "alpha", lambda team: team.having(state="closed"))
+        store.drop("alpha", TEAM, store.get("alpha", TEAM, "alpha")[1])
+        assert watch.wait(60)
+        settle(watch)
+        make_team(store)
+        assert watch.wait(60)
+        settle(watch)
+        for change in (
+            lambda: send(store, "bob", "hello"),
+            lambda: store.create("alpha", TASK, None, Task(title="t")),
+        ):
+            change()
+            assert watch.wait(60)
+            settle(watch)
+        watch.close()
 
     def test_what_came_while_it_was_looked_at_ends_the_next_wait(self, store):
         watch = store.watch("alpha", ["message/bob"])
