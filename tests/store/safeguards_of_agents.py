@@ -56,6 +56,13 @@ MUTANTS = [
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(
+        "options and branches for commits",
+        "../agents/landings/merging",
+        "return len(word) in _LENGTHS and _HEX.issuperset(word)",
+        "return True",
+        f"tests/{LOGINS}_of_checks.py",
+    ),
+    Mutant(
         "resumed as the record of a login says",
         "../agents/started_here",
         "return digest == _digest(session) and session.session_id in ids",

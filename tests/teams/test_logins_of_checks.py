@@ -163,13 +163,49 @@ def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkey
     office.cli("bob").ok("update-task", key, "--status", "completed")
     office.cli("mia").ok("review-task", key, "--accept")
     landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
-    (checked.tree / "unseen").write_text("unseen")
-    subprocess.run(["git", "add", "unseen"], cwd=checked.tree, check=True, timeout=60)
-    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checked.tree, capture_output=True, text=True, timeout=60)
-    asked = office.psql("bob", FORGED_LANDING.format("head", head.stdout.strip(), landing["id"])).stdout.split()[0]
+    forged = FORGED_LANDING.format("head", added(checked.tree, "unseen"), landing["id"])
+    for claim in ("", "'claim', 99, "):  # of another claim it is no more reviewed
+        asked = office.psql("bob", forged.replace("'state',", f"{claim}'state',")).stdout.split()[0]
+        waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
+        assert waited["state"] == "refused" and "was not reviewed" in waited["reason"]
+
+
+def added(tree: Path, name: str) -> str:
+    """The commit that adds a file of that name there."""
+    (tree / name).write_text(name)
+    for words in (["add", name], [*GIT, "commit", "-q", "-m", name]):
+        subprocess.run(["git", *words], cwd=tree, check=True, timeout=60)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, timeout=60)
+    return head.stdout.strip()
+
+
+HANDED_IN = """UPDATE teams.records SET label = 'in_review', body =
+    (record || '{{"status": "in_review", "submitted": "{}"}}')::text WHERE kind = 'task' AND key = '{}' RETURNING key"""
+
+
+@pytest.mark.parametrize("what", ["work", "--output={}"])
+def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(
+    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Of a branch nobody knows what it will be; and as an option of git it would write over a file of who lands it."""
+    office, precious = checked.office, tmp_path / "precious"
+    precious.write_text("mine")
+    monkeypatch.chdir(checked.tree)
+    other = str(office.lead("create-task", "to land")["id"])
+    office.cli("bob").ok("claim-task", other)
+    added(checked.tree, f"seen-{len(what)}")
+    template = office.cli("bob").ok("land", other, "--onto", "main", "--no-wait")["id"]
+    key = str(office.lead("create-task", "handed in", "--review-by", "mia")["id"])
+    office.cli("bob").ok("claim-task", key)
+    assert office.psql("bob", HANDED_IN.format(what.format(precious), key)).stdout.startswith(key)
+    office.cli("mia").ok("review-task", key, "--accept")
+    head = added(checked.tree, f"unseen-{len(what)}")
+    answer = office.cli("bob")("land", key, "--onto", "main")
+    assert answer.status == 11 and "was reviewed at" in answer.stderr, answer
+    forged = FORGED_LANDING.format("head", head, template).replace("'state',", f"'task', '{key}', 'state',")
+    asked = office.psql("bob", forged).stdout.split()[0]
     waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-    assert waited["state"] == "refused" and "was not reviewed" in waited["reason"]
+    assert (waited["state"], precious.read_text()) == ("refused", "mine") and "was not reviewed" in waited["reason"]
 
 
 HOSTILE = (

@@ -7,13 +7,11 @@ from __future__ import annotations
 from hashlib import md5
 
 from teams_cli.agents import checkouts
+from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.errors import NotAllowed
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, root_directory
-
-_HEX = frozenset("0123456789abcdef")
-_LENGTHS = (40, 64)
 
 
 def note(store: Store, team: str, said: str) -> None:
@@ -30,7 +28,7 @@ def note(store: Store, team: str, said: str) -> None:
 
 def check(store: Store, team: str, landing: Landing) -> None:
     """Raises NotAllowed: Nobody asked for such a landing on this machine."""
-    if len(landing.head) not in _LENGTHS or not _HEX.issuperset(landing.head):
+    if not merging.is_commit(landing.head):
         raise NotAllowed(f"{landing.head[:60]!r} is no commit", "Look who asked for it: teams history")
     if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
         raise NotAllowed(f"{landing.branch!r} is no branch to land on {landing.onto}", "Land one of your own.")

@@ -157,13 +157,22 @@ def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError, env
     has happened and only that can't be said: whoever comes next finds it done.
     """
     try:
-        if not landings.get(store, team, landing.id).over and _has_happened(store, team, landing, environ):
+        now = landings.get(store, team, landing.id)
+        if now.over or not _has_happened(store, team, now, environ):
+            outcomes.end(store, teams.get(store, team), now, "refused", reason=problem.message)
+        elif now.via == "pr" or isinstance(problem, StorageFailed):
             return False
-        outcomes.end(store, teams.get(store, team), landing, "refused", reason=problem.message)
+        else:
+            _say_landed(store, teams.get(store, team), now)
     except TeamsError as worse:
         sys.stderr.write(f"{landing.id}: {worse.message}\n")
         return False
     return True
+
+
+def _say_landed(store: Store, team: Team, landing: Landing) -> Landing:
+    checkout = merging.checked_out(landing.repository, landing.onto)
+    return progress.landed(store, team, landing, merging.tip(landing.repository, landing.onto), checkout)
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
@@ -174,8 +183,7 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
         return False
     if landing.via == "pr":
         return bool(pull_requests.found(landing, environ))
-    tip = merging.tip(landing.repository, landing.onto)
-    return bool(tip) and merging.holds(landing.repository, tip, landing.head)
+    return merging.is_on_branch(landing.repository, landing.onto, landing.head)
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:

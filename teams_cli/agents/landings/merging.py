@@ -20,6 +20,10 @@ _NOBODY = {
 """Who merges, where nobody is configured."""
 
 
+_HEX = frozenset("0123456789abcdef")
+_LENGTHS = (40, 64)
+
+
 class Clash(Exception):
     """The two do not fit together, in these files."""
 
@@ -33,13 +37,27 @@ def tip(repository: str, branch: str) -> str:
     return git.said(repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
 
 
+def is_commit(word: str) -> bool:
+    """Whether it is the full name of a commit: a branch would be another tomorrow, and an option is none at all."""
+    return len(word) in _LENGTHS and _HEX.issuperset(word)
+
+
 def holds(repository: str, tip: str, commit: str) -> bool:
     """Whether the commit is part of what the tip stands for."""
+    if not (is_commit(tip) and is_commit(commit)):
+        return False
     return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
+
+
+def is_on_branch(repository: str, branch: str, commit: str) -> bool:
+    """Whether the branch, if there is one, has the commit."""
+    return holds(repository, tip(repository, branch), commit)
 
 
 def is_same(repository: str, one: str, other: str) -> bool:
     """Whether two commits hold the same files, however they came to it."""
+    if not (is_commit(one) and is_commit(other)):
+        return False
     return git.run(repository, "diff", "--quiet", one, other).returncode == 0
 
 
@@ -97,6 +115,8 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     Those that were half brought there by one that was ended are told by what is in them; what somebody else wrote
     since is left alone.
     """
+    if not is_commit(base):
+        return False
     if _brought(checkout, base, commit) or not changed(checkout):
         return True
     if _brought(checkout, base, commit):  # git has looked at the files meanwhile, and knows which are as they were

@@ -160,11 +160,13 @@ def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
 
 
 def check(store: Store, team: str, landing: Landing) -> None:
-    """Raises NotAllowed: It is not what was reviewed, whoever wrote that it is to land."""
+    """Raises NotAllowed: It is not what was reviewed, whoever wrote that it is to land, and not there already."""
     task = tasks.get(store, team, landing.task)
-    if not (task.review_by and task.submitted) or task.claim != landing.claim or landing.head == task.submitted:
+    if not (task.review_by and task.submitted) or landing.over:
         return
-    if not merging.is_same(landing.repository, task.submitted, landing.head):
+    same = merging.is_commit(task.submitted) and landing.head == task.submitted
+    same = same or merging.is_same(landing.repository, task.submitted, landing.head)
+    if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
         said = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
         raise NotAllowed(said, f"Ask for that: teams land {task.id}")
 
