@@ -11,18 +11,16 @@ from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Iterable
 from teams_cli.runs import hand_offs
-from teams_cli.runs.runs import SHELL, Assigned, Run
+from teams_cli.runs.runs import SHELL, Assigned
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import roles, teams
-from teams_cli.teams.caller import Caller
 from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.live import LiveRun
 
 _INSTRUCTIONS = """\
 You are {name}{kind} in the team {team}, which carries out the workflow "{workflow}": {description}
@@ -57,52 +55,51 @@ class CrewAgent:
 class AgentCrew:
     """The agents of a run that have a model, each started with its harness."""
 
-    def __init__(self, leader: Caller, about: str) -> None:
-        self.leader = leader
-        self.about = " ".join(about.split())
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
+        self.ours = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
+        self.names = [assigned.name for assigned in self.ours]
         self._missed: set[str] = set()
         self._calls: dict[tuple[str, str], int] = {}
 
-    def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:
+    def start(self) -> None:
         """Start all agents; one that an earlier attempt started is resumed when there is work for it.
 
         Raises:
             TeamsError: One can't be started.
         """
-        self.store, self.team, self.surroundings = store, team, surroundings
-        ours = [assigned for assigned in run.agents if run.harness_of(assigned) != SHELL]
-        self.names = [assigned.name for assigned in ours]
-        for assigned in ours:
-            if sessions.find(store, team, assigned.name) is None:
-                starting.run_agent(store, team, self.leader, self._request(run, assigned))
+        for assigned in self.ours:
+            if sessions.find(self.run.store, self.run.team, assigned.name) is None:
+                starting.run_agent(self.run.store, self.run.team, self.run.leader, self._request(assigned))
 
-    def _request(self, run: Run, assigned: Assigned) -> StartRequest:
+    def _request(self, assigned: Assigned) -> StartRequest:
+        record = self.run.record
         kind = assigned.type or assigned.role
         prompt = _INSTRUCTIONS.format(
             name=assigned.name,
             kind=f" ({kind})" if kind else "",
-            team=self.team,
-            workflow=run.workflow,
-            description=self.about,
-            work=hand_offs.directory(self.store.root, self.team, "work"),
+            team=self.run.team,
+            workflow=record.workflow,
+            description=self.run.about,
+            work=hand_offs.directory(self.run.store.root, self.run.team, "work"),
         )
         return StartRequest(
             prompt,
             agent=assigned.name,
-            description=f"{run.workflow}: {kind or 'worker'}",
-            harness=run.harness_of(assigned),
-            model=assigned.model or run.model,
-            permissions=assigned.permissions or run.permissions,
+            description=f"{record.workflow}: {kind or 'worker'}",
+            harness=record.harness_of(assigned),
+            model=assigned.model or record.model,
+            permissions=assigned.permissions or record.permissions,
             type=assigned.type or assigned.role,
             worktree=bool(assigned.worktree),
             answer=assigned.answer,
-            directory=os.path.join(run.variables[REPO], assigned.cwd or ""),
-            environ=self.surroundings.inherited,
-            variables={**run.variables, "PYTHON": self.surroundings.python},
+            directory=os.path.join(record.variables[REPO], assigned.cwd or ""),
+            environ=self.run.surroundings.inherited,
+            variables={**record.variables, "PYTHON": self.run.surroundings.python},
         )
 
     def _sessions(self) -> dict[str, Session | None]:
-        return {name: ending.current(self.store, self.team, name) for name in self.names}
+        return {name: ending.current(self.run.store, self.run.team, name) for name in self.names}
 
     def living(self) -> list[str]:
         """The names of the agents that work or can be called to."""
@@ -120,17 +117,17 @@ class AgentCrew:
     def call(self, found: Iterable[Task]) -> None:
         """Resume the agents that are idle while a task is ready for them; for each such task a few times at most."""
         ready = self._ready(found)
-        team = teams.get(self.store, self.team)
+        team = self.run.load_team()
         for name, session in self._sessions().items():
             new = [task.id for task in ready if self._may_be_called(team, name, task)]
             if session and session.ended and not _is_lost(session) and new:
                 for key in new:
                     self._calls[name, key] = self._calls.get((name, key), 0) + 1
-                messages.send(self.store, self.team, self.leader, name, _MORE)
+                messages.send(self.run.store, self.run.team, self.run.leader, name, _MORE)
 
     def untaken(self, found: Iterable[Task]) -> list[Task]:
         """Tasks that are ready, and that nobody will take: all who could are idle, and were called often enough."""
-        team = teams.get(self.store, self.team)
+        team = self.run.load_team()
         current = self._sessions()
         left = []
         for task in self._ready(found):
@@ -148,14 +145,14 @@ class AgentCrew:
 
     def _can(self, team: teams.Team, name: str, task: Task) -> bool:
         member = team.member(name)
-        return member is not None and roles.skills_of(member, team, self.leader.config).issuperset(task.require)
+        return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
     def _waits(self, task: Task) -> bool:
-        return bool(dependencies.open_blockers(task, dependencies.stored(self.store, self.team)))
+        return bool(dependencies.open_blockers(task, dependencies.stored(self.run.store, self.run.team)))
 
     def wait(self, seconds: float) -> bool:
         """Wait until all agents have ended their turns, at most so long; whether they did."""
-        return pace.sleep_until(self.store, self.team, self._all_ended, seconds)
+        return pace.sleep_until(self.run.store, self.run.team, self._all_ended, seconds)
 
     def _all_ended(self) -> bool:
         return all(session is None or session.ended for session in self._sessions().values())
@@ -165,7 +162,7 @@ class AgentCrew:
         for name, session in self._sessions().items():
             if session and not session.ended:
                 try:
-                    interrupting.stop(self.store, self.team, self.leader, name)
+                    interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
                 except TeamsError:
                     continue
 

@@ -11,6 +11,7 @@ from teams_cli.membership import founding
 from teams_cli.records.annotations import Mapping, Permissions
 from teams_cli.runs import clients, orders, runs, steps, worker_crew
 from teams_cli.runs.leader import Ended, Leader
+from teams_cli.runs.live import LiveRun
 from teams_cli.runs.runs import RUN, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases
@@ -90,7 +91,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     report = request.report or os.path.join(store.root, "runs", team, "report.md")
     draft = draft.having(items=items, report=report, started_at=teams.now(store))
     run = store.create(team, RUN, None, draft.led_by_us(store.host))[0]
-    return Leader(store, team, run, caller, surroundings, progress).lead()
+    return Leader(LiveRun(store, team, run, caller, surroundings), progress).lead()
 
 
 def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
@@ -141,4 +142,4 @@ def resume(
     if reopened := steps.reopen_failed(store, team):
         progress.say(f"tried again: {', '.join(reopened)}")
     run = run.having(report=report or run.report)
-    return Leader(store, team, run, leader, surroundings, progress).lead()
+    return Leader(LiveRun(store, team, run, leader, surroundings), progress).lead()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from teams_cli.runs import agent_crew, worker_crew
-from teams_cli.runs.runs import Run
-from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.live import LiveRun
 
     class Fallen(Protocol):
         """One who ended by something going wrong."""
@@ -26,18 +23,18 @@ if TYPE_CHECKING:
 class Crew:
     """All who work in a run, whatever they are."""
 
-    def __init__(self, leader: Caller, about: str) -> None:
-        self.workers = worker_crew.WorkerCrew()
-        self.agents = agent_crew.AgentCrew(leader, about)
+    def __init__(self, run: LiveRun) -> None:
+        self.workers = worker_crew.WorkerCrew(run)
+        self.agents = agent_crew.AgentCrew(run)
 
-    def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:
+    def start(self) -> None:
         """Start all of them.
 
         Raises:
             TeamsError: One can't be started.
         """
-        self.workers.start(store, team, run, surroundings)
-        self.agents.start(store, team, run, surroundings)
+        self.workers.start()
+        self.agents.start()
 
     def living(self) -> list[str]:
         """The names of those who work, or can be called to."""

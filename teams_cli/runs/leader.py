@@ -14,21 +14,18 @@ from teams_cli.runs.crew import Crew
 from teams_cli.runs.runs import COMPLETED, FAILED, INCOMPLETE, INTERRUPTED, Run
 from teams_cli.runs.synthesis import LeaderAnswer, LeaderTurn
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
 from teams_cli.store.pace import paced
 from teams_cli.tasks import attempts, dependencies, leases, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import presence, role_definitions, teams
-from teams_cli.teams.caller import Caller
+from teams_cli.teams import presence, role_definitions
 from teams_cli.views import spending
 from teams_cli.workflows import checks, templates
-from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.live import LiveRun
 
     class Progress(Protocol):
         """Whoever shows how a run gets on."""
@@ -58,27 +55,20 @@ class Ended:
 
 
 class Leader:
-    """Leads one attempt at a run."""
+    """Leads a run from where it stands to its end."""
 
-    def __init__(
-        self, store: Store, team: str, run: Run, caller: Caller, surroundings: Surroundings, progress: Progress
-    ) -> None:
-        self.store = store
-        self.team = team
+    def __init__(self, run: LiveRun, progress: Progress) -> None:
         self.run = run
-        self.caller = caller
-        self.surroundings = surroundings
         self.progress = progress
-        self.workflow = Workflow.model_validate(run.definition)
-        self.crew = Crew(caller, self.workflow.description)
-        self.synthesis = LeaderTurn(store, team, run, caller, surroundings, self.workflow)
+        self.crew = Crew(run)
+        self.synthesis = LeaderTurn(run)
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
         """Carry the run on to its end; when that fails, all workers end and the state stays."""
         try:
             self._prepare()
-            self.progress.begins(self.team)
+            self.progress.begins(self.run.team)
             if self._unsettled():
                 self._work()
             return self._report(self._synthesize())
@@ -87,14 +77,14 @@ class Leader:
             raise
 
     def _prepare(self) -> None:
-        for name, role in self.workflow.roles.items():
+        for name, role in self.run.workflow.roles.items():
             self._define(name, **role)
-        if not self.caller.is_human:
-            presence.register_process(self.store, self.team, self.caller.name, os.getpid())
-        planned = steps.expand(self.workflow, self.run.variables, self.run.items)
-        steps.create_missing(self.store, self.team, self.caller, planned, bool(self.run.thinks))
-        workers = ", ".join(agent.name for agent in self.run.agents)
-        self.progress.say(f"team {self.team}: {text.counted(len(planned), 'task')} for {workers}")
+        if not self.run.leader.is_human:
+            presence.register_process(self.run.store, self.run.team, self.run.leader.name, os.getpid())
+        planned = steps.expand(self.run.workflow, self.run.record.variables, self.run.record.items)
+        steps.create_missing(self.run.store, self.run.team, self.run.leader, planned, bool(self.run.record.thinks))
+        workers = ", ".join(agent.name for agent in self.run.record.agents)
+        self.progress.say(f"team {self.run.team}: {text.counted(len(planned), 'task')} for {workers}")
 
     def _define(
         self,
@@ -106,9 +96,9 @@ class Leader:
         deny: list[str] | None = None,
     ) -> None:
         role_definitions.define(
-            self.store,
-            self.team,
-            self.caller,
+            self.run.store,
+            self.run.team,
+            self.run.leader,
             name,
             extends=extends,
             skills=skill,
@@ -119,9 +109,9 @@ class Leader:
 
     def _work(self) -> None:
         try:
-            self.crew.start(self.store, self.team, self.run, self.surroundings)
+            self.crew.start()
             self._broadcast()
-            pace.sleep_until(self.store, self.team, paced(self._look), None)
+            pace.sleep_until(self.run.store, self.run.team, paced(self._look), None)
             self.crew.wait(_LEAVE_TAKING)
         finally:
             self.crew.stop()
@@ -129,26 +119,28 @@ class Leader:
 
     def _broadcast(self) -> None:
         """Tell all workers, once they have joined, what the workflow has to say to them."""
-        if not self.workflow.broadcast:
+        if not self.run.workflow.broadcast:
             return
-        pace.sleep_until(self.store, self.team, self._all_joined, None)
-        body = templates.fill(self.workflow.broadcast, self.run.variables)
+        pace.sleep_until(self.run.store, self.run.team, self._all_joined, None)
+        body = templates.fill(self.run.workflow.broadcast, self.run.record.variables)
         try:
-            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.id}-broadcast")
+            sent = messages.broadcast(
+                self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
+            )
         except NobodyThere:  # they are done, or dead, already
             return
         self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
 
     def _all_joined(self) -> bool:
         self._note_fallen()
-        joined = teams.get(self.store, self.team).active_names()
+        joined = self.run.load_team().active_names()
         return set(self.crew.living()) <= set(joined)
 
     def _look(self) -> bool:
         """Look at how far it is; whether it is over."""
         self._note_fallen()
-        if self.store.host and not self.caller.is_human:  # other machines see by this that the run is led
-            presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+        if self.run.store.host and not self.run.leader.is_human:  # other machines see by this that the run is led
+            presence.saw(self.run.store, self.run.team, self.run.leader.name, every=_SEEN_EVERY)
         found = self._tasks()
         living = self.crew.living()
         self.progress.update(found, living)
@@ -156,7 +148,7 @@ class Leader:
         if self._give_up_tasks(found):
             return False  # look again, at what is left
         if any(task.status == "in_progress" for task in found):
-            leases.release_all(self.store, teams.get(self.store, self.team))
+            leases.release_all(self.run.store, self.run.load_team())
             return False
         return not self._open(found, living)
 
@@ -173,7 +165,7 @@ class Leader:
         return bool(given_up)
 
     def _give_up_task(self, key: str, why: str) -> bool:
-        done = attempts.give_up(self.store, self.team, self.caller.name, key, why)
+        done = attempts.give_up(self.run.store, self.run.team, self.run.leader.name, key, why)
         if done:
             self.progress.say(f"{key} failed: {why}")
         return done
@@ -181,8 +173,8 @@ class Leader:
     def _attempts(self, task: Task) -> int:
         """How often the task is tried."""
         key = steps.key_of(task)
-        own = next((t.attempts for t in self.workflow.tasks if t.id in (key, templates.made_of(key))), None)
-        return own or self.workflow.attempts
+        own = next((t.attempts for t in self.run.workflow.tasks if t.id in (key, templates.made_of(key))), None)
+        return own or self.run.workflow.attempts
 
     def _note_fallen(self) -> None:
         for worker in self.crew.fallen():
@@ -199,21 +191,23 @@ class Leader:
         return len(pending) > len(beyond | dependencies.stuck_tasks(seen))
 
     def _skills(self, living: list[str]) -> list[set[str]]:
-        users = self.caller.config.agent if self.caller.config else {}
-        known = {**users, **self.workflow.roles}
-        return [checks.skills_of(agent.role, agent.type, known) for agent in self.run.agents if agent.name in living]
+        users = self.run.leader.config.agent if self.run.leader.config else {}
+        known = {**users, **self.run.workflow.roles}
+        return [
+            checks.skills_of(agent.role, agent.type, known) for agent in self.run.record.agents if agent.name in living
+        ]
 
     def _unsettled(self) -> bool:
-        return self._open(self._tasks(), [agent.name for agent in self.run.agents])
+        return self._open(self._tasks(), [agent.name for agent in self.run.record.agents])
 
     def _tasks(self) -> list[Task]:
-        return list(tasks.all_of(self.store, self.team, []))
+        return list(tasks.all_of(self.run.store, self.run.team, []))
 
     def _synthesize(self) -> LeaderAnswer:
         """The leader's answer, if the workflow says how to make one."""
         if not self.synthesis.wanted:
             return LeaderAnswer(None)
-        self.progress.say(f"{self.caller.name} synthesizes")
+        self.progress.say(f"{self.run.leader.name} synthesizes")
         made = self.synthesis.answer(self._tasks())
         if made.problem:
             self.troubles.append(f"The synthesis failed: {made.problem}")
@@ -223,32 +217,32 @@ class Leader:
     def _report(self, answer: LeaderAnswer) -> Ended:
         found = self._tasks()
         status = FAILED if answer.problem else _status(found)
-        run = self.run.having(status=status, verdict=answer.verdict)
-        spent = spending.spent(self.store, teams.get(self.store, self.team), "model", [])
-        text = reports.markdown(run, self.team, found, answer.text, self.troubles, self._worktrees(), spent)
+        run = self.run.record.having(status=status, verdict=answer.verdict)
+        spent = spending.spent(self.run.store, self.run.load_team(), "model", [])
+        text = reports.markdown(run, self.run.team, found, answer.text, self.troubles, self._worktrees(), spent)
         reports.write(run.report, text)
-        runs.settle(self.store, self.team, self.run, status, answer.verdict)
+        runs.settle(self.run.store, self.run.team, self.run.record, status, answer.verdict)
         if status == COMPLETED:
             self._close()
-        return Ended(self.team, run, found, text)
+        return Ended(self.run.team, run, found, text)
 
     def _worktrees(self) -> list[str]:
         """What agents left in worktrees of their own, a line each."""
-        return [tree.line(self.team) for tree in worktrees.all_of(self.store, self.team)]
+        return [tree.line(self.run.team) for tree in worktrees.all_of(self.run.store, self.run.team)]
 
     def _close(self) -> None:
         """Close the team, whose work is done; this process is the last that works for it."""
         with suppress(TeamsError):  # what it made is reported; that it is open still hurts nobody
-            closing.close(self.store, self.team, self.caller, force=True)
+            closing.close(self.run.store, self.run.team, self.run.leader, force=True)
 
     def _give_up(self) -> None:
         try:
-            leases.release_all(self.store, teams.get(self.store, self.team))
-            runs.settle(self.store, self.team, self.run, INTERRUPTED)
+            leases.release_all(self.run.store, self.run.load_team())
+            runs.settle(self.run.store, self.run.team, self.run.record, INTERRUPTED)
         except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
             return
         finally:
-            self.progress.say(f"stopped; go on with: teams run --resume --team {self.team}")
+            self.progress.say(f"stopped; go on with: teams run --resume --team {self.run.team}")
 
 
 def _status(found: list[Task]) -> str:

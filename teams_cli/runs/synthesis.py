@@ -9,18 +9,14 @@ from teams_cli.agents.starting import StartRequest
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.runs import hand_offs, steps
 from teams_cli.store import pace
-from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import teams
-from teams_cli.teams.caller import Caller
 from teams_cli.workflows import templates
-from teams_cli.workflows.model import REPO, Workflow
+from teams_cli.workflows.model import REPO
 from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.runs.runs import Run
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.live import LiveRun
 
 NAME = "synthesis"
 _TRIES = 2
@@ -55,16 +51,9 @@ class LeaderAnswer:
 class LeaderTurn:
     """The leader's last work in a run."""
 
-    def __init__(
-        self, store: Store, team: str, run: Run, caller: Caller, surroundings: Surroundings, workflow: Workflow
-    ) -> None:
-        self.store = store
-        self.team = team
+    def __init__(self, run: LiveRun) -> None:
         self.run = run
-        self.caller = caller
-        self.surroundings = surroundings
-        self.how = workflow.synthesize
-        self.about = " ".join(workflow.description.split())
+        self.how = run.workflow.synthesize
 
     @property
     def wanted(self) -> bool:
@@ -72,26 +61,26 @@ class LeaderTurn:
 
         A script was made for what the commands of tasks print; what models say it does not understand.
         """
-        return bool(self.how.prompt if self.run.thinks else self.how.run)
+        return bool(self.how.prompt if self.run.record.thinks else self.how.run)
 
     def answer(self, found: list[Task]) -> LeaderAnswer:
         """Make the answer of all tasks."""
-        root, leader = self.store.root, self.caller.name
-        given = hand_offs.give(root, self.team, leader, found)
+        root, team, leader = self.run.store.root, self.run.team, self.run.leader.name
+        given = hand_offs.give(root, team, leader, found)
         try:
             # Where nothing was to be done there is nothing that a script could misread, and a model could tell of.
-            thinks = self.run.thinks and (found or not self.how.run)
+            thinks = self.run.record.thinks and (found or not self.how.run)
             made = self._thought(given, found) if thinks else self._scripted(given)
         finally:
-            hand_offs.take_back(root, self.team, leader)
+            hand_offs.take_back(root, team, leader)
         return made
 
     def _scripted(self, given: str) -> LeaderAnswer:
-        leader = self.caller.name
-        own = self.surroundings.of_agent(self.store, self.team, leader, "team-leader", self.run.tag_of(leader))
-        work = hand_offs.directory(self.store.root, self.team, "work")
-        environment = {**own, **self.run.variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
-        done = shell.run(self.how.run or "", self.run.variables[REPO], environment, "the synthesis")
+        variables = self.run.record.variables
+        own = self.run.environment_of(self.run.leader.name, "team-leader")
+        work = hand_offs.directory(self.run.store.root, self.run.team, "work")
+        environment = {**own, **variables, "TEAMS_RESULTS": given, "TEAMS_WORK": work}
+        done = shell.run(self.how.run or "", variables[REPO], environment, "the synthesis")
         if done.status:
             return LeaderAnswer(None, steps.one_line(done.reason))
         return LeaderAnswer(done.output, "", self._verdict(done.output))
@@ -117,22 +106,22 @@ class LeaderTurn:
         request = StartRequest(
             prompt,
             agent=self._free_name(),
-            description=f"{self.run.workflow}: the leader's summary",
-            harness=self.run.thinks,
-            model=self.run.model,
-            permissions=self.run.permissions,
-            directory=self.run.variables[REPO],
-            environ=self.surroundings.environ,
-            variables={**self.run.variables, "PYTHON": self.surroundings.python},
+            description=f"{self.run.record.workflow}: the leader's summary",
+            harness=self.run.record.thinks,
+            model=self.run.record.model,
+            permissions=self.run.record.permissions,
+            directory=self.run.record.variables[REPO],
+            environ=self.run.surroundings.environ,
+            variables={**self.run.record.variables, "PYTHON": self.run.surroundings.python},
         )
-        name = starting.run_agent(self.store, self.team, self.caller, request).agent
+        name = starting.run_agent(self.run.store, self.run.team, self.run.leader, request).agent
         try:
-            in_time = pace.sleep_until(self.store, self.team, lambda: self._ended(name), _LONGEST)
+            in_time = pace.sleep_until(self.run.store, self.run.team, lambda: self._ended(name), _LONGEST)
         finally:
             if not self._ended(name):
-                interrupting.stop(self.store, self.team, self.caller, name)
-        session = ending.current(self.store, self.team, name)
-        said = outputs.find(self.store, self.team, name) or ""
+                interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
+        session = ending.current(self.run.store, self.run.team, name)
+        said = outputs.find(self.run.store, self.run.team, name) or ""
         if session is None or session.outcome != "completed":
             late = "" if in_time else f"it took longer than {_LONGEST:.0f} s; "
             return LeaderAnswer(
@@ -141,11 +130,11 @@ class LeaderTurn:
         return LeaderAnswer(said) if said.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
     def _ended(self, name: str) -> bool:
-        session = ending.current(self.store, self.team, name)
+        session = ending.current(self.run.store, self.run.team, name)
         return session is None or session.ended
 
     def _free_name(self) -> str:
-        taken = {member.agent_id.lower() for member in teams.get(self.store, self.team).roster()}
+        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
         names = (NAME if number == 1 else f"{NAME}-{number}" for number in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
 
@@ -153,18 +142,18 @@ class LeaderTurn:
         results = {f"{RESULT}{steps.key_of(task)}": task.result or "" for task in found}
         said = [_told(task) for task in found] + self._replies()
         return _INSTRUCTIONS.format(
-            leader=self.caller.name,
-            team=self.team,
-            workflow=self.run.workflow,
-            about=self.about,
-            prompt=templates.fill(self.how.prompt or "", {**self.run.variables, **results}),
+            leader=self.run.leader.name,
+            team=self.run.team,
+            workflow=self.run.record.workflow,
+            about=self.run.about,
+            prompt=templates.fill(self.how.prompt or "", {**self.run.record.variables, **results}),
             given=given,
             results="\n\n".join(said)[:_ALL],
         )
 
     def _replies(self) -> list[str]:
         """What members answered to a broadcast of the leader's."""
-        found = self.store.read(self.team, MESSAGE, self.caller.name, 0, [])
+        found = self.run.store.read(self.run.team, MESSAGE, self.run.leader.name, 0, [])
         replies = [message for message in found if message.type == "reply"]
         return [f"{message.from_} replied:\n{message.message[:_IN_HAND]}" for message in replies]
 

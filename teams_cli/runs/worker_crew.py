@@ -11,11 +11,10 @@ from teams_cli import processes
 from teams_cli.errors import StorageFailed
 from teams_cli.runs import hand_offs
 from teams_cli.runs.runs import SHELL, Assigned, Run
-from teams_cli.store.contract import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.runs.surroundings import Surroundings
+    from teams_cli.runs.live import LiveRun
 
 _GRACE = 6.0
 _KILL = (("KILL", 2.0),)
@@ -24,13 +23,13 @@ _KILL = (("KILL", 2.0),)
 class WorkerProcess:
     """One worker process. It is in a session of its own, so that Ctrl-C reaches us and not it."""
 
-    def __init__(self, store: Store, team: str, run: Run, assigned: Assigned, surroundings: Surroundings) -> None:
+    def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
-        self.tag = run.tag_of(assigned.name)
-        self.log = os.path.join(hand_offs.directory(store.root, team, "logs"), f"{self.name}.log")
-        environment = surroundings.of_agent(store, team, self.name, assigned.type or assigned.role, self.tag)
+        self.tag = run.record.tag_of(assigned.name)
+        self.log = os.path.join(hand_offs.directory(run.store.root, run.team, "logs"), f"{self.name}.log")
+        environment = run.environment_of(self.name, assigned.type or assigned.role)
         # -P: the repository must not be searched for modules of our names.
-        words = [surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.id, str(os.getpid())]
+        words = [run.surroundings.python, "-P", "-m", "teams_cli.runs.worker", run.record.id, str(os.getpid())]
         try:
             with open(self.log, "wb") as log:
                 self.process = subprocess.Popen(
@@ -57,19 +56,21 @@ class WorkerProcess:
 class WorkerCrew:
     """The workers of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: LiveRun) -> None:
+        self.run = run
         self.workers: list[WorkerProcess] = []
         self._missed: set[str] = set()
 
-    def start(self, store: Store, team: str, run: Run, surroundings: Surroundings) -> None:
+    def start(self) -> None:
         """Start all workers.
 
         Raises:
             StorageFailed: One can't be started.
         """
-        for assigned in run.agents:
-            if run.harness_of(assigned) == SHELL:
-                self.workers.append(WorkerProcess(store, team, run, assigned, surroundings))
+        record = self.run.record
+        for assigned in record.agents:
+            if record.harness_of(assigned) == SHELL:
+                self.workers.append(WorkerProcess(self.run, assigned))
 
     def living(self) -> list[str]:
         """The names of the workers whose processes run."""
