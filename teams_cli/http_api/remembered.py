@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_right
 
 from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from teams_cli.errors import TeamsError
     from teams_cli.records.records import Record
-    from teams_cli.store.contract import Kind, Store
+    from teams_cli.store.contract import Kind
 
     R = TypeVar("R", bound=Record)
 
@@ -62,6 +63,8 @@ class RememberedStore:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+    news = Store.news
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0

@@ -236,18 +236,15 @@ def _reading(selection: Selection, found: list[Message], before: Inbox, after: I
 def advance(
     store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """The inbox with all messages that came since as open ones, which are added to *fresh* by their numbers.
-
-    Messages above the newest number known beforehand are left for the next time: a directory read while they arrive
-    may show a later one and not an earlier.
-    """
+    """The inbox with all messages that came since as open ones, which are added to *fresh* by their numbers."""
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
-    last = store.last(team, MESSAGE)
-    if last <= inbox.up_to or len(inbox.open) >= MOST_OPEN:
+    if len(inbox.open) >= MOST_OPEN:
         return inbox
     unread: list[TeamsError] = []
-    came = [m for m in store.read(team, MESSAGE, inbox.agent, inbox.up_to, unread) if m.number <= last]
+    came, last = store.news(team, MESSAGE, inbox.agent, inbox.up_to, unread)
+    if last <= inbox.up_to:
+        return inbox
     problems += unread
     if fresh is not None:
         fresh.update((message.number, message) for message in came)

@@ -195,6 +195,14 @@ class Store:
         """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
         raise NotImplementedError
 
+    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+        """The messages to *agent* with a number above *after*, in order, and up to which number none is missing: the
+        highest that was given when this began, or one above it; *after* where none was behind it.
+        """
+        last = self.last(team, kind)
+        found = self.read(team, kind, agent, after, problems) if last > after else []
+        return [message for message in found if message.number <= last], max(last, after)  # type: ignore[attr-defined]
+
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """Of the messages with a number above *after* that number, the uid and the recipients, in no order.
 

@@ -247,6 +247,10 @@ class FileStore(Store):
     ) -> list[R]:
         return self.log(team).read(kind, agent, after, problems, limit)
 
+    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+        found = self.log(team).news(kind, agent, after, problems)
+        return super().news(team, kind, agent, after, problems) if found is None else found
+
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         return self.log(team).envelopes(kind, after)
 

@@ -114,11 +114,31 @@ class MessageLog:
                         return found
         return found
 
+    def news(self, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int] | None:
+        """See the contract; None where that takes more than the newest directory.
+
+        Numbers are given one after the other, and a directory that is listed while messages arrive may show a later one
+        and not an earlier: where one is missing, it is listed once more.
+        """
+        names = disk.names_in(self.directory)
+        segment = max(_segments(names), default=0)
+        if (after + 1) // _SEGMENT < segment:
+            return None
+        listed = self._names(segment, None, after)
+        last = max([after, numbers.highest(names), *(number for number, _ in listed[-1:])])
+        if len(listed) < last - after:
+            listed = [each for each in self._names(segment, None, after) if each[0] <= last]
+        found: list[R] = []
+        for _, name in listed:
+            if _may_be_for(agent, name):
+                self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
+        return found, last
+
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """See the contract. Those to several have to be read for it."""
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
-                for name in self._listed(segment):
+                for name in _without_most_before(after, segment, self._listed(segment)):
                     number, to, uid = _parts(name)
                     if number > after:
                         alone = to != _SEVERAL
@@ -232,8 +252,7 @@ class MessageLog:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
         names = _without_most_before(after, segment, self._listed(segment))
         if agent is not None:
-            alone, several = f".{agent}.", f".{_SEVERAL}."
-            names = [name for name in names if alone in name or several in name]
+            names = [name for name in names if _may_be_for(agent, name)]
         if after:  # most are not, and are left out without a closer look
             last = (len(str(after)), f"{after}/")
             names = [name for name in names if _place(name) > last]
@@ -317,6 +336,10 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
         return names
     behind = f"{number}."
     return [name for name in names if name >= behind]
+
+
+def _may_be_for(agent: str, file_name: str) -> bool:
+    return f".{agent}." in file_name or f".{_SEVERAL}." in file_name
 
 
 def _place(file_name: str) -> tuple[int, str]:

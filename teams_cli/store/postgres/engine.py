@@ -51,6 +51,9 @@ _COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, 1)
     ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + 1 RETURNING last"""
 _RESERVE = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)"""
+_NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
+    ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
+    WHERE counters.team = %s AND kind = %s ORDER BY number"""
 _HISTORY = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
 _AT_ONCE = 200
 _NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
@@ -241,6 +244,13 @@ class PostgresStore(Store):
         values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
         return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
 
+    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+        """See the contract. Both are of one moment, so they take one round trip."""
+        rows = self.look(_NEWS, [after, agent, _checked(team), kind.name])
+        last = max([after, *(int(row[0]) for row in rows[:1])])
+        found = [(number, body) for _, number, body in rows if number is not None]
+        return self._decoded(team, kind, found, problems), last
+
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         where = "team = %s AND number > %s"
         yield from self.look(f"SELECT number, uid, recipients FROM messages WHERE {where}", [_checked(team), after])
@@ -251,8 +261,14 @@ class PostgresStore(Store):
     def _messages(
         self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[TeamsError]
     ) -> list[R]:
+        rows = self.look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values)
+        return self._decoded(team, kind, rows, problems)
+
+    def _decoded(
+        self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[TeamsError]
+    ) -> list[R]:
         found = []
-        for number, body in self.look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values):
+        for number, body in rows:
             try:
                 found.append(self.decode(team, kind, f"{kind.prefix}-{number}", body))
             except TeamsError as problem:

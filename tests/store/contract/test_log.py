@@ -47,6 +47,49 @@ class TestNumbers:
         assert send(store, "bob", "hello").number == 1
 
 
+class TestNews:
+    def test_what_came_since_and_up_to_where_that_is_all(self, store):
+        assert news(store, "bob", 0) == ([], 0)
+        send(store, "bob", "one")
+        send(store, "ann", "two")
+        broadcast(store, ["ann", "bob"], "three")
+        assert news(store, "bob", 0) == (["one", "three"], 3)
+        assert news(store, "ann", 1) == (["two", "three"], 3)
+        assert news(store, "cid", 3) == ([], 3)
+        assert news(store, "bob", 9) == ([], 9)
+
+    def test_across_numbers_that_were_reserved(self, store):
+        send(store, "bob", "one")
+        store.reserve("alpha", MESSAGE, 150)
+        assert news(store, "bob", 0) == (["one"], 150)
+        send(store, "bob", "two")
+        assert news(store, "bob", 0) == (["one", "two"], 151)
+        store.reserve("alpha", MESSAGE, 2500)
+        send(store, "bob", "three")
+        assert news(store, "bob", 0) == (["one", "two", "three"], 2501)
+        assert news(store, "bob", 151) == (["three"], 2501)
+
+    def test_none_is_missing_while_many_arrive(self, store):
+        """Whoever goes on behind the last number of the news before has every message once."""
+        heard: list[str] = []
+
+        def work(n: int) -> None:
+            if n:
+                return [send(store, "bob", f"{n}.{i}") for i in range(30)] and None
+            last = 0
+            while len(heard) < 90:
+                found, last = news(store, "bob", last)
+                heard.extend(found)
+
+        assert in_threads(4, work) == [None] * 4
+        assert heard == texts(store, "bob")
+
+
+def news(store, agent, after):
+    found, last = store.news("alpha", MESSAGE, agent, after, [])
+    return [message.message for message in found], last
+
+
 class TestAppend:
     def test_numbers_are_the_order_of_commitment(self, store):
         sent = [send(store, "bob", f"m{n}") for n in range(1, 13)]
