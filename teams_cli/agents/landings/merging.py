@@ -55,10 +55,13 @@ def is_on_branch(repository: str, branch: str, commit: str) -> bool:
 
 
 def is_same(repository: str, one: str, other: str) -> bool:
-    """Whether two commits hold the same files, however they came to it."""
+    """Whether two commits hold the same files, however they came to it: their trees, since of what differs in them
+    git shows no more than the files themselves ask for.
+    """
     if not (is_commit(one) and is_commit(other)):
         return False
-    return git.run(repository, "diff", "--quiet", one, other).returncode == 0
+    trees = git.said(repository, "rev-parse", f"{one}^{{tree}}", f"{other}^{{tree}}").split()
+    return len(trees) == 2 and trees[0] == trees[1]
 
 
 def merged(repository: str, base: str, head: str, message: str) -> str:
