@@ -83,6 +83,7 @@ def _has_news(source: Checkout) -> bool:
 
 
 def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
+    _refuse_unseen(store, task)
     team = at.team.name
     target = onto or _target(source)
     head = _head(source, task)
@@ -106,6 +107,13 @@ def _refuse_unready(task: Task) -> None:
             f"{task.id} has to be accepted by {task.review_by} before it lands",
             f"Complete it: teams update-task {task.id} --status completed",
         )
+
+
+def _refuse_unseen(store: Store, task: Task) -> None:
+    """Where others write to the same store, nothing lands of which nobody said what it was when it was reviewed."""
+    if store.host and task.review_by and not task.submitted:
+        said = f"no commit of {task.id} was handed in for its review"
+        raise Conflict(said, f"Have it handed in from its checkout: teams update-task {task.id} --status pending")
 
 
 def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
@@ -160,9 +168,16 @@ def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
 
 
 def check(store: Store, team: str, landing: Landing) -> None:
-    """Raises NotAllowed: It is not what was reviewed, whoever wrote that it is to land, and not there already."""
+    """Refuse what is not what was reviewed, whoever wrote that it is to land, and not there already.
+
+    Raises:
+        NotAllowed, Conflict: It is not.
+    """
     task = tasks.get(store, team, landing.task)
-    if not (task.review_by and task.submitted) or landing.over:
+    if landing.over:
+        return
+    _refuse_unseen(store, task)
+    if not (task.review_by and task.submitted):
         return
     same = merging.is_commit(task.submitted) and landing.head == task.submitted
     same = same or merging.is_same(landing.repository, task.submitted, landing.head)
