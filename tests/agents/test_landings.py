@@ -265,6 +265,21 @@ def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypat
     assert shop.landed("bob", "1")["state"] == "landed"
 
 
+def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
+    """And not tried for ever: behind the lock of one that was killed, or by a name that only leads to it."""
+    shop.create("t")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "1")
+    refused = shop.at("bob", "land", "1", "--onto", "trunk~0")
+    assert refused.returncode == 2 and "no branch 'trunk~0'" in refused.stderr, refused
+    lock = shop.main / ".git/refs/heads/trunk.lock"
+    lock.touch()
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and "trunk.lock" in landing["reason"], landing
+    lock.unlink()
+    assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "new").exists()
+
+
 def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
     git(shop.main, "branch", "release")
     for key, name in (("1", "bob"), ("2", "mia")):

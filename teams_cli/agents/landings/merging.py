@@ -7,6 +7,7 @@ in one step, from the commit that was read to the one that was made.
 from __future__ import annotations
 
 import os
+import time
 
 from teams_cli import text
 from teams_cli.agents import git
@@ -22,6 +23,7 @@ _NOBODY = {
 
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
+_TRIES, _PAUSE = 10, 0.05
 
 
 class Clash(Exception):
@@ -33,8 +35,8 @@ class Clash(Exception):
 
 
 def tip(repository: str, branch: str) -> str:
-    """The commit that the branch stands on; empty if there is no such branch."""
-    return git.said(repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    """The commit that the branch stands on; empty if there is no branch of that very name."""
+    return git.said(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
 
 
 def is_commit(word: str) -> bool:
@@ -83,8 +85,17 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
-    """Have the branch stand on the commit, if it still stands on *base*."""
-    return git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base).returncode == 0
+    """Have the branch stand on the commit, if it still stands on *base*.
+
+    Raises:
+        StorageFailed: It does, and git can't move it, as behind a lock that one left who was killed.
+    """
+    for _ in range(_TRIES):
+        done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
+        if done.returncode == 0 or tip(repository, branch) != base:
+            return done.returncode == 0
+        time.sleep(_PAUSE)
+    raise StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
 
 
 def checked_out(repository: str, branch: str) -> str:
