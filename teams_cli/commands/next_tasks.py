@@ -6,8 +6,9 @@ import time
 
 from teams_cli.commands.task_documents import taken
 from teams_cli.errors import NothingReady, WaitRanOut
+from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import claims
+from teams_cli.tasks import claims, leases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,4 +83,9 @@ def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
             first = False
             continue
         shown = taken(call, task)
-        return {**found, "happened": others, "claimed": shown, "next": call.follows}
+        mail = [
+            each
+            for each in found["messages"]
+            if each["from"] != SYSTEM or not leases.tells_of_loss(each["message"], task)
+        ]
+        return {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}

@@ -193,7 +193,7 @@ def _claim(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fa
 def _telling_the_one_before(team: Team, task: Task) -> Task:
     """The task, with a notice to who lost it against its will, and was told that it is free."""
     lost = lost_before(task)
-    if lost is None or lost.by == lost.owner or not team.member(lost.owner or ""):
+    if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
     body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now."
     return owing(
@@ -214,12 +214,14 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
 
 
 def lost_before(task: Task) -> Note | None:
-    """How another lost the task, if its owner took it over: there may be uncommitted work of that one's."""
+    """How another lost the task, if its owner took it over: there may be uncommitted work of that one's; or how its
+    owner did, which claimed it again when its lease was over.
+    """
     ended = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(ended) < 2 or ended[-1].what != "claimed":
         return None
     lost = ended[-2]
-    if lost.what not in ("expired", "released") or (lost.owner or lost.by) == task.owner:
+    if lost.what not in ("expired", "released") or (lost.what == "released" and (lost.owner or lost.by) == task.owner):
         return None
     return lost.having(owner=lost.owner or lost.by)
 

@@ -105,8 +105,17 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:
     """What the owner of the task is to be told when it has it no longer: why, and who has it now."""
     what = now_with or f"; it is free: teams claim-task {task.id}"
-    body = f"{task.id} ({task.title}) is no longer yours: {reason}{what}."
+    body = f"{_no_longer(task)}{reason}{what}."
     return Owed(to=task.owner or "", message=body, uid=f"lost-{task.id}-{task.claim}", by=by)
+
+
+def tells_of_loss(notice: str, task: Task) -> bool:
+    """Whether the notice told its owner that it has the task no longer: so it is no more once it has it again."""
+    return notice.startswith(_no_longer(task))
+
+
+def _no_longer(task: Task) -> str:
+    return f"{task.id} ({task.title}) is no longer yours: "
 
 
 def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:

@@ -117,7 +117,7 @@ def _last_heard_of(store: Store, team: Team, but: str) -> str:
     others = [member for member in team.members if member.active and member.agent_id != but]
     heard = [(_heard_of(store, team, member), member.agent_id) for member in others]
     if not heard:
-        return "no member has joined"
+        return "no member has joined (teams join-team; or start one: teams run-agent)"
     seen, name = max(heard)
     return f"last heard of: {name}, {length(seconds_since(seen, store.now()))} ago"
 

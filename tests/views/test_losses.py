@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from teams_cli.tasks import leases, tasks
 from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import begin, ended, until
@@ -61,6 +64,19 @@ def test_who_was_killed_as_it_waited_is_not_said_to_wait(cli: Cli) -> None:
 
     until(lambda: "task-1 (one) is free again: " in told())
     assert "waits for work" not in told()
+
+
+def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    store = cli.store()
+    until(lambda: leases.over(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, "1")))
+    said = cli("wait", "--claim", agent="bob").stdout.splitlines()
+    assert said[0] == "task-1: in_progress by bob: one" and said[1].startswith("claim 2; ")
+    assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[2])
+    assert said[3].startswith("next: teams update-task task-1 ") and len(said) == 4
+    assert "no longer yours" not in cli("brief", agent="bob").stdout
 
 
 def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:

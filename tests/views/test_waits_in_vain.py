@@ -42,6 +42,14 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
 
+def test_who_leads_nobody_hears_how_others_come(tmp_path: Path, each_engine: str) -> None:
+    cli = make_team(tmp_path / "root")
+    add_tasks(cli, "one")
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
+    how = "no member has joined (teams join-team; or start one: teams run-agent)"
+    assert f"  Nobody has a task: 1 ready; {how}. Wait on: teams wait --needed" in said
+
+
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
     """What is said of how that stands which did not come."""
     answer = cli("wait", *words, "--timeout", "0", agent=agent)

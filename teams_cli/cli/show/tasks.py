@@ -121,7 +121,7 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     return [
         *line(task),
         f"claim {task['claim']}; after {until(task['leaseExpiresAt'])} of silence others may take it: teams heartbeat",
-        *_taken_over(task.get("takenOver")),
+        *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
@@ -129,9 +129,11 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     ]
 
 
-def _taken_over(before: dict[str, Any] | None) -> Parts:
+def _taken_over(before: dict[str, Any] | None, owner: str | None) -> Parts:
     if before is None:
         return []
+    if before["from"] == owner:
+        return [f"it was yours before, until {before['reason'].partition(',')[0]}"]
     heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
     doing = f", doing: {before['status']}" if "status" in before else ""
     why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
