@@ -184,7 +184,7 @@ class _Examination:
         """Keep the leases; says after how many seconds to do so next."""
         pause = min(presence.every(self.team), 15.0)
         try:
-            life.renew(self.store, self.team, self.by)
+            life.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         except TeamsError:  # the next one may do it
             return pause
         return pause

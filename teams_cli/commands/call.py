@@ -242,11 +242,10 @@ class Call:
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
-            name = self.caller.name
-            agent = presence.load(self.store, team.name, name)
+            agent = presence.load(self.store, team.name, self.caller.name)
             due = not presence.renewed_lately(self.store, team, agent)
             if due:
-                self._renew(team, name, reading)
+                agent = self._renewed(team, agent, reading)
             worktree = environment.worktree_around(self.workplace)
             if not reading:
                 self._note_work(agent, worktree, due)
@@ -262,7 +261,7 @@ class Call:
     def _note_work(self, agent: presence.Agent, worktree: str, due: bool = False) -> None:
         commit = environment.commit_in(worktree) if worktree else ""
         seen = presence.saw(self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit)
-        if due or seen is not agent:
+        if (due or seen is not agent) and seen.worktree:
             self.tell_overlaps()
 
     def tell_overlaps(self) -> None:
@@ -274,11 +273,14 @@ class Call:
                 self._teller = overlaps.Teller(self.store, self.team, self.agent)
             self._teller.look()  # while the caller waits, only at those that moved since
 
-    def _renew(self, team: Team, name: str, reading: bool) -> None:
+    def _renewed(self, team: Team, agent: presence.Agent, reading: bool) -> presence.Agent:
+        """What is known of the caller once its leases were renewed."""
         from teams_cli.tasks import life
 
-        for task in life.renew(self.store, team, name, reading):
+        agent, at_their_end = life.renew(self.store, team, agent, reading)
+        for task in at_their_end:
             self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
+        return agent
 
     def notify(self) -> None:
         """See to it that what happens in the team is told outside, where the person wants that."""

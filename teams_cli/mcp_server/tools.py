@@ -100,8 +100,11 @@ class Tool:
 
     def _marks(self, given: Mapping[str, Any]) -> bool:
         """Whether it marks what it shows, so that it may not take more than it shows."""
-        own = {parameter.key for parameter in self.command.own}
-        return {"peek", "limit"} <= own and not any(given.get(key) for key in ("peek", "all", "limit"))
+        return self._may_mark and not any(given.get(key) for key in ("peek", "all", "limit"))
+
+    @cached_property
+    def _may_mark(self) -> bool:
+        return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
     def _no_more_than_fits(self, call: Call, given: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """How many rows are left for later, and the arguments with which it shows, and marks, the others."""

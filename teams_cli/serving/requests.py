@@ -77,15 +77,28 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
 
     command = commands.get(name)
     if isinstance(given, dict) and spelling is snake_case:  # answers have the names of the files: so may requests
-        in_files = {camel_case(parameter.key): parameter.key for parameter in parameters(command)}
+        in_files = _in_files(name)
         given = {key if in_files.get(key, key) in given else in_files[key]: value for key, value in given.items()}
     try:
         checked = _model(name, spelling).model_validate(given)
     except ValidationError as error:
         known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
         raise InvalidValue(first_problem(error), f"{name} takes {known or 'nothing'}.") from None
-    said = {parameter.name: parameter.default for parameter in command.own}
-    return said | {key: value for key, value in checked if key in checked.model_fields_set and value is not None}
+    return _unsaid(name) | {
+        key: value for key, value in checked if key in checked.model_fields_set and value is not None
+    }
+
+
+@cache
+def _in_files(name: str) -> dict[str, str]:
+    """What the parameters of the command are called in a request, by what the files call them."""
+    return {camel_case(parameter.key): parameter.key for parameter in parameters(commands.get(name))}
+
+
+@cache
+def _unsaid(name: str) -> dict[str, Any]:
+    """The values of the command's own parameters where a request says nothing."""
+    return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
 @cache

@@ -13,18 +13,18 @@ from teams_cli.teams.teams import Team
 _PART = 0.25
 
 
-def renew(store: Store, team: Team, name: str, reading: bool = False) -> list[Task]:
-    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago; those of its
-    tasks whose lease was about to end. Of who only looks nothing is noted unless it has a task.
+def renew(store: Store, team: Team, agent: Agent, reading: bool = False) -> tuple[Agent, list[Task]]:
+    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a while ago: what is known
+    of it then, and those of its tasks whose lease was about to end. Of who only looks nothing is noted unless it has a
+    task.
     """
-    if presence.renewed_lately(store, team, presence.load(store, team.name, name)):
-        return []
-    own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
-    if own or not reading:
-        found = [_renewed(store, team, task) for task in own]
-        _note(store, team.name, name)
-        return [task for task in found if task is not None]
-    return []
+    if presence.renewed_lately(store, team, agent):
+        return agent, []
+    own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
+    if reading and not own:
+        return agent, []
+    found = [_renewed(store, team, task) for task in own]
+    return _noted(store, team.name, agent.agent), [task for task in found if task is not None]
 
 
 def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
@@ -44,10 +44,10 @@ def _left(store: Store, task: Task) -> float:
     return (task.lease_until or 0.0) - store.steady()[1]
 
 
-def _note(store: Store, team: str, name: str) -> None:
+def _noted(store: Store, team: str, name: str) -> Agent:
     now = teams.now(store)
 
     def change(agent: Agent) -> Agent:
         return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
 
-    upsert(store, team, presence.AGENT.also_closed, name, presence.Agent(agent=name), change)
+    return upsert(store, team, presence.AGENT.also_closed, name, presence.Agent(agent=name), change)[1]

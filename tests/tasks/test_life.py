@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from teams_cli.tasks.tasks import TASK
+from teams_cli.teams.presence import AGENT, Agent
 from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
 from tests.support.waits import until
 
@@ -24,6 +26,37 @@ def cli(tmp_path: Path, each_engine: str) -> Cli:
 
 def lease(cli: Cli) -> Any:
     return cli.store().get("alpha", TASK, "task-1")[0].lease_until
+
+
+READS = """
+import os, sys
+from teams_cli.__main__ import main
+
+opened, file = [], "agents/bob.json"
+sys.addaudithook(lambda event, given: event == "open" and str(given[0]).endswith(file) and opened.append(1))
+leave = os._exit
+def count(status):
+    sys.stderr.write(f"{len(opened)} reads")
+    sys.stderr.flush()
+    leave(status)
+os._exit = count
+try:
+    main()
+except SystemExit:
+    count(0)
+"""
+
+
+def test_a_sign_of_life_reads_of_the_agent_what_it_needs(tmp_path: Path) -> None:
+    """Whoever waits gives one a minute, ten on each machine of a fleet: once to know whether it is due, then to change
+    it, twice to see that nobody else did, and for what it was told of; not for what it has just written.
+    """
+    cli = make_team(tmp_path / "root", "bob")
+    long_ago = Agent(agent="bob", last_seen="2020-01-01T00:00:00.000Z", renewed_at="2020-01-01T00:00:00.000Z")
+    cli.store().create("alpha", AGENT, "bob", long_ago)
+    words = [sys.executable, "-c", READS, "send-message", "lea", "hello"]
+    done = subprocess.run(words, env=cli.environ("bob"), cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.stderr.endswith("5 reads"), done.stderr
 
 
 @pytest.mark.slow
