@@ -86,7 +86,7 @@ def failing_test(copy: Path, tests: list[str]) -> str:
         env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=2400,
     )
     if run.returncode not in (0, 1):
         raise SystemExit(f"the tests could not run:\n{run.stdout}{run.stderr}")
