@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.errors import DamagedRecord
 from teams_cli.records.annotations import Iterator
+from teams_cli.store.postgres import counters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 _SEVERAL = "@"
-_COUNTED = """counted AS (INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
-    ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)), """
+_COUNTED = f"counted AS ({counters.PASS}), "
 _PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
     changed_at = clock_timestamp() RETURNING 1"""

@@ -20,7 +20,7 @@ from teams_cli.store.contract import EVERY_TOPIC, Kind, Store, topics_of
 from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
-from teams_cli.store.postgres import copies, marks, schema, together
+from teams_cli.store.postgres import copies, counters, marks, schema, together
 from teams_cli.store.postgres.clock import ServerClock
 from teams_cli.store.postgres.connections import Connection, Server, Taken, number_taken
 
@@ -47,16 +47,12 @@ _CREATE_NEXT = f"{_INSERT} RETURNING 1"
 _REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
     WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
 _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
-_COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, 1)
-    ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + 1 RETURNING last"""
-_RESERVE = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
-    ON CONFLICT (team, kind) DO UPDATE SET last = greatest(counters.last, excluded.last)"""
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
 _HISTORY = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
 _AT_ONCE = 200
-_NOTE = f"""WITH next AS ({_COUNT}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
+_NOTE = f"""WITH next AS ({counters.TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
     RETURNING {_TOLD}"""
 
 
@@ -141,8 +137,8 @@ class PostgresStore(Store):
         """Create a record or append a message under the next number of its kind."""
 
         def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
-            bump = f"{_COUNT}, pg_current_xact_id()::xid::text"
-            number, revision = connection.begin(bump, [_checked(team), kind.name], kind.while_closed)[0]
+            bump = f"{counters.TAKE}, pg_current_xact_id()::xid::text"
+            number, revision = connection.begin(bump, [_checked(team), kind.name, 1], kind.while_closed)[0]
             numbered = kind.numbering(record, number)
             body = encode(numbered).decode()
             key, label = getattr(numbered, kind.key), _label(kind, numbered)
@@ -286,7 +282,9 @@ class PostgresStore(Store):
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         if number > self.last(team, kind):
-            self._prepared().do(lambda connection: connection.change(_RESERVE, [_checked(team), kind.name, number]))
+            self._prepared().do(
+                lambda connection: connection.change(counters.PASS, [_checked(team), kind.name, number])
+            )
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         return copies.pack(self, _checked(team), kind)
@@ -301,7 +299,7 @@ class PostgresStore(Store):
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
-        values = [_checked(team), "history", team, json.dumps(entry), self.channel(team, "h"), "history"]
+        values = [_checked(team), "history", 1, team, json.dumps(entry), self.channel(team, "h"), "history"]
         try:
             self._prepared().do(
                 lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teams_cli.records.annotations import Callable
 from teams_cli.store.contract import topics_of
 from teams_cli.store.documents import encode
+from teams_cli.store.postgres import counters
 from teams_cli.store.postgres.connections import Taken, number_taken
 
 TYPE_CHECKING = False
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
-_COUNT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
-    ON CONFLICT (team, kind) DO UPDATE SET last = counters.last + excluded.last RETURNING last"""
 _CREATE = """INSERT INTO records (team, kind, key, label, body)
     SELECT %s, %s, new.key, new.label, new.body
     FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
@@ -31,7 +30,7 @@ def create_all(
     """See the contract."""
 
     def job(connection: Connection, change_id: str, sending: Callable[[list[R]], None]) -> list[R]:
-        [(last,)] = connection.begin(_COUNT, [team, kind.name, count], kind.while_closed)
+        [(last,)] = connection.begin(counters.TAKE, [team, kind.name, count], kind.while_closed)
         records = kind.numbering_all(last - count + 1, count, make)
         keys = [getattr(record, kind.key) for record in records]
         labels = [kind.label(record) if kind.label else None for record in records]
