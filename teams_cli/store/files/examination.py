@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from teams_cli import processes
 from teams_cli.errors import DamagedRecord, NotFound, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Iterator, Sequence
@@ -218,13 +219,5 @@ def _strays(store: FileStore, team: str) -> Iterator[Finding]:
 def _locks(store: FileStore, team: str) -> Iterator[Finding]:
     for directory, _, files in os.walk(f"{store.address}/teams/{team}"):
         if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
-            what = f"is held by process {holder}{' which is stopped' if _is_stopped(holder) else ''}"
+            what = f"is held by process {holder}{' which is stopped' if processes.is_stopped(holder) else ''}"
             yield finding(f"{directory}/.lock", what, f"If it hangs, end process {holder}.", warning=True)
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
-    except OSError:
-        return False
