@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -31,16 +32,13 @@ def _rung(pair: list[Any]) -> list[Any]:
     return pair
 
 
-def _checked(found: dict[str, Any]) -> dict[str, Any]:
-    if not is_check(found):
-        raise ValueError("is not what came of a check")
-    return found
+def _came_of(event: str, has_its_shape: Callable[[dict[str, Any]], bool]) -> AfterValidator:
+    def shaped(found: dict[str, Any]) -> dict[str, Any]:
+        if not has_its_shape(found):
+            raise ValueError(f"is not what came of a {event}")
+        return found
 
-
-def _reviewed(found: dict[str, Any]) -> dict[str, Any]:
-    if not is_review(found):
-        raise ValueError("is not what came of a review")
-    return found
+    return AfterValidator(shaped)
 
 
 def _unicode(text: str) -> str:
@@ -56,8 +54,8 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 Number = Annotated[int, Field(ge=1, lt=10**12)]
 Seconds = Annotated[float, Field(ge=0, lt=1e12)]
 Object = dict[str, Any]
-Checked = Annotated[Object, AfterValidator(_checked)]
-Reviewed = Annotated[Object, AfterValidator(_reviewed)]
+Checked = Annotated[Object, _came_of("check", is_check)]
+Reviewed = Annotated[Object, _came_of("review", is_review)]
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^task-[1-9][0-9]{0,11}\z")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^msg-[1-9][0-9]{0,11}\z")]
