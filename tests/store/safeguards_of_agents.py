@@ -8,8 +8,8 @@ MUTANTS = [
     Mutant(
         "landed from where a login says",
         "../agents/landings/queueing",
-        "if place and known_here.may_look_in(store, team, place, directory))",
-        "if place)",
+        "*known_here.trusted(store, team, said, directory)",
+        "*said",
         f"tests/{LOGINS}_of_checks.py",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from teams_cli.agents import checkouts
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.errors import NotAllowed
+from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, root_directory
 
@@ -42,15 +43,21 @@ def has_opened(store: Store, team: str, landing: Landing) -> bool:
     return not store.host or _is_known(store, team, landing.url or "")
 
 
-def may_look_in(store: Store, team: str, place: str, directory: str) -> bool:
-    """Whether what a record says of a *place* is reason to land from there: where others write to the same store, only
-    if it belongs to the repository that *directory* is in, or to one where landings were asked for on this machine.
+def trusted(store: Store, team: str, said: Sequence[str], directory: str) -> list[str]:
+    """Of the places that records say, those where that is reason to land from there: where others write to the same
+    store, only those of the repository that *directory* is in, or of one where landings were asked for on this machine.
     """
-    if not store.host:
-        return True
-    common = checkouts.repository_of(place)[1]
+    if not (store.host and said):
+        return list(said)
     here = checkouts.repository_of(directory)[1] if directory else ""
-    return bool(common) and (common == here or _is_known(store, team, common.removesuffix("/.git")))
+    common_of = {place: checkouts.repository_of(place)[1] for place in said}
+    return [
+        place for place, common in common_of.items() if common and (common == here or _asked_in(store, team, common))
+    ]
+
+
+def _asked_in(store: Store, team: str, common: str) -> bool:
+    return _is_known(store, team, common.removesuffix("/.git"))
 
 
 def _is_known(store: Store, team: str, said: str) -> bool:

@@ -121,11 +121,11 @@ def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | 
     None if none of them is there.
     """
     check, owner, team = checks.of(task), task.owner or "", at.team.name
-    said = [checkouts.seen_in(store, team, owner), check.directory if check else None]
+    said = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
     places = [
         checkouts.worktree_of(store, team, owner),
         directory if owner == at.name else None,
-        *(place for place in said if place and known_here.may_look_in(store, team, place, directory)),
+        *known_here.trusted(store, team, said, directory),
         directory,
     ]
     found = [one for place in dict.fromkeys(places) if place and (one := checkouts.at(place))]
