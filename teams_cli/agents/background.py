@@ -7,6 +7,7 @@ import sys
 
 from teams_cli import processes
 from teams_cli.agents import ending, logs, ports, sessions, started_here
+from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import environments, permissions, profiles
@@ -14,7 +15,6 @@ from teams_cli.environment import SANDBOX
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
-from teams_cli.store.files import locks
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
@@ -24,28 +24,15 @@ if TYPE_CHECKING:
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's waker of the team, unless there is one. None is started inside a client's sandbox."""
-    if environ.get(SANDBOX):
-        return
-    held = hold(store, team)
-    if held is None:
-        return
-    os.close(held)  # the one that is started takes it; of two, one ends
-    own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": team}
-    log = logs.begin(store, team, ".waker")
-    processes.start_own("teams_cli.agents.waker", [], own, log)
+    WAKER.start(store, team, environ, {**environments.unnamed(environ), **store.variables})
 
 
 def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start the waker where clients of the team sit in terminals of this machine; nothing of who starts it is left
     to it that is a client's own.
     """
-    if bindings.has_any(store.root, team) and not bindings.is_locked(f"{store.root}/wakers/{team}.lock"):
+    if bindings.has_any(store.root, team) and not WAKER.is_there(store, team):
         start(store, team, environments.clean(environ))
-
-
-def hold(store: Store, team: str) -> int | None:
-    """The lock that the waker has as long as it lives; None if another process has it."""
-    return locks.hold(f"{store.root}/wakers/{team}.lock", store.root)
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:

@@ -9,20 +9,17 @@ a front end: it reads the environment.
 from __future__ import annotations
 
 import os
-import sys
 from functools import partial
 
 from teams_cli import names
-from teams_cli.agents import background, ending, logs, sessions, waking
-from teams_cli.agents.logs import Complaints
+from teams_cli.agents import ending, sessions, waking
+from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import rousing, unattended
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
-from teams_cli.store import opening, pace
+from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.pace import paced
 from teams_cli.teams import config, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
@@ -31,43 +28,22 @@ from teams_cli.teams.teams import Team
 def main() -> None:
     """Resume idle agents of this machine as mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    complaints = logs.Complaints()
-    while (held := background.hold(store, team)) is not None:
-        look = partial(_look, store, team, config.load(store.root, os.environ), os.environ, complaints, {})
-        pace.sleep_until(store, team, paced(look), None)
-        os.close(held)
-        if look():  # nobody came since the last look, who would be left alone
-            return
+    WAKER.attend(store, team, lambda: partial(_look, store, team, config.load(store.root, os.environ), os.environ, {}))
 
 
-def _look(
-    store: Store,
-    name: str,
-    user: Config,
-    environ: Mapping[str, str],
-    complaints: Complaints,
-    tried: dict[str, int],
-) -> bool:
+def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
     """Resume and rouse those that have mail, noting in *tried* up to which; whether there is nothing more to do here:
     the team is closed or gone, or nobody else uses the store and no client is in a terminal.
     """
-    try:
-        team = teams.get(store, name)
-        for session in ending.all_of(store, name, []) if store.host else ():
-            if session.host == store.host:
-                _resume(store, team, user, environ, tried, session)
-        resume = partial(_resume, store, team, user, environ, tried)
-        anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
-        if team.state == "closed":
-            unattended.end_all(store, name, environ)
-        complaints.end()
-        return team.state == "closed" or not (store.host or anybody)
-    except NotFound:
-        return True
-    except TeamsError as problem:
-        if complaints.is_new(problem):
-            sys.stderr.write(f"{problem.message}\n")
-        return False
+    team = teams.get(store, name)
+    for session in ending.all_of(store, name, []) if store.host else ():
+        if session.host == store.host:
+            _resume(store, team, user, environ, tried, session)
+    resume = partial(_resume, store, team, user, environ, tried)
+    anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
+    if team.state == "closed":
+        unattended.end_all(store, name, environ)
+    return team.state == "closed" or not (store.host or anybody)
 
 
 def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to: str, body: str, uid: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import checkouts
-from teams_cli.agents.landings import lander
+from teams_cli.agents.lone_processes import LANDER
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.views import rows
@@ -110,7 +110,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
         shop.create("t")
         shop.ok(agent, "claim-task", number)
         shop.write(shop.trees[agent], agent, "2")
-    held = lander.hold(shop.cli.store(), ALPHA)
+    held = LANDER.hold(shop.cli.store(), ALPHA)
     for number, agent in (("1", "bob"), ("2", "mia")):
         shop.ok(agent, "land", number, "--no-wait")
     os.close(held or 0)
@@ -120,7 +120,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     assert git(shop.main, "status", "--porcelain") == "" and (shop.main / "mia").exists()
     shop.write(shop.trees["bob"], "red", "2")
     shop.write(shop.trees["mia"], "mia", "3")
-    held = lander.hold(shop.cli.store(), ALPHA)
+    held = LANDER.hold(shop.cli.store(), ALPHA)
     for number, agent in (("1", "bob"), ("2", "mia")):
         shop.ok(agent, "land", number, "--no-wait")
     os.close(held or 0)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from teams_cli.agents.landings import lander, landings, merging
+from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.agents.lone_processes import LANDER
 from teams_cli.records.annotations import Any
 from teams_cli.store.retrying import update
 from tests.agents.test_landings import CHECK, Shop, git, shop
@@ -23,7 +24,7 @@ __all__ = ["shop"]
 @contextmanager
 def no_lander(shop: Shop) -> Iterator[None]:
     """Nobody lands anything meanwhile."""
-    held = lander.hold(shop.cli.store(), ALPHA)
+    held = LANDER.hold(shop.cli.store(), ALPHA)
     assert held is not None
     try:
         yield

@@ -16,6 +16,7 @@ import pytest
 
 from teams_cli.agents.landings import lander, landings
 from teams_cli.agents.landings.landings import Landing
+from teams_cli.agents.lone_processes import LANDER
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims
 from teams_cli.teams import settings
@@ -97,7 +98,7 @@ class Yard:
     @contextmanager
     def without_lander(self) -> Iterator[None]:
         """Nobody lands anything meanwhile."""
-        held = lander.hold(FileStore(str(self.root)), ALPHA)
+        held = LANDER.hold(FileStore(str(self.root)), ALPHA)
         assert held is not None
         try:
             yield

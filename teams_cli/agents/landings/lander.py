@@ -10,8 +10,6 @@ import os
 import sys
 import time
 
-from teams_cli import processes
-from teams_cli.agents import logs
 from teams_cli.agents.landings import (
     known_here,
     landings,
@@ -24,13 +22,12 @@ from teams_cli.agents.landings import (
     trials,
 )
 from teams_cli.agents.landings.landings import LANDING, Landing
+from teams_cli.agents.lone_processes import LANDER
 from teams_cli.clients import environments
-from teams_cli.environment import SANDBOX
 from teams_cli.errors import Busy, Conflict, NotAllowed, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
@@ -42,22 +39,12 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team if something is queued here, unless there is one. None is started inside
     a client's sandbox, which would end it.
     """
-    if environ.get(SANDBOX) or not (_queue(store, team) or _requested(store, team)):
+    if not (_queue(store, team) or _requested(store, team)):
         return
-    held = hold(store, team)
-    if held is None:
-        return
-    os.close(held)  # the one that is started takes it; of two, one ends
-    own = {**environments.clean(environ), **store.variables, "TEAMS_TEAM": team}
     try:
-        processes.start_own("teams_cli.agents.landings.lander", [], own, logs.begin(store, team, ".lander"))
+        LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
     except OSError as error:
         raise StorageFailed(f"what lands can't be started: {error}", "It is queued: teams get-landings") from None
-
-
-def hold(store: Store, team: str) -> int | None:
-    """The lock that the lander has as long as it lives; None if another process has it."""
-    return locks.hold(f"{store.root}/landers/{team}.lock", store.root)
 
 
 def main() -> None:
@@ -70,7 +57,7 @@ def main() -> None:
 
 def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
     _look_after_requests(store, team, environ)
-    while _queue(store, team) and (held := hold(store, team)) is not None:
+    while _queue(store, team) and (held := LANDER.hold(store, team)) is not None:
         try:
             if not work(store, team, environ):
                 return
