@@ -91,7 +91,9 @@ def slow_checkout(directory: Path) -> Path:
 def test_what_clears_its_environment_is_ended_too(cli: Cli) -> None:
     """A daemon without our variable, in a session of its own, whose parents have ended."""
     word = str(40_000_000 + os.getpid())
-    run_agent(cli, f"env -i setsid sleep {word} & echo done")
+    began = f"until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^sleep {word}'; do sleep 0.02; done"
+    told = run_agent(cli, f"env -i setsid sleep {word} & {began}; echo done")
+    assert [agent["outcome"] for agent in told["agents"]] == ["completed"]
     until(lambda: not running(word), "the end of what the agent left behind")
 
 

@@ -101,10 +101,11 @@ def test_a_stop_that_was_refused_is_none(cli: Cli, seat: Callable[..., SeatedCli
 
 
 def test_who_worked_and_fell_silent_is_unknown(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     client = seat()
     client.hook("SessionStart")
     client.hook("UserPromptSubmit")
+    assert row(cli)["state"] == "working"
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     until(lambda: row(cli)["state"] == "unknown")
 
 

@@ -104,7 +104,9 @@ def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
     changes = [lambda store: send(store, "bob", "m1000", uid="a"), lambda store: send(store, "bob", "m1001", uid="b")]
     disk = Disk(top)
     disk.load(taken(top))
-    for done, said, tree in power_cuts(disk, top / "root", changes):
+    states = power_cuts(disk, top / "root", changes)
+    assert {done for done, _, _ in states} == {0, 1, 2}
+    for done, said, tree in states:
         place = next(places)
         put(tree, place)
         with explained(said):

@@ -274,10 +274,12 @@ def test_messages_do_not_wait_for_tasks(store, root):
 
 
 def test_a_lock_file_that_was_removed_is_made_anew(store, root):
-    for lock in root.rglob(".lock"):
+    locks = {*root.rglob(".lock")}
+    for lock in locks:
         lock.unlink()
     for change in CHANGES.values():
         change(store)
+    assert locks and locks <= {*root.rglob(".lock")}
 
 
 def test_a_lock_file_removed_while_it_was_waited_for_excludes_nobody_wrongly(store, root):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import Busy, StorageFailed
-from teams_cli.store.files.locks import Lock, PortableLock
+from teams_cli.store.files.locks import Lock, PortableLock, holder_of
 
 WAYS = {"flock": Lock, "filelock": PortableLock}
 HOLD = """
@@ -62,12 +62,12 @@ def test_a_stopped_holder_has_it_still(way: str, holder: subprocess.Popen[str], 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_given_back(way: str, tmp_path: Path) -> None:
+    """Each time, to whoever comes next, which is no other process."""
     for _ in range(3):
-        for other in WAYS.values():
-            with WAYS[way](str(tmp_path), 1):
-                pass
-            with other(str(tmp_path), 1):
-                pass
+        for taken in (WAYS[way], *WAYS.values()):
+            with taken(str(tmp_path), 1):
+                assert holder_of(str(tmp_path / ".lock")) == os.getpid()
+            assert holder_of(str(tmp_path / ".lock")) is None
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -104,7 +104,8 @@ class TestClosedTeams:
     def test_other_teams_are_not_concerned(self, store):
         make_team(store, "beta")
         close_team(store)
-        store.create("beta", TASK, None, Task(title="t"))
+        assert store.create("beta", TASK, None, Task(title="t"))[0].id == "task-1"
+        assert store.get("beta", TASK, "task-1")[0].title == "t"
 
     def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
         """`update` looks, then another closes the team, then it writes."""

@@ -207,6 +207,7 @@ class TestRoot:
         root.mkdir()
         root.chmod(mode)
         make_team(FileStore(str(root)))
+        assert FileStore(str(root)).teams() == ["alpha"]
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a directory away")
     def test_of_another_user_is_refused(self, root):
