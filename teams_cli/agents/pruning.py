@@ -24,15 +24,10 @@ _BESIDE = ("runs", "logs", "started")
 def found(store: Store, caller: Caller | None, days: float, problems: list[TeamsError]) -> list[dict[str, Any]]:
     """The teams that were closed longer than so many days ago; `kept` says why one is not removed all the same."""
     rows = []
-    for name in store.teams():
-        try:
-            team = teams.get(store, name)
-        except TeamsError as problem:
-            problems.append(problem)
-            continue
+    for team in teams.all_of(store, problems):
         closed = team.closed_at or team.created_at
         if team.state == "closed" and seconds_since(closed, store.now()) >= days * 86400:
-            rows.append({"team": name, "closedAt": closed, "kept": _why_kept(store, name, caller)})
+            rows.append({"team": team.name, "closedAt": closed, "kept": _why_kept(store, team.name, caller)})
     return rows
 
 

@@ -37,16 +37,8 @@ def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
 
 
 def _discover(call: Call, all: bool) -> Any:
-    rows = []
-    for name in call.store.teams():
-        try:
-            team = teams.get(call.store, name)
-        except TeamsError as problem:
-            call.problems.append(problem)
-            continue
-        if all or team.state == "active":
-            rows.append(_row(call, team))
-    return rows
+    found = teams.all_of(call.store, call.problems)
+    return [_row(call, team) for team in found if all or team.state == "active"]
 
 
 def _row(call: Call, team: Team) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from teams_cli import kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.sessions import SESSION
 from teams_cli.agents.terminals import unattended
-from teams_cli.errors import TeamsError
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Iterator, Mapping
@@ -45,12 +44,8 @@ def examine(
         teams.get(store, only)
     found = list(store.examine(kinds.ALL, fix, only))
     defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
-    for name in store.teams():
-        try:
-            team = teams.get(store, name)
-        except TeamsError:
-            continue  # the store has said so
-        if only in ("", name):
+    for team in teams.all_of(store, []):  # of those that are damaged the store has said so
+        if only in ("", team.name):
             found += _team(store, team, fix)
             found += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
         defined.update(team.roles)

@@ -8,7 +8,7 @@ import threading
 from typing import cast
 
 from teams_cli.commands.call import Call, team_document
-from teams_cli.errors import InvalidValue, TeamsError
+from teams_cli.errors import InvalidValue
 from teams_cli.http_api.refusals import Document
 from teams_cli.http_api.remembered import Memory, RememberedStore
 from teams_cli.messages.messages import MESSAGE
@@ -154,13 +154,8 @@ class Boards:
 
 
 def _teams(call: Call) -> Iterator[dict[str, Any]]:
-    for name in call.store.teams():
-        try:
-            team = teams.get(call.store, name)
-        except TeamsError as problem:
-            call.problems.append(problem)
-            continue
-        yield {"name": name, "state": team.state, "description": team.description, "run": _run(call, name)}
+    for team in teams.all_of(call.store, call.problems):
+        yield {"name": team.name, "state": team.state, "description": team.description, "run": _run(call, team.name)}
 
 
 def _run(call: Call, team: str) -> dict[str, Any] | None:

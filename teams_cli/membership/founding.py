@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import names, text
-from teams_cli.errors import DamagedRecord, NoIdentity, TeamsError
+from teams_cli.errors import DamagedRecord, NoIdentity
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
@@ -79,12 +79,8 @@ class _Judgement:
 
 
 def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
-    """Where the caller stands in the teams that are open."""
-    for name in store.teams():
-        try:
-            team = teams.get(store, name)
-        except TeamsError:  # damaged: what it would say of the caller is not known
-            continue
+    """Where the caller stands in the teams that are open; what one that is damaged would say of that is not known."""
+    for team in teams.all_of(store, []):
         member = team.member(caller.name) if team.state != "closed" else None
         if member:
             yield _Judgement(member.role, team, caller)

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from teams_cli.clock import rfc3339
-from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound
+from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound, TeamsError
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Count, Name, RoleTable, Sequence, SettingTable, TeamState, Text, Time, Word
+from teams_cli.records.annotations import (
+    Count,
+    Iterator,
+    Name,
+    RoleTable,
+    Sequence,
+    SettingTable,
+    TeamState,
+    Text,
+    Time,
+    Word,
+)
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -138,6 +149,15 @@ def get(store: Store, team: str) -> Team:
         return store.get(team, TEAM, team)[0]
     except NotFound:
         raise TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
+
+
+def all_of(store: Store, problems: list[TeamsError]) -> Iterator[Team]:
+    """All teams by name; those whose files are damaged are left out and reported in *problems*."""
+    for name in store.teams():
+        try:
+            yield get(store, name)
+        except TeamsError as problem:
+            problems.append(problem)
 
 
 def _existing(known: list[str], team: str) -> str:
