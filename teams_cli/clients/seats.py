@@ -43,20 +43,46 @@ _GOES_ON = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd",
 _LONGEST = 200
 
 
+class Socket:
+    """A client's own socket: its hooks find the *address* and the *token* of it in the variables of these names. With
+    one of the words *holds* in its command line the client asks its person about what comes by it. On one that is
+    *framed* every line says by which version of the protocol it is.
+    """
+
+    def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
+        self.address = address
+        self.token = token
+        self.holds = frozenset(holds.split())
+        self.framed = framed
+
+
+class Daemon:
+    """What runs the tools and hooks of all terminals of a client: the process and the environment of a hook are its.
+    The *word* in its command line tells it from them. Its socket is at *path* in the directory that the variable *home*
+    names, or in *directory* below HOME where that is not set.
+    """
+
+    def __init__(self, word: str, *, home: str, directory: str, path: str) -> None:
+        self.word = word
+        self._home = home
+        self._directory = directory
+        self._path = path
+
+    def address(self, environ: Mapping[str, str]) -> str:
+        """Where its socket is, for who has that environment."""
+        top = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
+        return f"{top}/{self._path}"
+
+
 class Seat:
     """How one client sits. Runs with one of the words *headless* are nobody's terminal; the *ways* to wake it are tried
-    in this order. *resume* opens one of its sessions in a terminal again,
-    *first* begins one with a prompt.
+    in this order, and it can be interrupted by those in *stops*. *resume* opens one of its sessions in a terminal
+    again, *first* begins one with a prompt; *set* is what it is started with. *titles* says by which mark in the title
+    of its window it means which state.
 
-    *socket* names the variables in which its hooks find the address and the token of its own socket; on one that is
-    *framed* every line says by which version of the protocol it is. Where a *daemon*, known by that word, runs the
-    tools and hooks of all terminals, the process and the environment of a hook are another's; the socket of that is at
-    *control*: a variable that names a directory, that below HOME where it is not set, and the path in it. *titles* says
-    by which mark in the title of its window it means which state; *set* is what it is started with. It can
-    be interrupted by the ways in *stops*; with one of the words *holds* in its command line it asks its person about
-    what comes by its socket. One that *begins_silently* calls no hook when it begins a turn that it was
-    woken for: what it does then is known with its next tool call, or the end of the turn. One that *serves* listens
-    where its options `--port` and `--hostname` say, and asks for the password in the variable of that name.
+    One that *begins_silently* calls no hook when it begins a turn that it was woken for: what it does then is known
+    with its next tool call, or the end of the turn. One that *serves* listens where its options `--port` and
+    `--hostname` say, and asks for the password in the variable of that name.
     """
 
     def __init__(
@@ -66,14 +92,11 @@ class Seat:
         *,
         resume: tuple[str, ...],
         first: tuple[str, ...] = ("{prompt}",),
-        socket: tuple[str, str] | None = None,
-        framed: bool = False,
         stops: tuple[str, ...] = (),
-        holds: str = "",
-        begins_silently: bool = False,
+        socket: Socket | None = None,
+        daemon: Daemon | None = None,
         serves: str = "",
-        daemon: str = "",
-        control: tuple[str, str, str] | None = None,
+        begins_silently: bool = False,
         titles: Mapping[str, TerminalState] | None = None,
         set: Mapping[str, str] | None = None,
     ) -> None:
@@ -81,14 +104,11 @@ class Seat:
         self.ways = ways
         self.resume = resume
         self.first = first
-        self.socket = socket
-        self.framed = framed
         self.stops = stops
-        self.holds = frozenset(holds.split())
-        self.begins_silently = begins_silently
-        self.serves = serves
+        self.socket = socket
         self.daemon = daemon
-        self.control = control
+        self.serves = serves
+        self.begins_silently = begins_silently
         self.titles = titles or {}
         self.set = set or {}
 

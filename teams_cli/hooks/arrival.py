@@ -73,8 +73,8 @@ def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any
     """How the client is reached: its program and in what environment that is run, its socket and the token of that."""
     found: dict[str, Any] = {"program": clients_here.program_of(pid)}
     found["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
-    if known.socket and environ.get(known.socket[0]):
-        found["socket"], found["socketToken"] = (environ.get(name, "") for name in known.socket)
+    if (own := known.socket) and environ.get(own.address):
+        found["socket"], found["socketToken"] = environ[own.address], environ.get(own.token, "")
     if known.serves and (server := _server(clients_here.words_of(pid))):
         found["server"] = [*server, environ.get(known.serves, "")]
     return found

@@ -83,7 +83,8 @@ def _has_socket(root: str, team: str, terminal: Terminal, secrets: Mapping[str, 
     from teams_cli.agents.terminals import clients_here, lines
 
     address, seat = str(secrets.get("socket") or ""), known.get(terminal.client).seat
-    if not address or (seat and not seat.holds.isdisjoint(clients_here.words_of(terminal.pid))):
+    holds = seat.socket.holds if seat and seat.socket else frozenset()
+    if not address or not holds.isdisjoint(clients_here.words_of(terminal.pid)):
         return False
     return lines.is_there(address)
 
@@ -106,7 +107,7 @@ def _write(terminal: Terminal, secrets: Mapping[str, Any], more: Mapping[str, An
     said: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": LINE}, **more}
     proof: dict[str, Any] = {"type": "auth", "token": secrets.get("socketToken")}
     seat = known.get(terminal.client).seat
-    if seat and seat.framed:
+    if seat and seat.socket and seat.socket.framed:
         proof, said = {"msgV": 1, **proof}, {"msgV": 1, "msgId": os.urandom(8).hex(), **said}
     try:
         with lines.connected(address, 5) as line:
@@ -118,12 +119,10 @@ def _write(terminal: Terminal, secrets: Mapping[str, Any], more: Mapping[str, An
 
 def _address_of_daemon(terminal: Terminal, secrets: Mapping[str, Any]) -> str:
     """Where the daemon that runs the client's sessions listens; empty if it has none."""
-    seat, own = known.get(terminal.client).seat, secrets.get("environ") or {}
-    if seat is None or not seat.control or not terminal.session_id:
+    seat = known.get(terminal.client).seat
+    if seat is None or seat.daemon is None or not terminal.session_id:
         return ""
-    home, directory, path = seat.control
-    top = own.get(home) or f"{own.get('HOME', '')}/{directory}"
-    return f"{top}/{path}"
+    return seat.daemon.address(secrets.get("environ") or {})
 
 
 def _has_daemon(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from teams_cli.records.annotations import Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.clients.seats import Seat
+    from teams_cli.clients.seats import Daemon, Seat
 
 _BETWEEN = {"sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox"}
 _EPOCH_BITS = 80
@@ -21,8 +21,8 @@ def process(seat: Seat, session_id: str) -> int:
     Of one whose tools and hooks a daemon runs, that is the terminal which the session belongs to, not the daemon.
     """
     found = nearest(os.getppid())
-    if found and seat.daemon and seat.daemon in words_of(found):
-        return _behind_daemon(seat, found, session_id)
+    if found and seat.daemon and seat.daemon.word in words_of(found):
+        return _behind_daemon(seat.daemon, found, session_id)
     return found
 
 
@@ -62,11 +62,11 @@ def program_of(pid: int) -> list[str]:
     return [program, next(word for word in [*words[1:], ""] if not word.startswith("-"))] if is_script else [program]
 
 
-def _behind_daemon(seat: Seat, daemon: int, session_id: str) -> int:
+def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
     """The terminal of a session that a shared daemon runs: the one that names it, else the youngest that was there
     when the session was made and has none.
     """
-    rivals = [pid for pid in _terminals(seat, os.path.basename(program_of(daemon)[0])) if pid != daemon]
+    rivals = [pid for pid in _terminals(daemon, os.path.basename(program_of(its_pid)[0])) if pid != its_pid]
     named = [pid for pid in rivals if session_id in words_of(pid)]
     made = _made_at(session_id)
     before = [pid for pid in rivals if not made or started_at(pid) <= made + 1]
@@ -74,12 +74,12 @@ def _behind_daemon(seat: Seat, daemon: int, session_id: str) -> int:
     return max(candidates, key=started_at, default=0)
 
 
-def _terminals(seat: Seat, program: str) -> Iterator[int]:
+def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
     """The processes of that program that read from a terminal."""
     for name in os.listdir("/proc"):
         if not name.isdigit() or _name_of(int(name)) != program[:15]:
             continue
-        if terminal_of(int(name)) and seat.daemon not in words_of(int(name)):
+        if terminal_of(int(name)) and daemon.word not in words_of(int(name)):
             yield int(name)
 
 

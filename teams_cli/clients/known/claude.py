@@ -8,7 +8,7 @@ from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
-from teams_cli.clients.seats import BELL, SOCKET, Seat
+from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
 from teams_cli.records.annotations import Any, Iterable, Mapping
 
@@ -63,8 +63,11 @@ class Claude(Client):
         (BELL, SOCKET),
         resume=("--resume", "{session_id}"),
         stops=(SOCKET,),
-        holds="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
-        socket=("CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN"),
+        socket=Socket(
+            "CLAUDE_CODE_MESSAGING_SOCKET",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            holds="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
+        ),
     )
     hook_timeout = 30
     home = Home(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.clients import hook_settings, mcp_settings
 from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import Dialect, ToolGuard
-from teams_cli.clients.seats import CONTROL, QUEUE, Seat
+from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX
@@ -78,8 +78,12 @@ class Codex(Client):
         (QUEUE, CONTROL),
         resume=("resume", "{session_id}"),
         stops=(CONTROL,),
-        daemon="app-server",
-        control=("CODEX_HOME", ".codex", "app-server-control/app-server-control.sock"),
+        daemon=Daemon(
+            "app-server",
+            home="CODEX_HOME",
+            directory=".codex",
+            path="app-server-control/app-server-control.sock",
+        ),
     )
     hook_timeout = 30
     home = Home(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import Dialect, ToolGuard
-from teams_cli.clients.seats import SOCKET, Seat
+from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
 from teams_cli.records.annotations import Any, Mapping
 
@@ -64,8 +64,7 @@ class Qwen(Client):
         (SOCKET,),
         resume=("--resume", "{session_id}"),
         first=("--prompt-interactive", "{prompt}"),
-        socket=("QWEN_CODE_MESSAGING_SOCKET", "QWEN_CODE_MESSAGING_TOKEN"),
-        framed=True,
+        socket=Socket("QWEN_CODE_MESSAGING_SOCKET", "QWEN_CODE_MESSAGING_TOKEN", framed=True),
         begins_silently=True,
     )
     home = Home(
