@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import partial
 
 from teams_cli import processes
@@ -50,14 +49,16 @@ class LoneProcess:
         """Whether it runs."""
         return bindings.is_locked(self._path(store, team))
 
-    def attend(self, store: Store, team: str, begin: Callable[[], Callable[[], bool]]) -> None:
+    def attend(
+        self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
+    ) -> None:
         """Be it: look at every change in the team, until a look says that there is nothing more to do here, or that the
-        team is gone, or another process is there. A look that fails is tried again, and said once. *begin* makes the
-        look, each time that the lock was taken.
+        team is gone, or another process is there. *begin* makes the look, each time that the lock was taken. A look
+        that fails is tried again, and why is given to *complain* once.
         """
         complaints = logs.Complaints()
         while (held := self.hold(store, team)) is not None:
-            look = partial(_tried, begin(), complaints)
+            look = partial(_tried, begin(), complaints, complain)
             pace.sleep_until(store, team, paced(look), None)
             os.close(held)
             if look():  # nobody came since the last look, who would be left alone
@@ -67,7 +68,7 @@ class LoneProcess:
         return f"{store.root}/{self._lock.format(team=team)}"
 
 
-def _tried(look: Callable[[], bool], complaints: logs.Complaints) -> bool:
+def _tried(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
     try:
         over = look()
         complaints.end()
@@ -76,7 +77,7 @@ def _tried(look: Callable[[], bool], complaints: logs.Complaints) -> bool:
         return True
     except TeamsError as problem:
         if complaints.is_new(problem):
-            sys.stderr.write(f"{problem.message}\n")
+            complain(f"{problem.message}\n")
         return False
 
 

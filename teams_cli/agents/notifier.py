@@ -7,6 +7,7 @@ end: it reads the environment.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from functools import partial
 
@@ -31,7 +32,7 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 def main() -> None:
     """Tell what happens, until nobody wants to know or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ))
+    NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ), sys.stderr.write)
 
 
 def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:

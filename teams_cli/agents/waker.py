@@ -9,6 +9,7 @@ a front end: it reads the environment.
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 
 from teams_cli import names
@@ -17,7 +18,7 @@ from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import rousing, unattended
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Mapping
+from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, teams
@@ -28,7 +29,11 @@ from teams_cli.teams.teams import Team
 def main() -> None:
     """Resume idle agents of this machine as mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    WAKER.attend(store, team, lambda: partial(_look, store, team, config.load(store.root, os.environ), os.environ, {}))
+
+    def begin() -> Callable[[], bool]:
+        return partial(_look, store, team, config.load(store.root, os.environ), os.environ, {})
+
+    WAKER.attend(store, team, begin, sys.stderr.write)
 
 
 def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:

@@ -7,7 +7,8 @@ import time
 
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Callable, Collection
-from teams_cli.store.contract import EVERY_TOPIC, Store, concerns
+from teams_cli.store.contract import Store
+from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

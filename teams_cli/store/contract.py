@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Generic, Protocol, TypeVar
 
+    from teams_cli.clock import Clock
     from teams_cli.errors import TeamsError
 
     R = TypeVar("R", bound=Record)
@@ -79,6 +80,8 @@ class Store:
 
     root: str
     """The directory for what belongs to this machine: configuration, logs, work trees, files of runs."""
+
+    clock: Clock
 
     variables: dict[str, str]
     """The environment by which another process of this machine finds the same store and root."""
@@ -306,11 +309,11 @@ class Store:
 
     def now(self) -> datetime:
         """The time by the store's clock, aware, UTC."""
-        raise NotImplementedError
+        return self.clock.now()
 
     def steady(self) -> tuple[str, float]:
         """The store's steady clock: an epoch, and the seconds in it. Times of another epoch are past."""
-        raise NotImplementedError
+        return self.clock.steady()
 
     def close(self) -> None:
         """Give back what the engine holds."""
@@ -386,20 +389,6 @@ class Kind(Generic[R]):
         """The number in the id of a numbered record; 0 if it is no such id."""
         before, _, digits = key.rpartition("-")
         return int(digits) if before == self.prefix and is_number(digits) else 0
-
-
-EVERY_TOPIC = frozenset("*")
-
-
-def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """The topics of a change of that record, which has this label now."""
-    labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
-    return frozenset({kind.name, f"{kind.name}/{key}", *labels})
-
-
-def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
-    """Whether a change on the topics that were *heard* is one that was asked for (None: all are)."""
-    return topics is None or "*" in heard or not heard.isdisjoint(topics)
 
 
 def team_closed(team: str) -> WrongState:

@@ -10,12 +10,12 @@ from teams_cli.clock import SystemClock
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, concerns, team_closed, topics_of
+from teams_cli.store.contract import Kind, Store, team_closed
 from teams_cli.store.documents import encode
+from teams_cli.store.topics import concerns, topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
     from typing import TypeVar
 
     from teams_cli.clock import Clock
@@ -242,12 +242,6 @@ class MemoryStore(Store):
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         return []
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def steady(self) -> tuple[str, float]:
-        return self.clock.steady()
 
     def close(self) -> None:
         return None

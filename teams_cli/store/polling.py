@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli.records.annotations import Callable
-from teams_cli.store.contract import EVERY_TOPIC
+from teams_cli.store.topics import EVERY_TOPIC
 
 _LONGEST = 1.0
 _SLOWER = 1.5

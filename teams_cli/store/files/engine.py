@@ -34,7 +34,6 @@ from teams_cli.store.files.message_log import MessageLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
     from typing import TypeVar
 
     from teams_cli.clock import Clock
@@ -369,12 +368,6 @@ class FileStore(Store):
                 marks.clear(paths, kept)
         except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def steady(self) -> tuple[str, float]:
-        return self.clock.steady()
 
     def close(self) -> None:
         return None

@@ -8,10 +8,10 @@ import sys
 import time
 
 from teams_cli.records.annotations import Collection, Iterator
-from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.files import together
 from teams_cli.store.files.marks import place
 from teams_cli.store.polling import PollingWatch
+from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store import documents
-from teams_cli.store.contract import EVERY_TOPIC, Kind, Store, topics_of
+from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
 from teams_cli.store.postgres import copies, counters, marks, schema, together
 from teams_cli.store.postgres.clock import ServerClock
 from teams_cli.store.postgres.connections import Connection, Server, Taken, number_taken
+from teams_cli.store.topics import EVERY_TOPIC, topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
     from typing import TypeVar
 
     from teams_cli.clock import Clock
@@ -335,12 +335,6 @@ class PostgresStore(Store):
         from teams_cli.store.postgres.examination import examine
 
         return examine(self, kinds, only)
-
-    def now(self) -> datetime:
-        return self.clock.now()
-
-    def steady(self) -> tuple[str, float]:
-        return self.clock.steady()
 
     def close(self) -> None:
         self.server.close()

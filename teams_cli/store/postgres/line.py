@@ -22,8 +22,8 @@ from teams_cli.environment import SANDBOX
 from teams_cli.errors import StorageFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Collection, Mapping, Sequence
-from teams_cli.store.contract import EVERY_TOPIC
 from teams_cli.store.files import disk, locks
+from teams_cli.store.topics import EVERY_TOPIC
 
 _FORM = 1
 """Of what is said on the line: a watcher that says it otherwise has another socket."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from teams_cli.records.annotations import Callable
-from teams_cli.store.contract import topics_of
 from teams_cli.store.documents import encode
 from teams_cli.store.postgres import counters
 from teams_cli.store.postgres.connections import Taken, number_taken
+from teams_cli.store.topics import topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

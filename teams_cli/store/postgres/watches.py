@@ -10,11 +10,11 @@ import select
 import time
 
 from teams_cli.records.annotations import Any, Collection
-from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.postgres.counts import Counts
 from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place, name_of
 from teams_cli.store.retrying import jitter
+from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from teams_cli.store.contract import concerns
 from teams_cli.store.retrying import update
+from teams_cli.store.topics import concerns
 from tests.store.kinds import (
     INBOX,
     TASK,
