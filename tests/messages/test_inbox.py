@@ -332,9 +332,9 @@ def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tm
     cli.ok("send-message", "bob", "hello", agent="lea")
 
     class Failing(FileStore):
-        def read(self, team: str, kind: Any, agent: Any, after: int, problems: list[Any], limit: int = 0) -> list[Any]:
+        def news(self, team: str, kind: Any, agent: str, after: int, problems: list[Any]) -> tuple[list[Any], int]:
             problems.append(StorageFailed("can't read it: Input/output error"))
-            return []
+            return [], self.last(team, kind)
 
     handling.handle(Failing(str(cli.root)), ALPHA, BOB, ["1"])
     inbox = cli.store().get(ALPHA, INBOX, "bob")[0]

@@ -157,6 +157,13 @@ MUTANTS = [
         "                raise\n",
         "tests/store/test_packing.py",
     ),
+    Mutant(
+        "a message that a listing passed over lost",
+        "files/message_log",
+        "if len(listed) < last - after:",
+        "if not listed:",
+        "tests/store/test_numbers.py",
+    ),
     Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
     Mutant(
         "an unknown outcome told as a failure",

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.store.files.engine import FileStore
+from teams_cli.store.files.message_log import MessageLog
 from tests.conftest import new_address
 from tests.support.cli import ALPHA, Cli, make_team
 
@@ -158,3 +161,22 @@ def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, m
     cli.ok("send-message", "bob", "three", agent="lea")
     assert [m["message"] for m in cli.ok("read-messages", agent="bob") if not m.get("readBefore")] == ["three"]
     assert cli("doctor").status == 0
+
+
+def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
+    """A directory that is read while messages arrive may show a later one and not an earlier."""
+    for text in ("one", "two"):
+        cli.ok("send-message", "bob", text, agent="lea")
+    passed_over = ["1.bob."]
+
+    class Racing(MessageLog):
+        def _listed(self, segment: int) -> list[str]:
+            hidden = passed_over.pop() if passed_over else "-"
+            return [name for name in super()._listed(segment) if not name.startswith(hidden)]
+
+    class Raced(FileStore):
+        def log(self, team: str) -> MessageLog:
+            return Racing(self.layout.messages(team), self.address, self._lock)
+
+    came, last = Raced(str(cli.root)).news(ALPHA, MESSAGE, "bob", 0, [])
+    assert not passed_over and ([message.message for message in came], last) == (["one", "two"], 2)
