@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+INTERRUPTED = 130
+"""The exit status of a command that was ended by SIGINT, as shells have it."""
 _MANY = 100_000
 """Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
 _AT_EXIT = ("atexit", "threading")
@@ -22,13 +24,21 @@ def main() -> "NoReturn":
         sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
     gc.set_threshold(_MANY)
     compiled.prefer("teams_cli.")
+    try:
+        _leave(_run())
+    except KeyboardInterrupt:
+        sys.stderr.write("\nteams: interrupted\n")
+        _leave(INTERRUPTED)
+
+
+def _run() -> int:
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv):
         from teams_cli.hooks import entry
 
-        _leave(entry.main(sys.argv[2:]))
+        return entry.main(sys.argv[2:])
     from teams_cli.cli.main import main as run
 
-    _leave(run())
+    return run()
 
 
 def _leave(status: int) -> "NoReturn":

@@ -45,7 +45,6 @@ _OWN = {
         """,
 }
 """Those that one of them uses beside these."""
-INTERRUPTED = 130
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
@@ -60,7 +59,7 @@ def main() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run one command; its exit status."""
+    """Run one command; its exit status. A KeyboardInterrupt is for who calls."""
     words = _command_first(words)
     if words[:1] == ["hook"] and not _HELP.intersection(words):
         from teams_cli.hooks import entry
@@ -70,12 +69,11 @@ def run(words: list[str]) -> int:
         return _run(words)
     except TeamsError as error:
         return _refuse(error, words)
-    except KeyboardInterrupt:
-        sys.stderr.write("\nteams: interrupted\n")
-        return INTERRUPTED
     except BrokenPipeError:  # `| head -1` has what it wants
         return 0
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # as Python says it of one that came while it made a class
+            raise error.__cause__ from None
         from teams_cli.bugs import report
 
         return _refuse(report(error, words), words, BUG)

@@ -224,6 +224,24 @@ def test_talk_goes_to_standard_error(cli: Cli) -> None:
     assert what == "teams: task-1 is claimed by bob" and hint.strip()
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_interrupt_while_it_is_loaded(wrapped: bool) -> None:
+    """Also where Python says it in its own words, as of one that comes while it makes a class."""
+    raised = "RuntimeError('Error calling __set_name__') from KeyboardInterrupt()" if wrapped else "KeyboardInterrupt"
+    code = f"""
+import sys
+from teams_cli.__main__ import main
+def interrupt(event, details):
+    if event == "exec" and details[0].co_filename.endswith("cli/{"parse" if wrapped else "main"}.py"):
+        raise {raised}
+sys.addaudithook(interrupt)
+sys.argv[1:] = ["get-tasks"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nteams: interrupted\n")
+
+
 def test_an_interrupt(cli: Cli) -> None:
     """Ctrl-C ends a wait with 130 and a word, without a traceback."""
     import signal
