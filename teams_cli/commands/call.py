@@ -11,8 +11,6 @@ from teams_cli.teams.teams import Team
 from teams_cli.teams.tokens import verify
 
 _NEVER = 3600.0
-PRIVATE = ("tokenHash", "launcher")
-"""What is in the record of a member and in no answer."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -358,12 +356,3 @@ class Service:
         self.module = module
         self.extra = extra
         self.settings = settings
-
-
-def team_document(team: Team) -> dict[str, Any]:
-    """The team as JSON for everyone: without the hashes of tokens, and who launched what."""
-    document = team.to_document()
-    document.pop("humanTokenHash", None)
-    members = [member.to_json() for member in team.roster()]
-    document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in members]
-    return {**document, "secure": True} if team.secure else document

@@ -7,7 +7,8 @@ import time
 from teams_cli import closing, copying, kinds
 from teams_cli.agents import logs, worktrees
 from teams_cli.clients import permissions
-from teams_cli.commands.call import PRIVATE, Call, team_document
+from teams_cli.commands import team_documents
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.membership import founding, joining, leaving, logins
@@ -33,7 +34,7 @@ def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = founding.spawn_team(call.store, name, call.caller, description, secure)
     call.said_team = name
     call.follows = steps.CREATE
-    return {**team_document(team), **tokens}
+    return {**team_documents.to_document(team), **tokens}
 
 
 def _discover(call: Call, all: bool) -> Any:
@@ -54,7 +55,7 @@ def _row(call: Call, team: Team) -> dict[str, Any]:
 
 
 def _show(call: Call, team_name: str | None) -> Any:
-    return team_document(teams.get(call.store, team_name or call.team))
+    return team_documents.to_document(teams.get(call.store, team_name or call.team))
 
 
 def _join(
@@ -100,7 +101,7 @@ def _rules(call: Call) -> dict[str, Any]:
 
 
 def _as_shown(member: Member) -> dict[str, Any]:
-    return {key: value for key, value in member.to_json().items() if key not in PRIVATE}
+    return {key: value for key, value in member.to_json().items() if key not in team_documents.PRIVATE}
 
 
 def _leave(call: Call) -> Any:
@@ -111,7 +112,7 @@ def _leave(call: Call) -> Any:
 
 
 def _hand_over(call: Call, to: str) -> Any:
-    return team_document(leaving.hand_over(call.store, call.team, call.caller, to))
+    return team_documents.to_document(leaving.hand_over(call.store, call.team, call.caller, to))
 
 
 def _close(call: Call, force: bool) -> Any:
@@ -120,12 +121,12 @@ def _close(call: Call, force: bool) -> Any:
     call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)))
     clients = {"endedClients": closed.ended, "leftClients": closed.left}
     said = {key: names for key, names in clients.items() if names}
-    return {**team_document(closed.team), **said, **({"worktrees": left} if left else {})}
+    return {**team_documents.to_document(closed.team), **said, **({"worktrees": left} if left else {})}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
     call.said_team = team_name or call.team
-    return team_document(closing.restore(call.store, call.team, call.caller))
+    return team_documents.to_document(closing.restore(call.store, call.team, call.caller))
 
 
 def _copy(call: Call, name: str | None, to: str) -> Any:

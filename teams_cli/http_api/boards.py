@@ -7,7 +7,8 @@ import secrets
 import threading
 from typing import cast
 
-from teams_cli.commands.call import Call, team_document
+from teams_cli.commands import team_documents
+from teams_cli.commands.call import Call
 from teams_cli.errors import InvalidValue
 from teams_cli.http_api.refusals import Document
 from teams_cli.http_api.remembered import Memory, RememberedStore
@@ -93,7 +94,10 @@ class Boards:
 
         def look(call: Call) -> dict[str, Any]:
             team = call.load_team()
-            document = {"team": team_document(team), **board.board(call.store, team, call.config, call.problems)}
+            document = {
+                "team": team_documents.to_document(team),
+                **board.board(call.store, team, call.config, call.problems),
+            }
             return {**document, "problems": [problem.message for problem in call.problems]}
 
         return Document({**await self._operations.call(request, look), "position": position})
@@ -110,7 +114,7 @@ class Boards:
             team = call.load_team()
             store = cast("Store", RememberedStore(call.store, self._memory))
             tables = rows.rows(store, team, call.config, finished, call.problems)
-            tables["facts"]["team"] = team_document(team)
+            tables["facts"]["team"] = team_documents.to_document(team)
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
