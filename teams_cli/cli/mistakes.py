@@ -141,9 +141,11 @@ def dashed(command: Command, words: Iterable[str]) -> WrongUsage | None:
     for word in words:
         if word.startswith("-") and (" " in word or not word.startswith("--")) and word not in _flags(command):
             shown = f'"{word}"' if " " in word else word
+            near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
+            meant = f"Did you mean {near[0]}? " if near else ""
             return WrongUsage(
                 f"{shown} looks like an option, and {command.name} has none of that name",
-                f"A text that starts with a dash goes last, behind `--`: teams {command.name} … -- {shown}",
+                f"{meant}A text that starts with a dash goes last, behind `--`: teams {command.name} … -- {shown}",
             )
     return None
 
@@ -156,10 +158,16 @@ def no_option(command: Command, word: str) -> WrongUsage:
     if any(name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in places):
         return WrongUsage(said, f"Write: {_shape(command)}")
     same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in _flags(command)]
-    near = same or get_close_matches(word, _flags(command), 1, _ALIKE)
+    near = same or get_close_matches(word, _flags(command), 1, _ALIKE) or _beginning_with(word, command)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
     others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
     return WrongUsage(said, f"Did you mean {near[0]}?" if near else others)
+
+
+def _beginning_with(word: str, command: Command) -> list[str]:
+    """The command's own option that begins so; none where several do."""
+    found = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
+    return found if len(found) == 1 else []
 
 
 _PLACES = {"ID": "id task task-id message-id", "TEXT": "message body content", "TO": "agent recipient"}

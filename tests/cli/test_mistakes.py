@@ -55,6 +55,8 @@ MEANT = {
     "show-task --id 1": "Write: teams show-task ID",
     "wait --seconds 5": "Did you mean --timeout?",
     "create-task x --blockedby 1 --as lea": "Did you mean --blocked-by?",
+    "create-task x --descr y --as lea": "Did you mean --description?",
+    "create-task x -d y --as lea": "Did you mean --description?",
     "recall bob --patience 5": "recall has no option --patience",
     "run-agent --as lea": "Write, for example: teams run-agent ",
     "close-team alpha --as lea": "Write: teams close-team; a team is named with --team alpha",
