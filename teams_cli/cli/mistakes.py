@@ -127,9 +127,13 @@ def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> WrongUsa
         return None
     *before, text = places
     words = [str(values.get(parameter.name)) for parameter in before]
-    whole = f'"{values.get(text.name)} {rest}"'
+    first = str(values.get(text.name))
+    said = f"{command.name} takes one {text.metavar}, and got more words: {rest}"
+    if not before and _is_task(first) and "--task" in _flags(command):
+        return WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
+    whole = f'"{first} {rest}"'
     return WrongUsage(
-        f"{command.name} takes one {text.metavar}, and got more words: {rest}",
+        said,
         f"Put the {text.metavar} in quotes: teams {' '.join([command.name, *words, whole])}",
     )
 

@@ -56,6 +56,7 @@ MEANT = {
     "wait --seconds 5": "Did you mean --timeout?",
     "create-task x --blockedby 1 --as lea": "Did you mean --blocked-by?",
     "create-task x --descr y --as lea": "Did you mean --description?",
+    "propose-plan 2 so --as bob": 'Write: teams propose-plan "so" --task 2',
     "create-task x -d y --as lea": "Did you mean --description?",
     "recall bob --patience 5": "recall has no option --patience",
     "run-agent --as lea": "Write, for example: teams run-agent ",
