@@ -147,7 +147,11 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     waiting = _plans_for(team, caller, proposed)
     shown = [_proposal(plan) for plan in waiting[:1]]
     notices = [message for message in mail if _is_news(message) and inbox.is_unread(message.number)]
-    beside = [m for m in notices if _tells_of(m, shown) or (rules_shown and m.about == settings.RULES)]
+    beside = [
+        m
+        for m in notices
+        if _is_past(store, team.name, name, m) or _tells_of(m, shown) or (rules_shown and m.about == settings.RULES)
+    ]
     told = _fitting([message for message in notices if message not in beside])
     seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread(store, team.name, name) if number not in seen]
@@ -186,6 +190,15 @@ def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
 def _is_news(message: Message) -> bool:
     """Whether reading it here is all there is to do: a notice of the system, and not of a task that ended."""
     return message.from_ == SYSTEM and message.type in ("notice", "plan")
+
+
+def _is_past(store: Store, team: str, agent: str, notice: Message) -> bool:
+    """Whether it tells of a task that the agent has taken since."""
+    if not notice.about:
+        return False
+    from teams_cli.views import reminders  # what most briefs do without
+
+    return reminders.is_done(store, team, agent, notice)
 
 
 def _tells_of(message: Message, proposals: list[Found]) -> bool:

@@ -157,3 +157,15 @@ def test_who_has_little_of_its_lease_left_is_warned(cli: Cli) -> None:
     assert (task["leaseEndsSoon"], task["leaseSeconds"] <= 300) == (True, True)
     cli.ok("heartbeat", agent="bob")
     assert ", soon: any command" not in cli("brief", agent="bob").stdout
+
+
+def test_what_was_kept_for_one_that_took_it_is_not_told(cli: Cli) -> None:
+    """Neither that it is kept nor how it is claimed, though the notice was never read."""
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    assert "task-1 (one) is kept for you and ready" in cli("brief", agent="bob").stdout
+    cli.ok("create-task", "two", "--for", "bob", agent="lea")
+    cli.ok("claim-task", "2", agent="bob")
+    shown = cli("brief", agent="bob").stdout
+    assert "yours: task-2 two" in shown
+    assert "task-2 (two) is kept" not in shown
+    assert "unread" not in shown
