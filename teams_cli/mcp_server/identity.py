@@ -37,13 +37,21 @@ class Identity:
         """
         base = self._base
         self._look_around()
-        settings = config.load(base.store.root, base.environ)
+        settings = self.rules()
         store = stoppable(base.store, stop)
         whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
         call = requests.call_as(whole, self.agent, self.team, self.token)
         if call.caller is not None and base.caller is not None:
             call.caller.display, call.caller.type = base.caller.display, base.caller.type
         return call
+
+    def rules(self) -> config.Config:
+        """The user's rules as they are now.
+
+        Raises:
+            DamagedRecord: They can't be read.
+        """
+        return config.load(self._base.store.root, self._base.environ)
 
     def _look_around(self) -> None:
         """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""

@@ -66,7 +66,7 @@ class TeamsServer:
         self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave.tools(call.environ)}
         self.works = Works()
         self.mail = Mail()
-        self.changes = Subscriptions(call.store, self.identity, lambda: [tool.name for tool in self._offered(Stop())])
+        self.changes = Subscriptions(call.store, self.identity, self._names)
 
     async def serve(self, source: int, sink: int) -> None:
         """Serve the client over these descriptors until it leaves."""
@@ -105,7 +105,13 @@ class TeamsServer:
         return f"{INSTRUCTIONS} {in_tools(asks)}" if asks else INSTRUCTIONS
 
     def _offered(self, stop: Stop) -> list[Any]:
-        return tools.offered(self.tools, Rights(self.identity.call(stop)), self.everything)
+        rights = Rights(self.identity.call(stop))
+        return tools.listed(tools.usable(self.tools, rights, self.everything), rights, self.everything)
+
+    def _names(self) -> list[str]:
+        """What the tools are called that are offered now."""
+        rights = Rights(self.identity.call(Stop()))
+        return [tool.name for tool in tools.usable(self.tools, rights, self.everything)]
 
     async def _list_tools(self, ctx: Context, params: object) -> ListToolsResult:
         found = await self._done(self._offered)

@@ -21,6 +21,7 @@ from teams_cli.mcp_server.identity import Identity
 from teams_cli.mcp_server.work import Stop, Stopped, stoppable
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
+from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
+    from teams_cli.teams.config import Config
+
+_TOOLS = frozenset({TEAM.name})
+"""What the tools that are offered hang on, beside the user's rules: who the caller is in the team, and its roles."""
 _LOOK_AGAIN = 1.0
 _FLOCK = 0.005
 """Seconds: changes come in flocks, so one look is taken for all of them."""
@@ -43,7 +48,8 @@ class Subscriptions:
         self._store = store
         self._identity = identity
         self._offered = offered
-        self._stop = Stop()
+        self._ends = False
+        self._turn = Stop()
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._wanted: Counter[str] = Counter()
@@ -57,7 +63,8 @@ class Subscriptions:
 
     def end(self) -> None:
         """Look out no more."""
-        self._stop.set()
+        self._ends = True
+        self._turn.set()
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
         """The client was told of these tools."""
@@ -78,6 +85,8 @@ class Subscriptions:
         self._wanted.update(uris)
         for uri in uris:
             self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
+        if uris:
+            self._turn.set()  # which may have been to look out for less
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
@@ -93,11 +102,13 @@ class Subscriptions:
     def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait for changes and tell of them, in the team that is the caller's at the time."""
         told = False
-        while not (self._stop.is_set or loop.is_closed()):
+        while not (self._ends or loop.is_closed()):
+            self._turn.close()
+            self._turn = Stop()
             try:
-                self._watch_one(loop, self._identity.team)
+                self._watch_one(loop, self._identity.team, self._turn)
             except Stopped:
-                return
+                continue
             except Exception as error:
                 if not (told or loop.is_closed()):
                     failure = report(error, ["mcp", "changes"])
@@ -105,18 +116,35 @@ class Subscriptions:
                     told = True
                 time.sleep(_LOOK_AGAIN)
 
-    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
+    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str, turn: Stop) -> None:
+        """Watch the team, until *turn* ends. Most clients subscribe to nothing: what others do wakes nobody then."""
+        if self._ends:  # since before there was this turn
+            return
         if not team:
             return time.sleep(_LOOK_AGAIN)
-        watch = stoppable(self._store, self._stop).watch(team)
+        watch = stoppable(self._store, turn).watch(team, self._topics())
         try:
+            rules = self._rules()
             self._look(loop)
             while self._identity.team == team:
-                if watch.wait(_LOOK_AGAIN):
+                happened = watch.wait(_LOOK_AGAIN)
+                if happened:
                     time.sleep(_FLOCK)
+                before, rules = rules, self._rules()
+                if happened or rules != before:
                     self._look(loop)
         finally:
             watch.close()
+
+    def _topics(self) -> frozenset[str] | None:
+        return None if any(count > 0 for count in list(self._wanted.values())) else _TOOLS
+
+    def _rules(self) -> Config | None:
+        """The user's rules; None as long as they can't be read."""
+        try:
+            return self._identity.rules()
+        except TeamsError:
+            return None
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         for uri in list(self._wanted):  # the loop adds to them meanwhile

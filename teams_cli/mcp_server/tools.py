@@ -12,7 +12,7 @@ from teams_cli.commands.declaration import Command
 from teams_cli.mcp_server import bounds, messaging, wording
 from teams_cli.mcp_server.identity import Rights
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Mapping
+from teams_cli.records.annotations import Any, Iterable, Mapping
 from teams_cli.serving import requests
 
 _FULL = "full"
@@ -151,12 +151,14 @@ def every() -> dict[str, Tool]:
     return found
 
 
-def offered(known: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Listed]:
-    """The tools to list for the caller: those of every day, or all, and no other than it may use."""
-    usable = [tool for tool in known.values() if tool.is_for(rights)]
-    if everything:
-        return [_told_when(tool, tool.listed, rights) for tool in usable]
-    return [_told_when(tool, _shorter(tool), rights) for tool in usable if tool.is_daily(rights)]
+def usable(known: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
+    """The tools to offer the caller: those of every day, or all, and no other than it may use."""
+    return [tool for tool in known.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
+
+
+def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
+    """These tools as the caller is told of them."""
+    return [_told_when(tool, tool.listed if everything else _shorter(tool), rights) for tool in usable]
 
 
 def _told_when(tool: Tool, listed: Listed, rights: Rights) -> Listed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks
-from tests.support.mcp_client import ERAS, client_of, names, read, until, within
+from tests.support.mcp_client import ERAS, Line, client_of, names, read, until, within
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -70,6 +73,34 @@ def test_subscribers_are_told_of_their_own_resource_alone(cli: Cli) -> None:
             await until(lambda: updated(heard) == [one, inbox, inbox])
 
     within(test)
+
+
+def test_who_subscribed_to_nothing_is_not_woken_by_what_others_do(cli: Cli) -> None:
+    """What is offered hangs on the team's own record: only its directory is watched, until more is wanted."""
+
+    async def test() -> None:
+        add_tasks(cli, "one")
+        cli.ok("send-message", "bob", "look", agent="lea")
+        with Line(cli, "bob") as line:
+            line.hello()
+            await until(lambda: watched(line) == 1)
+            line.send("resources/subscribe", {"uri": f"teams://{ALPHA}/inbox"})
+            line.read()
+            await until(lambda: watched(line) > 1)
+            cli.ok("send-message", "bob", "again", agent="lea")
+            assert line.read()["method"] == "notifications/resources/updated"
+
+    within(test)
+
+
+def watched(line: Line) -> int:
+    """How many directories the server is told of by the system."""
+    found = 0
+    for entry in Path(f"/proc/{line.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            if "inotify" in os.readlink(entry):
+                found += (entry.parent.parent / "fdinfo" / entry.name).read_text().count("inotify wd:")
+    return found
 
 
 def updated(heard: list[Any]) -> list[str]:

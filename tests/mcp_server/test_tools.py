@@ -342,6 +342,20 @@ def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
     within(test)
 
 
+def test_rules_that_change_what_is_offered_are_told_of(cli: Cli) -> None:
+    """Though nothing changed in the team."""
+
+    async def test() -> None:
+        heard: list[Any] = []
+        async with client_of(cli, "bob", heard=heard) as client:
+            assert "claim_task" in await names(client)
+            (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"team-member": "deny"}}}}')
+            await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+            assert "claim_task" not in await names(client)
+
+    within(test)
+
+
 def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
     """From the environment, or the one that joining through the server gave."""
     cli = Cli(tmp_path / "root", team=ALPHA)
