@@ -91,8 +91,12 @@ GROWTH = {
     "send-message": (SEND, 1.25),
     "read-messages, 10 unread": (READ, 1.25),
     "claim-task ID": (CLAIM, 1.25),
-    "claim-task --next": (NEXT, 2.0),
+    "claim-task --next": (NEXT, 1.25),
+    "show-task": (Case("show-task 7"), 1.25),
     "get-tasks --limit 50": (FIFTY, 2.0),
+    "brief": (Case("brief", "a1"), 2.0),
+    "list-agents": (Case("list-agents"), 2.0),
+    "history --limit 20": (Case("history --limit 20"), 2.0),
 }
 
 

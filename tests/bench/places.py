@@ -9,6 +9,7 @@ from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import Message
 from teams_cli.records.records import Record
 from teams_cli.store.documents import encode
+from teams_cli.store.files import marks
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
@@ -34,7 +35,6 @@ class Place:
             joining.join(store, ALPHA, Caller(f"a{n}"))
         settings.change(store, ALPHA, Caller("lea"), "staleAfterSeconds", "100000")
         (root / f"teams/{ALPHA}/inboxes").mkdir()
-        (root / f"tasks/{ALPHA}/index/{FREE}").mkdir(parents=True)
         for number in range(1, count + 1):
             self.put_task(number)
             self._put_message(number)
@@ -45,8 +45,10 @@ class Place:
         directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
         task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
         _write(directory / f"{key}.json", task)
-        (directory / f"index/{FREE}/{key}").touch()
-        (directory / f"index/in_progress/{key}").unlink(missing_ok=True)
+        free = directory / "index" / marks.place(FREE, key)
+        free.parent.mkdir(parents=True, exist_ok=True)
+        free.touch()
+        (directory / "index" / marks.place(tasks.IN_PROGRESS, key)).unlink(missing_ok=True)
 
     def _put_message(self, number: int) -> None:
         directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
