@@ -32,7 +32,7 @@ from tests.support.cli import ALPHA
 if TYPE_CHECKING:
     pass
 
-FEW, MANY = 10, 10_000
+FEW, MANY = 100, 10_000
 UNREAD = 10
 
 
