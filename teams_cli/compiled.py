@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 try:
     from _frozen_importlib import ModuleSpec
-    from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
+    from _frozen_importlib_external import MAGIC_NUMBER, ExtensionFileLoader, SourceFileLoader
+    from _imp import extension_suffixes
 except ImportError:  # an interpreter that imports in another way
-    ModuleSpec = SourceFileLoader = object  # type: ignore[assignment,misc]
+    ModuleSpec = ExtensionFileLoader = SourceFileLoader = object  # type: ignore[assignment,misc]
     MAGIC_NUMBER = b""  # type: ignore[misc]
 
 _BY_TIME = MAGIC_NUMBER + bytes(4)
 """How a compiled module begins that is good for a source of the time and the size that follow."""
 _HEADER = 16
+_FUTURE = "__future__"
+_EXTENSIONS = frozenset({"zlib", "_json", "_datetime", "fcntl"})
+"""Those of the standard library that everyday commands use."""
 _LARGEST = 1 << 16
 _WORD = 0xFFFFFFFF
 
@@ -58,6 +62,10 @@ class Finder:
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """What is to be loaded under the name."""
+        if name in _EXTENSIONS:
+            return _extension(name)
+        if name == _FUTURE:
+            return self._spec(name, os.path.dirname(os.__file__), name)
         if not (path and name.startswith(self.prefix)):
             return None
         directory, word = path[0], name.rpartition(".")[2]
@@ -97,6 +105,15 @@ class Finder:
             spec.submodule_search_locations.append(package)
         spec.cached, spec.has_location = compiled, True
         return spec
+
+
+def _extension(name: str) -> "ModuleSpec | None":
+    """An extension module that comes with the interpreter, which the usual way looks for everywhere else first."""
+    directory = next((entry for entry in sys.path if entry.endswith("/lib-dynload")), "")
+    library = f"{directory}/{name}{extension_suffixes()[0]}"
+    if not (directory and os.path.exists(library)):
+        return None
+    return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
 
 
 class _Loader(SourceFileLoader):
