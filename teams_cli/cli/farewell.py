@@ -8,7 +8,7 @@ import signal
 from teams_cli.cli import output
 from teams_cli.errors import WaitRanOut
 from teams_cli.records.annotations import Callable
-from teams_cli.store.pace import Ended
+from teams_cli.store.meanwhile import Ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

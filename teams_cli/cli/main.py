@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _USUAL = """
 names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
-store.pace commands.declaration teams.history records.json_text records.shapes store.documents store.files
+store.meanwhile commands.declaration teams.history records.json_text records.shapes store.documents store.files
 store.files.disk teams.opencode_rules teams.roles teams.tokens teams.permission messages messages.messages
 store.retrying teams.presence agents agents.terminals agents.terminals.bindings environment commands.call
 store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
@@ -154,7 +154,7 @@ def _help(command: Command | None) -> int:
 def execute(command: Command, values: dict[str, Any]) -> int:
     """Run a command with the values of all its parameters and print its answer; the exit status."""
     from teams_cli.cli import calls
-    from teams_cli.store import pace
+    from teams_cli.store.meanwhile import Ended, meanwhile
 
     as_json = values.pop("as_json")
     for parameter in command.own:
@@ -162,9 +162,9 @@ def execute(command: Command, values: dict[str, Any]) -> int:
             values[parameter.name] = _standard_input()
     call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
     try:
-        pace.meanwhile.around_sleep = _around_sleep if command.sleeps else None
+        meanwhile.around_sleep = _around_sleep if command.sleeps else None
         status = _answer(command, call, values, as_json)
-    except pace.Ended as ended:
+    except Ended as ended:
         from teams_cli.cli import farewell
 
         return farewell.take_leave(ended, as_json, _talk)

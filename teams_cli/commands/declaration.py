@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.clock import seconds_in
 from teams_cli.errors import Busy, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
-from teams_cli.store import pace
+from teams_cli.store.meanwhile import meanwhile
 from teams_cli.teams import operations
 from teams_cli.teams.operations import Operation
 
@@ -254,7 +254,7 @@ class Command:
         if self.reads and self.in_team:
             call.refuse_reading(self.name)
         call.settle()
-        waiting, pace.meanwhile.act = pace.meanwhile.act, call.keep_alive
+        waiting, meanwhile.act = meanwhile.act, call.keep_alive
         before = call.store.changed
         try:
             document = self.run(call, **values)
@@ -263,7 +263,7 @@ class Command:
                 raise
             raise _after_a_change(failure) from None
         finally:
-            pace.meanwhile.act = waiting
+            meanwhile.act = waiting
         if self.changes or not self.at_shell:
             call.note_seen(reading=not self.changes)
         return document

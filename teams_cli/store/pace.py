@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from _thread import _local  # `threading.local`, without the import of that
 
 from teams_cli.errors import Busy, InvalidValue
 from teams_cli.records.annotations import Callable, Collection
+from teams_cli.store.meanwhile import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,27 +89,6 @@ class Alarm:
         """Seconds until it has to be looked at again: processes end without a word."""
         left = min(self.moment, give_up) - time.monotonic()
         return min(left, _LOOK_AGAIN) if self._processes else left
-
-
-class _Meanwhile(_local):
-    """What is done before each sleep of this thread, with the name of the team; it says in how many seconds it has to
-    be done again.
-    """
-
-    act: Callable[[str], float] | None = None
-    around_sleep: Callable[[bool], None] | None = None
-    """Told True before each sleep proper, in which nothing is written, and False after it; it may have a signal raise
-    `Ended` in between.
-    """
-
-
-class Ended(BaseException):
-    """Who sleeps was told to end; *hint* says how to go on."""
-
-    hint = "Wait longer, or look: teams brief"
-
-
-meanwhile = _Meanwhile()
 
 
 def sleep_until(

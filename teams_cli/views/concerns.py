@@ -14,7 +14,8 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
-from teams_cli.store.pace import Alarm, Ended, sleep_until
+from teams_cli.store.meanwhile import Ended
+from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import leases, tasks
 from teams_cli.teams import pages, presence, teams

@@ -10,7 +10,8 @@ from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.pace import Alarm, Ended, sleep_until
+from teams_cli.store.meanwhile import Ended
+from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.tasks import claims, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
