@@ -6,7 +6,7 @@ from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
-from teams_cli.teams import pages
+from teams_cli.teams import pages, sharing
 from teams_cli.teams.pages import Page
 from teams_cli.teams.permission import standing_of
 
@@ -24,7 +24,7 @@ Raises:
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
         raise WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
-    page = pages.share(call.store, call.team, call.caller, key, body, if_version)
+    page = sharing.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 
 
@@ -54,7 +54,7 @@ COMMANDS = table(
             seldom=True,
         ),
         switch("--remove", "Take the page away.", seldom=True),
-        doc=pages.share,
+        doc=sharing.share,
         words="pages:changed",
         answers=Page,
         example='share api "GET /users gives a list" --if-version 2',

@@ -9,7 +9,7 @@ from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
-from teams_cli.teams import pages, teams
+from teams_cli.teams import sharing, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def _show(call: Call, plan: str) -> Any:
 
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     if page is not None:
-        pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
+        sharing.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
     done = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:
-        call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, done.plan))
+        call.try_to(lambda: sharing.share(call.store, call.team, call.caller, page, done.plan))
     _go_on(call)
     return done.to_document()
 

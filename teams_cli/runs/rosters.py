@@ -18,7 +18,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import pages, role_definitions, roles, settings, teams
+from teams_cli.teams import pages, role_definitions, roles, settings, sharing, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
@@ -123,7 +123,7 @@ class _Rise:
         """Share a page that never was there: what the team made of one since is left alone."""
         if pages.find(self.store, self.team, key) is not None:
             return False
-        pages.share(self.store, self.team, self.caller, key, body, 0)
+        sharing.share(self.store, self.team, self.caller, key, body, 0)
         return True
 
     def _create_tasks(self) -> list[str]:

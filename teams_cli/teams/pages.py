@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import AlreadyExists, Conflict, NotFound, PageNotFound, StaleVersion, TeamsError
-from teams_cli.names import SYSTEM, check_key
+from teams_cli.errors import NotFound, PageNotFound, TeamsError
 from teams_cli.records.annotations import Any, Count, Name, Text, Time
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
-from teams_cli.store.retrying import update, upsert
-from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import EVERYBODY, operation
-from teams_cli.teams.permission import require
+from teams_cli.store.retrying import upsert
+from teams_cli.teams import presence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
-
-MOST = 200
-"""Pages that a team may have."""
-MAX_PAGE = 64 * 1024
 _LINE = 80
 
 
@@ -62,116 +52,12 @@ class Page(Record):
 PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
 
 
-@operation("share", may=EVERYBODY)
-def share(
-    store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
-) -> Page:
-    """Share a page: an interface, a decision, a finding.
-
-    The others are told once. Of two that change it at once the later one stands, unless they say the version that they
-    have read. Sharing again what one has shared changes nothing.
-
-    Raises:
-        StaleVersion: The page has another version than *if_version*; 0 is that of a page that is not there.
-        PageNotFound: There is none to take away.
-        Conflict: There are 200 pages already.
-    """
-    name = check(store, team_name, caller, key, body)
-    now = teams.now(store)
-    fresh = Page(key=key, version=_last_told(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
-
-    def change(page: Page) -> Page:
-        return _changed(page, name, body, if_version, now)
-
-    before, page = upsert(store, team_name, PAGE, key, fresh, change)
-    if before is not page:
-        if page.is_there and not before.is_there:
-            _refuse_late(store, team_name, page)
-        what = "page shared" if page.is_there else "page taken away"
-        history.note(store, team_name, name, what, page=key, version=page.version)
-    note_seen(store, team_name, name, [page])
-    return page
-
-
-def _last_told(store: Store, team: str, key: str) -> int:
-    """The highest version that anybody was told of, of a page that is there no more since it was damaged; else 0."""
-    if find(store, team, key) is not None:
-        return 0
-    known = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
-    return max((version for seen in known if isinstance(version := seen.get(key), int)), default=0)
-
-
-def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
-    """Refuse, before anything is changed, what no page can be; the name of who shares it.
-
-    Raises:
-        InvalidValue: The key has another form, or the text is blank or too long.
-        AlreadyExists: There is a page of that key in other letters.
-        Conflict: It would be one too many.
-    """
-    name = require(store, team_name, caller, "share", key).name
-    check_key(key, "page")
-    if body is not None:
-        text.checked(body, "page", MAX_PAGE)
-        found = find(store, team_name, key)
-        if found is None or not found.is_there:
-            _refuse_more(store, team_name, key)
-    return name
-
-
-def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
-    there = page.version if page.is_there else 0
-    again = page.version and (page.text, page.author) == (body, name)
-    if if_version not in (None, there) and not (again and if_version == page.version - 1):
-        raise StaleVersion(
-            f"page {page.key} has version {there}, not {if_version}" + (f": {page.author} changed it" if there else ""),
-            f"Read it and try again: teams shared {page.key}" if there else "Share it with --if-version 0.",
-        )
-    if again or (page.is_there and page.text == body and if_version is None):
-        return page
-    if body is None and not page.is_there:
-        raise PageNotFound(f"there is no page {page.key}", "See `teams shared`.")
-    return page.having(text=body, version=page.version + 1, author=name, updated_at=now)
-
-
 def find(store: Store, team: str, key: str) -> Page | None:
     """The page of that key, also one that was taken away; None if there never was one."""
     try:
         return store.get(team, PAGE, key)[0]
     except NotFound:
         return None
-
-
-def _refuse_more(store: Store, team: str, key: str) -> None:
-    """Refuse a page that is one too many, or goes by the key of another in other letters."""
-    found = [page for page, _ in store.scan(team, PAGE, [])]
-    if sum(page.is_there for page in found) >= MOST:
-        raise _too_many(team)
-    for page in found:
-        if page.key != key and page.key.lower() == key.lower():
-            raise AlreadyExists(f"there is a page {page.key} already", f"Write it so: teams share {page.key} TEXT")
-
-
-def _refuse_late(store: Store, team: str, page: Page) -> None:
-    """Take the page away again where others were made meanwhile, so that there are too many now."""
-    try:
-        if len(all_of(store, team, [])) <= MOST:
-            return
-    except TeamsError:  # it is there, and that it is one too many is not known
-        return
-
-    def without(found: Page) -> Page:
-        return found if found.version != page.version else found.having(text=None, version=found.version + 1)
-
-    update(store, team, PAGE, page.key, without)
-    raise _too_many(team)
-
-
-def _too_many(team: str) -> Conflict:
-    return Conflict(
-        f"team {team} has {MOST} pages, which is all it may have",
-        "Add to one of them (teams shared), or take one away: teams share KEY --remove",
-    )
 
 
 def get(store: Store, team: str, key: str) -> Page:
