@@ -60,7 +60,7 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
     assert marked(cli.root) == {}
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: its keeper was killed: so far")]
     cli.ok("send-message", "zoe", "again", agent="bob")  # it is resumed like any other
-    until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2)
+    until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
 
 
 def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from tests.support.cli import TIMEOUT, Cli
 
 
-def until(ready: Callable[[], Any], what: str = "", timeout: float = TIMEOUT) -> Any:
-    """Wait until *ready* gives something, and give that."""
+def until(ready: Callable[[], Any], what: str | Callable[[], Any] = "", timeout: float = TIMEOUT) -> Any:
+    """Wait until *ready* gives something, and give that; *what* says what is missing, or looks how things are then."""
     give_up = time.monotonic() + timeout
     while not (found := ready()):
-        assert time.monotonic() < give_up, what or ready
+        assert time.monotonic() < give_up, (what() if callable(what) else what) or ready
         time.sleep(0.02)
     return found
 
