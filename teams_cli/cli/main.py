@@ -183,14 +183,23 @@ def _around_sleep(asleep: bool) -> None:
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
-    from teams_cli.cli import output
-    from teams_cli.commands.call import Outcome, Service, Stream
-
     if not as_json:
         call.begin_answer = lambda document: _begun(command, document, call.words)
     answer = command.answer(call, values)
     for problem in call.problems:
         _talk(f"teams: {safe(problem.message)}")
+    if not isinstance(answer, dict | list):
+        return _answer_otherwise(command, call, answer, as_json)
+    _print(command, answer, as_json, call.words)
+    _tell_more(call, as_json)
+    return 0
+
+
+def _answer_otherwise(command: Command, call: Call, answer: Any, as_json: bool) -> int:
+    """What is no plain document: with a status of its own, in parts, or a server that runs until it ends."""
+    from teams_cli.cli import output
+    from teams_cli.commands.answers import Outcome, Service, Stream
+
     if isinstance(answer, Service):
         from teams_cli.cli import services
 
@@ -206,11 +215,16 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         return status
     for part in answer.parts if isinstance(answer, Stream) else [answer]:
         _print(command, part, as_json, call.words)
+    _tell_more(call, as_json)
+    return status
+
+
+def _tell_more(call: Call, as_json: bool) -> None:
+    """What a list has left out."""
     if call.more and as_json:
         _talk(f"teams: {call.more}")
     elif call.more:
         streams.written(lambda: print(call.more))
-    return status
 
 
 def _print(command: Command, document: Any, as_json: bool, words: str) -> None:

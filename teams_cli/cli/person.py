@@ -68,7 +68,7 @@ class PersonTerminal:
         """Ask for a yes; False where there is nobody at a terminal to say it."""
         if not is_person_there():
             return False
-        from teams_cli.commands.call import Gone
+        from teams_cli.commands.console import Gone
 
         self._lines.forget()
         sys.stderr.write(f"{question} [y/N] ")
@@ -136,7 +136,7 @@ class _Lines:
         """
         import select
 
-        from teams_cli.commands.call import Gone
+        from teams_cli.commands.console import Gone
 
         if sys.stdin is None:
             raise Gone

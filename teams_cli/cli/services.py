@@ -10,7 +10,8 @@ from teams_cli.errors import NotInstalled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.commands.call import Call, Service
+    from teams_cli.commands.answers import Service
+    from teams_cli.commands.call import Call
 
 
 def run(call: Call, service: Service) -> int:

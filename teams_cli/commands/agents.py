@@ -9,7 +9,8 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import permissions
 from teams_cli.commands import console
-from teams_cli.commands.call import Call, Outcome, Stream
+from teams_cli.commands.answers import Outcome, Stream
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import AgentNotFound, InvalidValue, NotFinished
 from teams_cli.messages import handling

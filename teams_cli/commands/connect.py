@@ -10,7 +10,8 @@ from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
-from teams_cli.commands.call import Call, Service
+from teams_cli.commands.answers import Service
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import to_install
 from teams_cli.errors import InvalidValue, WrongUsage

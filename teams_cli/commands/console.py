@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 from teams_cli import processes
 from teams_cli.clients import permissions
-from teams_cli.commands.call import Call, Gone
+from teams_cli.commands.call import Call
 from teams_cli.errors import Conflict, InvalidValue, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, questions
@@ -18,6 +18,10 @@ from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require
+
+
+class Gone(Exception):
+    """The person went away: standard input was closed."""
 
 
 def require_person(call: Call, team: str) -> str:

@@ -7,7 +7,8 @@ import sys
 from teams_cli import __version__
 from teams_cli.agents import budgets, limited, waking
 from teams_cli.clients import known, permissions, profiles
-from teams_cli.commands.call import Call, Stream
+from teams_cli.commands.answers import Stream
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import InvalidValue, NotAllowed, WrongUsage
 from teams_cli.messages.notices import deliver

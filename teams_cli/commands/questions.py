@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from teams_cli.commands import console
-from teams_cli.commands.call import Call, Stream
+from teams_cli.commands.answers import Stream
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Question

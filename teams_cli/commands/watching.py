@@ -7,7 +7,8 @@ from functools import partial
 
 from teams_cli.agents import logs, sessions
 from teams_cli.commands import console
-from teams_cli.commands.call import Call, Stream
+from teams_cli.commands.answers import Stream
+from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError
 from teams_cli.questions import questions

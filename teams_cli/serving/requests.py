@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache, partial
 
 from teams_cli import commands
-from teams_cli.commands.call import Call, Outcome
+from teams_cli.commands.answers import Outcome
+from teams_cli.commands.call import Call
 from teams_cli.errors import InvalidValue
 from teams_cli.questions import approvals
 from teams_cli.records.annotations import Any, Callable, Mapping

@@ -6,7 +6,8 @@ import os
 
 from teams_cli import environment
 from teams_cli.clients import known
-from teams_cli.commands.call import Call, Outcome
+from teams_cli.commands.answers import Outcome
+from teams_cli.commands.call import Call
 from teams_cli.doctor import clients, teams, wakes
 from teams_cli.records.annotations import Any
 

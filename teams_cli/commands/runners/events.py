@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from teams_cli.agents import notifying
-from teams_cli.commands.call import Call, Stream
+from teams_cli.commands.answers import Stream
+from teams_cli.commands.call import Call
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store import pace
 from teams_cli.teams import teams

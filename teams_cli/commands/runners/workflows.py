@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 from teams_cli.clients import permissions as levels
 from teams_cli.commands import console
-from teams_cli.commands.call import Call, Outcome
+from teams_cli.commands.answers import Outcome
+from teams_cli.commands.call import Call
 from teams_cli.errors import InvalidValue, NoTeam, NotFound, WrongUsage
 from teams_cli.records.annotations import Any, Permissions
 from teams_cli.runs import conduct, runs
