@@ -21,7 +21,10 @@ def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
     """Serve until standard input ends; *settings* has `tools`: `default` or `all`. Then the process ends, whatever its
     threads still wait for.
     """
-    source, sink = pipes.claim()
+    try:
+        source, sink = pipes.claim()
+    except OSError:  # there is nobody to serve
+        os._exit(0)
     anyio.run(TeamsServer(call, settings["tools"] == "all").serve, source, sink)
     sys.stderr.flush()
     os._exit(0)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import select
 from contextlib import asynccontextmanager
-from functools import partial
-from threading import Thread
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 
 import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from teams_cli.records.annotations import AsyncIterator, Awaitable, Callable, Iterator
+from teams_cli.records.annotations import AsyncIterator, Awaitable, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 
 LONGEST = 16 << 20
 """Bytes of a message: a result of 1 MiB can take six times as much in JSON."""
+_MOST = 1 << 18
+"""Bytes that are read at once."""
 _AT_ONCE = 4096
 """What a pipe takes without blocking once it takes anything."""
 _GOODBYE = 2.0
@@ -39,7 +39,7 @@ def claim() -> tuple[int, int]:
     Raises:
         OSError: One of them is closed.
     """
-    source, sink = os.dup(0), os.dup(1)
+    source, sink = (fcntl(stream, F_DUPFD_CLOEXEC, 3) for stream in (0, 1))  # not in the place of one that is closed
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
@@ -50,11 +50,11 @@ def claim() -> tuple[int, int]:
     return source, sink
 
 
-def lines(source: int) -> Iterator[bytes | None]:
+async def lines(source: int) -> AsyncIterator[bytes | None]:
     """The lines that arrive; None for one that is too long."""
     pending: list[bytes] = []
     size = 0
-    while data := os.read(source, 1 << 18):
+    while data := await _arrived(source):
         for number, piece in enumerate(data.split(b"\n")):
             if number:
                 yield b"".join(pending) if size <= LONGEST else None
@@ -63,6 +63,17 @@ def lines(source: int) -> Iterator[bytes | None]:
             pending = [*pending, piece] if size <= LONGEST else []
     if size:
         yield b"".join(pending) if size <= LONGEST else None
+
+
+async def _arrived(source: int) -> bytes:
+    """What arrived by now, one byte at least; nothing at the end. A thread that reads would have the loop take turns
+    with it at every call; it takes one where the system can't say what is readable, as of a file.
+    """
+    try:
+        await anyio.wait_readable(source)
+    except OSError:
+        return await anyio.to_thread.run_sync(os.read, source, _MOST, abandon_on_cancel=True)
+    return os.read(source, _MOST)
 
 
 def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
@@ -96,26 +107,10 @@ async def connected(
     """The streams of messages over these descriptors. At the end of the input, *settle* says when to stop."""
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)
-    loop = asyncio.get_running_loop()
-
-    async def take(line: bytes | None) -> None:
-        message = parsed(line)
-        try:
-            if isinstance(message, JSONRPCError):
-                await outgoing.send(SessionMessage(message))
-            elif message is not None:
-                await arrived.send(message)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return
-
-    async def end() -> None:
-        await settle()
-        await arrived.aclose()
-
     async with anyio.create_task_group() as group:
         written = anyio.Event()
         group.start_soon(_write_all, leaving, sink, incoming, written)
-        Thread(target=_read_all, args=(source, loop, take, end), daemon=True).start()
+        group.start_soon(_read_all, source, arrived, outgoing, settle)
         yield incoming, outgoing
         await outgoing.aclose()
         with anyio.move_on_after(_GOODBYE):
@@ -123,28 +118,24 @@ async def connected(
         group.cancel_scope.cancel()
 
 
-def _read_all(
+async def _read_all(
     source: int,
-    loop: asyncio.AbstractEventLoop,
-    take: Callable[[bytes | None], Awaitable[None]],
-    end: Callable[[], Awaitable[None]],
+    arrived: MemoryObjectSendStream[SessionMessage | Exception],
+    outgoing: Outgoing,
+    settle: Callable[[], Awaitable[None]],
 ) -> None:
-    """Hand in the lines one by one, each once the one before was taken. The process does not wait for this thread."""
-    hand_in = partial(_done_in, loop)
+    """Hand in the messages one by one, each once the one before was taken."""
     try:
-        for line in lines(source):
-            hand_in(take(line))
-    except OSError:
+        async for line in lines(source):
+            message = parsed(line)
+            if isinstance(message, JSONRPCError):
+                await outgoing.send(SessionMessage(message))
+            elif message is not None:
+                await arrived.send(message)
+    except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
-    finally:
-        hand_in(end())
-
-
-def _done_in(loop: asyncio.AbstractEventLoop, work: Awaitable[None]) -> None:
-    try:
-        asyncio.run_coroutine_threadsafe(work, loop).result()  # type: ignore[arg-type]  # they are coroutines
-    except (RuntimeError, asyncio.CancelledError):  # the loop has ended
-        return
+    await settle()
+    await arrived.aclose()
 
 
 async def _write_all(
