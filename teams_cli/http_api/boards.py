@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from teams_cli.http_api.feeds import Feeds
     from teams_cli.http_api.operations import Operations
+    from teams_cli.teams.teams import Team
     from teams_cli.views.rows import Rows
 
 _BOARDS = 32
@@ -88,30 +89,34 @@ class Boards:
         self._memory = Memory()
 
     async def whole(self, request: Request) -> Response:
-        """The team at a glance. Its position is older than all else in it, so events from there on miss nothing."""
-        feed = await self._feeds.of(await self._operations.team(request))
-        position = feed.position
+        """The team at a glance."""
 
         def look(call: Call) -> dict[str, Any]:
-            team = call.load_team()
+            position, team = self._position_and_team(call)
             document = {
                 "team": team_documents.to_document(team),
                 **board.board(call.store, team, call.config, call.problems),
             }
-            return {**document, "problems": [problem.message for problem in call.problems]}
+            problems = [problem.message for problem in call.problems]
+            return {**document, "problems": problems, "position": position}
 
-        return Document({**await self._operations.call(request, look), "position": position})
+        return Document(await self._operations.call(request, look))
+
+    def _position_and_team(self, call: Call) -> tuple[int, Team]:
+        """Where the team's history ends, and then the team: all that is read behind it is younger, so events from
+        there on miss nothing.
+        """
+        position = self._feeds.end_of(call.load_team().name)
+        return position, call.load_team()
 
     async def rows(self, request: Request) -> Response:
         """The board as rows: those that changed since the version `after`, and the messages after number `messages`."""
         finished = _number(request, "finished", rows.FINISHED, 100_000)
         seen = _number(request, "messages", 0)
         after = request.query_params.get("after", "")
-        feed = await self._feeds.of(await self._operations.team(request))
-        position = feed.position
 
         def look(call: Call) -> dict[str, Any]:
-            team = call.load_team()
+            position, team = self._position_and_team(call)
             store = cast("Store", RememberedStore(call.store, self._memory))
             tables = rows.rows(store, team, call.config, finished, call.problems)
             tables["facts"]["team"] = team_documents.to_document(team)
@@ -121,9 +126,9 @@ class Boards:
             document = self._board(team.name, finished).take(tables, after)
             start = 0 if document["whole"] else seen
             document["messages"] = rows.newest(store, team.name, start, _MESSAGES, call.problems)
-            return {**document, "now": teams.now(call.store)}
+            return {**document, "now": teams.now(call.store), "position": position}
 
-        return Document({**await self._operations.call(request, look), "position": position})
+        return Document(await self._operations.call(request, look))
 
     async def messages(self, request: Request) -> Response:
         """The messages before the number `before`, as many as `limit` says; oldest first."""

@@ -30,10 +30,10 @@ class Feed:
     or, when it is far behind, from the history itself.
     """
 
-    def __init__(self, watchers: Watchers, team: str) -> None:
+    def __init__(self, watchers: Watchers, team: str, loop: asyncio.AbstractEventLoop) -> None:
         self._watchers = watchers
         self._team = team
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._kept: deque[tuple[int, int, bytes]] = deque(maxlen=limits.EVENTS)
         self._readers = 0
         self._looking = threading.Lock()
@@ -50,7 +50,7 @@ class Feed:
         Raises:
             TeamsError: It can't be read.
         """
-        await to_thread.run_sync(self._look)
+        await to_thread.run_sync(self.look)
 
     def join(self) -> None:
         """Count one more who reads, and listen with the first."""
@@ -79,22 +79,24 @@ class Feed:
 
     def _look_quietly(self) -> None:
         try:
-            self._look()
+            self.look()
         except TeamsError:  # the next look may read it again
             return
 
-    def _look(self) -> None:
-        """Read on from where the history was read to before, and hand what is new to the readers' thread."""
+    def look(self) -> int:
+        """Read on from where the history was read to before, and hand what is new to the readers' thread; where the
+        history ends.
+
+        Raises:
+            TeamsError: It can't be read.
+        """
         with self._looking:
             cut, found = self._read_on()
-            if not (cut or found):
-                return
-            if found:
-                self._before, self._seen = found[-1][:2]
-            else:
-                self._before = self._seen = 0
-            kept = [(before, after, _event(after, entry)) for before, after, entry in found]
-            self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
+            if cut or found:
+                self._before, self._seen = found[-1][:2] if found else (0, 0)
+                kept = [(before, after, _event(after, entry)) for before, after, entry in found]
+                self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
+            return self._seen
 
     def _read_on(self) -> tuple[bool, deque[Found]]:
         """What is new, at most as much as is kept; and whether the last entry that was seen is not there any more."""
@@ -143,12 +145,22 @@ class Feeds:
 
     def __init__(self, watchers: Watchers) -> None:
         self._watchers = watchers
+        self._loop = asyncio.get_running_loop()
         self._feeds: dict[str, Feed] = {}
 
     async def of(self, team: str) -> Feed:
         """The feed of a team that there is, at the end of its history."""
-        feed = self._feeds.get(team)
-        if feed is None:
-            feed = self._feeds[team] = Feed(self._watchers, team)
+        feed = self._of(team)
         await feed.catch_up()
         return feed
+
+    def end_of(self, team: str) -> int:
+        """Where the history ends of a team that there is; for who is in a thread that may wait for the disk.
+
+        Raises:
+            TeamsError: It can't be read.
+        """
+        return self._of(team).look()
+
+    def _of(self, team: str) -> Feed:
+        return self._feeds.get(team) or self._feeds.setdefault(team, Feed(self._watchers, team, self._loop))

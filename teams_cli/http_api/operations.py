@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -117,6 +118,8 @@ async def _look_out(request: Request, client: Requester) -> None:
 
 
 async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
+    with suppress(anyio.WouldBlock):  # mostly there is room
+        return limiter.acquire_on_behalf_of_nowait(client)
     try:
         with anyio.fail_after(_PATIENCE):
             await limiter.acquire_on_behalf_of(client)
