@@ -64,8 +64,13 @@ def _row(parameter: Parameter) -> str:
 
 
 def told_of(command: Command) -> tuple[str, list[str]]:
-    """What the docstring of a command says it does; and what it refuses, each behind its exit status."""
-    text, _, raises = inspect.cleandoc(command.doc).partition("Raises:")
+    """What the docstring of a command says it does, with its options as they are written; and what it refuses, each
+    behind its exit status.
+    """
+    said = inspect.cleandoc(command.doc)
+    for parameter in command.own:
+        said = said.replace(f"*{parameter.name}*", parameter.flags[0])
+    text, _, raises = said.partition("Raises:")
     return text.strip(), _refusals(raises)
 
 

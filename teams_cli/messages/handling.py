@@ -55,7 +55,7 @@ def reply(
 ) -> tuple[Message, Message]:
     """Answer a message: send the text to its sender and mark it as handled. The answer, and what it answers.
 
-    Where it was sent and can't be marked, *problems* says so.
+    Where it was sent and can't be marked, that is said.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -38,6 +39,7 @@ def test_the_help_of_each_command_is_short_and_whole(command: Command) -> None:
     text = guide.of_command(command)
     assert len(text) <= 900 and text.startswith(f"Usage: teams {command.name}")
     assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
+    assert not re.search(r"\*\w+\*", text)  # options are named as they are written
     own = {flag for parameter in command.own for flag in parameter.flags}
     for flag in {flag for parameter in (JSON, ROOT, STORE, TEAM, AS) for flag in parameter.flags} - own:
         assert f"\n  {flag}" not in text
