@@ -363,7 +363,11 @@ def _is_behind(inbox: Inbox, number: int) -> bool:
 
 def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
     """The numbers of the agent's messages that it has not read yet; with *quiet* also those that only inform."""
-    inbox = advance(store, team, load(store, team, agent), [])
+    return unread_in(advance(store, team, load(store, team, agent), []), quiet)
+
+
+def unread_in(inbox: Inbox, quiet: bool = False) -> list[int]:
+    """The numbers of the messages of an inbox, as far as it has advanced, that were not read yet."""
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 

@@ -154,7 +154,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     ]
     told = _fitting([message for message in notices if message not in beside])
     seen = {message.number for message in [*told, *beside]}
-    unread = [number for number in inboxes.unread(store, team.name, name) if number not in seen]
+    unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
         inboxes.mark_read(store, team.name, name, seen)
     return {

@@ -235,7 +235,10 @@ class MessageLog:
         for segment in reversed(self.segments()):
             if segment < first or (end is not None and segment >= end):
                 continue
-            for name in self._listed(segment):
+            names = self._listed(segment)
+            if f"{ending}/" not in "/".join([*names, ""]):  # as of nearly all: sooner said of all than of each
+                continue
+            for name in names:
                 if name.endswith(ending) and _number(name):
                     return f"{self.directory}/{segment}/{name}"
         return None
