@@ -213,12 +213,13 @@ class Call:
 
         self.follows = work.next_step(self.store, self.load_team(), self.known)
 
-    def settle(self) -> None:
-        """Send what earlier changes in the team still owe, because who made them was killed or could not send it."""
-        if self.caller is None or not self.said_team:
-            return
+    def settle(self, team: str = "") -> None:
+        """Send what earlier changes in the team still owe, because who made them was killed or could not send it; in
+        the one to act in, where none is named.
+        """
         try:
-            owing = self.store.owing(self.said_team)
+            team = team or self.said_team or self.only_team()
+            owing = self.store.owing(team) if team else ()
         except TeamsError:  # somebody else will: what is asked for now does not hang on it
             return
         for name, key in owing:
@@ -226,7 +227,7 @@ class Call:
             from teams_cli.messages import notices
 
             if kind := kinds.BY_NAME.get(name):
-                notices.settle(self.store, self.said_team, kind, key)
+                notices.settle(self.store, team, kind, key)
 
     def note_seen(self, reading: bool = False) -> float:
         """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again.

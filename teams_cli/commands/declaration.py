@@ -253,7 +253,8 @@ class Command:
         """
         if self.reads and self.in_team:
             call.refuse_reading(self.name)
-        call.settle()
+        if self.in_team:
+            call.settle()
         waiting, meanwhile.act = meanwhile.act, call.keep_alive
         before = call.store.changed
         try:

@@ -109,6 +109,20 @@ def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str) ->
     assert len(told(cli, recipient, begin)) == 1
 
 
+@pytest.mark.parametrize(
+    "words", ["doctor", "doctor --fix", "get-tasks", "get-tasks --as mia", "list-agents --team alpha"]
+)
+def test_whoever_comes_next_sends_it(tmp_path: Path, words: str) -> None:
+    """Also the doctor, and who says no name: the leader may wait for nothing but this message."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    a_task_in_progress(cli)
+    assert broken(cli, "kill", "bob", "update-task 1 --status failed").returncode == -9
+    assert not list(cli.root.glob("teams/alpha/messages/*/*.json"))
+    assert cli(*words.split()).status in (0, 1)
+    (sent,) = cli.root.glob("teams/alpha/messages/*/*.json")
+    assert "task-1 (t) failed by bob" in sent.read_text(encoding="utf-8")
+
+
 def test_who_hears_that_all_is_settled_hears_what_the_last_task_came_to(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     a_task_in_progress(cli)

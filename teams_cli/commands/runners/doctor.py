@@ -20,6 +20,9 @@ def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: b
         if wake and found[0]["level"] == "good":
             found.append(wakes.examine(client, call.config, call.environ, os.getcwd()))
     else:
+        for team in call.store.teams():
+            if only in (None, "", team):
+                call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         found = teams.examine(call.store, call.config, fix, only or "", beneath, call.environ)
     bad = any(finding["level"] == "problem" for finding in found)
