@@ -199,6 +199,27 @@ def _environment(pid: str) -> list[bytes]:
         return []
 
 
+def said_above(variable: str) -> Iterator[str]:
+    """What the processes above this one were started with in that variable, the nearest first. What one of them had its
+    child forget is still there.
+    """
+    begin = f"{variable}=".encode()
+    pid = os.getppid()
+    while pid > 0:
+        for entry in _environment(str(pid)):
+            if entry.startswith(begin):
+                yield entry[len(begin) :].decode(errors="replace")
+        pid = _parent(pid)
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
 def process_started(pid: int) -> str:
     """When the process was started, in ticks since the start of the machine; empty if there is no such process.
 

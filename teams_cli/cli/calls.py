@@ -59,12 +59,21 @@ def make_call(
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
-    if name == HUMAN and environ.get("TEAMS_PERMISSIONS"):
+    if name == HUMAN and _is_held(environ):
         from teams_cli.clients import permissions
 
         permissions.refuse_more(environ, permissions.LEVELS[-1], "act as the person")
     display, type = look_up("display", None, environ)[0], look_up("type", None, environ)[0]
     return Caller(name, display=display, type=type, token=token, config=settings)
+
+
+def _is_held(environ: Mapping[str, str]) -> bool:
+    """Whether an agent calls that is held to some level, by its environment or that of a process above."""
+    if environ.get("TEAMS_PERMISSIONS"):
+        return True
+    from teams_cli import processes
+
+    return any(processes.said_above("TEAMS_PERMISSIONS"))
 
 
 def _terminal() -> PersonTerminal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import processes
 from teams_cli.clients import known, mcp_settings
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import InvalidValue, NotAllowed
@@ -113,10 +114,11 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
     """Refuse to do for a client what it may not do itself.
 
     Raises:
-        NotAllowed: The environment is that of a client which is held to less than *level*.
+        NotAllowed: The environment is that of a client which is held to less than *level*, or of one above.
     """
-    own = environ.get(VARIABLE, "")
-    if own in LEVELS and LEVELS.index(own) < LEVELS.index(level):
+    said = [environ.get(VARIABLE, ""), *processes.said_above(VARIABLE)]
+    own = min((each for each in said if each in LEVELS), key=LEVELS.index, default=level)
+    if LEVELS.index(own) < LEVELS.index(level):
         raise NotAllowed(
             f"an agent with permissions {own} may not {to_do}",
             "Ask the person to, at their own terminal: teams ask-others --human",

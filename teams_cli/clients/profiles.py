@@ -21,6 +21,7 @@ from teams_cli.records.annotations import (
     Word,
 )
 from teams_cli.records.records import Record, field
+from teams_cli.store.files.engine import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequ
 
 def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
     """What stands for where the teams are kept; *variables* are those that lead our commands there."""
-    return {"root": root, "network": "true" if "TEAMS_STORE" in variables else "false"}
+    in_database = variables.get("TEAMS_STORE", FILES) != FILES
+    return {"root": root, "network": "true" if in_database else "false"}
 
 
 def _spread(words: list[str], place: str, brought: Mapping[str, Sequence[str]]) -> Iterator[str]:

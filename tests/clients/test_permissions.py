@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from teams_cli import commands
 from teams_cli.cli import typer_app
 from teams_cli.clients import known, permissions, profiles
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, COMMAND, Cli, make_team
 
 OWN = {
     "start": ["sh", "-c", 'echo "$0 $TEAMS_PERMISSIONS $MORE"', "{permissions}"],
@@ -82,6 +84,29 @@ def test_who_is_held_back_has_nobody_else_do_more(cli: Cli, words: tuple[str, ..
     cli.more[permissions.VARIABLE] = "edit"
     status, code = cli.refused(*words, agent="new" if words[0] == "join-team" else "lea")
     assert (status, code) == (13, "not_allowed")
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what is above a process is not to be seen here")
+@pytest.mark.parametrize("words", CONFINED[:2] + CONFINED[-3:], ids=lambda words: " ".join(words)[:40])
+@pytest.mark.parametrize("instead", ["-u TEAMS_PERMISSIONS", "TEAMS_PERMISSIONS=all"])
+def test_nor_by_a_command_that_is_told_something_else(cli: Cli, words: tuple[str, ...], instead: str) -> None:
+    """What its client was started with is still to be seen above."""
+    script = f'env {instead} "$@"; exit $?'
+    environ = {**os.environ, "TEAMS_HOME": str(cli.root), "TEAMS_AGENT_ID": "lea", permissions.VARIABLE: "edit"}
+    words = (*words, "--team", ALPHA)
+    done = subprocess.run(["sh", "-c", script, "sh", *COMMAND, *words], env=environ, capture_output=True, text=True)
+    assert done.returncode == 13 and "an agent with permissions edit may not" in done.stderr
+
+
+def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp_path: Path) -> None:
+    codex = tmp_path / "bin/codex"
+    codex.parent.mkdir()
+    codex.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/said\n")
+    codex.chmod(0o755)
+    cli("run-agent", "x", "--harness", "codex", agent="lea", PATH=f"{codex.parent}:{os.environ['PATH']}")
+    said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert "sandbox_workspace_write.network_access=false" in said
+    assert profiles.of_place("/r", {"TEAMS_STORE": "postgresql://h/d"})["network"] == "true"
 
 
 def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
