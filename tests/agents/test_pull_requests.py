@@ -15,6 +15,7 @@ import pytest
 from teams_cli.agents.landings import known_here
 from tests.agents.test_landings import Shop, git, shop
 from tests.support.cli import ALPHA, TIMEOUT
+from tests.support.waits import until
 
 __all__ = ["shop"]
 
@@ -112,9 +113,9 @@ def test_what_was_opened_before_machines_kept_that_is_taken_up(
     forge = asked_for(shared, tmp_path, monkeypatch)
     shared.ok("bob", "land", "1", "--via", "pr")
     assert outcome(shared) == ("checking", URL)
-    for kept in (shared.cli.root / "landers" / ALPHA).iterdir():
-        if kept.read_text() == URL:
-            kept.unlink()
+    landers = shared.cli.root / "landers" / ALPHA
+    (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])  # behind the landing
+    kept.unlink()
     git(shared.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
     if pushed == "bobs":
         return forge.merge(shared)
