@@ -58,9 +58,13 @@ def wait(
     """
     lookout = Lookout(store, team, caller, needed, claims_ready)
     found: Found = {}
+    unsaid = [say] if say and timeout != 0 else []
 
     def ready() -> bool:
         found.update(lookout.look())
+        if unsaid and not found and (nobody := standing.of_nobody(store, team, caller)):
+            unsaid.pop()(f"teams: {nobody}")
+        unsaid.clear()
         return bool(found)
 
     lookout.begin()

@@ -23,6 +23,7 @@ _NAMED = 3
 """Tasks that are named: those whose owners are silent longest."""
 _SILENT = 60.0
 """Seconds of silence that are worth a word."""
+_NOBODY = "no member has joined (teams join-team; or start one: teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
@@ -33,6 +34,17 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
         return _work(store, team, caller.name, leads=caller.is_human or (at is not None and at.leads))
     except TeamsError:  # that nothing came is told all the same
         return ""
+
+
+def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
+    """That who leads waits for nobody: no other member is there that could bring anything about."""
+    try:
+        team = teams.get(store, team_name)
+    except TeamsError:  # the wait itself says what is wrong
+        return ""
+    at = standing_of(team, caller)
+    others = any(member.active and member.agent_id != caller.name for member in team.members)
+    return _NOBODY if at and at.leads and not others else ""
 
 
 def of_all(store: Store, team_name: str) -> str:
@@ -117,7 +129,7 @@ def _last_heard_of(store: Store, team: Team, but: str) -> str:
     others = [member for member in team.members if member.active and member.agent_id != but]
     heard = [(_heard_of(store, team, member), member.agent_id) for member in others]
     if not heard:
-        return "no member has joined (teams join-team; or start one: teams run-agent)"
+        return _NOBODY
     seen, name = max(heard)
     return f"last heard of: {name}, {length(seconds_since(seen, store.now()))} ago"
 

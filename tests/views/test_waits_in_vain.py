@@ -50,6 +50,20 @@ def test_who_leads_nobody_hears_how_others_come(tmp_path: Path, each_engine: str
     assert f"  Nobody has a task: 1 ready; {how}. Wait on: teams wait --needed" in said
 
 
+def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path, each_engine: str) -> None:
+    cli = make_team(tmp_path / "root")
+    nobody = "teams: no member has joined (teams join-team; or start one: teams run-agent)\n"
+    waiting = cli.start("wait", "--needed", "--timeout", "60", agent="lea")
+    try:
+        assert waiting.stderr is not None and waiting.stderr.readline() == nobody.encode()
+    finally:
+        waiting.kill()
+        waiting.communicate()
+    cli.ok("join-team", agent="bob")
+    assert not cli("wait", "--timeout", "0.2", agent="bob").stderr.startswith("teams: no member")
+    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith("teams: nothing happened")
+
+
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
     """What is said of how that stands which did not come."""
     answer = cli("wait", *words, "--timeout", "0", agent=agent)

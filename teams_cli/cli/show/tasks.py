@@ -120,7 +120,8 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}; after {until(task['leaseExpiresAt'])} of silence others may take it: teams heartbeat",
+        f"claim {task['claim']}; after {until(task['leaseExpiresAt'])} of silence others may take it: teams heartbeat, "
+        f"or release-task {str(task['id']).removeprefix('task-')}",
         *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),
