@@ -1,9 +1,9 @@
-"""Every refusal of `teams`, each with its exit status.
+"""The refusals of `teams`, each with its exit status; one that a single room makes stands there, below one of these.
 
     TeamsError (1)
     ├── InvalidValue (2)              NoIdentity · NoTeam · WrongUsage
-    ├── NotFound (10)                 TeamNotFound · AgentNotFound · TaskNotFound · MessageNotFound · …
-    ├── Conflict (11)                 AlreadyExists · TaskClaimed · TaskBlocked · WrongState · StaleClaim · …
+    ├── NotFound (10)                 TeamNotFound · AgentNotFound · TaskNotFound · MessageNotFound
+    ├── Conflict (11)                 AlreadyExists · NobodyThere · StaleClaim · StaleRevision · WrongState
     ├── Busy (12)                     OutcomeUnknown
     ├── NotAllowed (13)               NeedsHuman
     ├── WaitRanOut (14)
@@ -70,40 +70,8 @@ class TaskNotFound(NotFound):
     """The team has no such task."""
 
 
-class NothingReady(NotFound):
-    """No task is ready for the caller."""
-
-
 class MessageNotFound(NotFound):
     """No such message was sent to the caller."""
-
-
-class PlanNotFound(NotFound):
-    """The team has no such plan."""
-
-
-class QuestionNotFound(NotFound):
-    """The team has no such question."""
-
-
-class PageNotFound(NotFound):
-    """The team has no such page."""
-
-
-class ShutdownNotFound(NotFound):
-    """The team has no such shutdown request."""
-
-
-class EvidenceNotFound(NotFound):
-    """The task has no such evidence."""
-
-
-class LandingNotFound(NotFound):
-    """The team has no such landing."""
-
-
-class WorkflowNotFound(NotFound):
-    """There is no such workflow."""
 
 
 class Conflict(TeamsError):
@@ -120,18 +88,6 @@ class StaleRevision(Conflict):
     """Another writer was first; the record is not the one that was read."""
 
 
-class TaskClaimed(Conflict):
-    """Another agent owns the task."""
-
-
-class TaskKept(Conflict):
-    """The task is kept for another agent."""
-
-
-class TaskBlocked(Conflict):
-    """A task that it waits for is not completed."""
-
-
 class WrongState(Conflict):
     """The thing is in a state from which this move does not lead."""
 
@@ -140,48 +96,8 @@ class StaleClaim(Conflict):
     """The claim that was quoted is over."""
 
 
-class StaleVersion(Conflict):
-    """The page has another version than the one that was read."""
-
-
-class DependencyCycle(Conflict):
-    """The task would wait for itself."""
-
-
-class AlreadyHandled(Conflict):
-    """The message was handled before."""
-
-
-class UidTaken(Conflict):
-    """The uid belongs to another message of the same sender."""
-
-
 class NobodyThere(Conflict):
     """There is no other active member to receive it."""
-
-
-class NotFinished(Conflict):
-    """The caller may not finish yet."""
-
-
-class PlanRequired(Conflict):
-    """The task needs an approved plan first."""
-
-
-class SetupFailed(TeamsError):
-    """The command that prepares a worktree failed; nothing is started in it."""
-
-
-class NotChecked(Conflict):
-    """The task is completed by its check, and that was not run."""
-
-
-class CheckFailed(Conflict):
-    """The check of the task failed, so it is not completed."""
-
-
-class TaskFailed(TeamsError):
-    """A task of a workflow failed, or could not be run because of one that did."""
 
 
 class Busy(TeamsError):
@@ -223,3 +139,11 @@ class NotInstalled(TeamsError):
 
 class StorageFailed(TeamsError):
     """The disk refused; nothing was changed."""
+
+
+def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
+    """All kinds of refusals by their names, as far as the rooms that make them are loaded."""
+    found = {above.__name__: above}
+    for kind in above.__subclasses__():
+        found.update(kinds(kind))
+    return found

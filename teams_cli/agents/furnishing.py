@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents import git
-from teams_cli.errors import SetupFailed, StorageFailed
+from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 
 _END = 2000
+
+
+class SetupFailed(TeamsError):
+    """The command that prepares a worktree failed; nothing is started in it."""
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:

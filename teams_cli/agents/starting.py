@@ -7,10 +7,11 @@ import os
 from teams_cli import names, processes, text
 from teams_cli.agents import budgets, ending, ports, sessions, started_here
 from teams_cli.agents.background import start_keeper
+from teams_cli.agents.furnishing import SetupFailed
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, SetupFailed
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue
 from teams_cli.membership import joining, leaving
 from teams_cli.records.annotations import Any, Mapping, Permissions
 from teams_cli.store.contract import Store

@@ -12,7 +12,7 @@ from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome, Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import AgentNotFound, InvalidValue, NotFinished
+from teams_cli.errors import AgentNotFound, Conflict, InvalidValue
 from teams_cli.messages import handling
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Any, Iterator
@@ -48,6 +48,10 @@ _BEFORE = """Ask whether you may finish: not while an agent that you spawned is 
 Raises:
     NotFinished: Not yet; says why.
 """
+
+
+class NotFinished(Conflict):
+    """The caller may not finish yet."""
 
 
 def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **wish: Any) -> StartRequest:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from teams_cli.commands.task_documents import taken
-from teams_cli.errors import NothingReady, WaitRanOut
+from teams_cli.errors import WaitRanOut
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import claims, leases
+from teams_cli.tasks.claims import NothingReady
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import taken, to_document
-from teams_cli.errors import NothingReady, WaitRanOut, WrongUsage
+from teams_cli.errors import WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import claims, leases
+from teams_cli.tasks.claims import NothingReady
 from teams_cli.tasks.tasks import FREED, Task
 from teams_cli.teams import presence, teams
 

@@ -50,8 +50,9 @@ def description(doc: str) -> tuple[str, str]:
 def _refusals(raises: str) -> list[str]:
     """What is refused, each with its status of HTTP and its code."""
     found: list[str] = []
+    kinds = errors.kinds()
     for line in raises.splitlines():
-        if (named := _REFUSED.match(line)) and (kind := getattr(errors, named[1], None)):
+        if (named := _REFUSED.match(line)) and (kind := kinds.get(named[1])):
             found.append(f"{STATUSES[kind.status]} `{kind('').code}`: {named[2]}")
         elif found and line.strip():
             found[-1] += f" {line.strip()}"

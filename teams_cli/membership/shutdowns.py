@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, NotFound, ShutdownNotFound, TeamsError, WrongState
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed, NotFound, TeamsError, WrongState
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Name, ShutdownId, ShutdownStatus, Text, Time
@@ -20,6 +20,10 @@ from teams_cli.teams.tokens import verify
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+
+
+class ShutdownNotFound(NotFound):
+    """The team has no such shutdown request."""
 
 
 class Shutdown(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import text
-from teams_cli.errors import AlreadyHandled, MessageNotFound, NotFound, TeamsError, WrongState
+from teams_cli.errors import Conflict, MessageNotFound, NotFound, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.inboxes import INBOX, Inbox, advance, is_handled, load, open_messages, settled
 from teams_cli.messages.messages import MESSAGE, Message
@@ -19,6 +19,10 @@ from teams_cli.teams.permission import require
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+
+
+class AlreadyHandled(Conflict):
+    """The message was handled before."""
 
 
 @operation("ack", may=EVERYBODY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import InvalidValue, NobodyThere, UidTaken
+from teams_cli.errors import Conflict, InvalidValue, NobodyThere
 from teams_cli.names import EVERYONE, SYSTEM, is_name
 from teams_cli.records.annotations import MessageId, MessageType, Name, Number, Text, Time, Word
 from teams_cli.records.records import Record
@@ -16,6 +16,10 @@ from teams_cli.teams.teams import MEMBER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+
+
+class UidTaken(Conflict):
+    """The uid belongs to another message of the same sender."""
 
 
 class Message(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import processes
 from teams_cli.clock import parse_rfc3339, seconds_since
-from teams_cli.errors import NotFound, QuestionNotFound, TeamsError
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
@@ -24,6 +24,10 @@ from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
+
+
+class QuestionNotFound(NotFound):
+    """The team has no such question."""
 
 
 class Answer(Record):

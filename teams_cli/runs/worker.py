@@ -15,7 +15,8 @@ from contextlib import suppress
 
 from teams_cli import processes
 from teams_cli.agents import checking, shell
-from teams_cli.errors import CheckFailed, NothingReady, StaleClaim, TaskFailed, TeamsError
+from teams_cli.agents.shell import TaskFailed
+from teams_cli.errors import StaleClaim, TeamsError
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
@@ -25,6 +26,8 @@ from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, tasks
+from teams_cli.tasks.checks import CheckFailed
+from teams_cli.tasks.claims import NothingReady
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.caller import Caller

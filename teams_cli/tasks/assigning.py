@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotAllowed, TaskKept, TeamsError, WrongState
+from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
@@ -18,6 +18,10 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.config import Config
+
+
+class TaskKept(Conflict):
+    """The task is kept for another agent."""
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:

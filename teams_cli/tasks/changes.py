@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import (
-    InvalidValue,
-    NotAllowed,
-    PlanRequired,
-    StaleClaim,
-    TaskBlocked,
-    WrongState,
-    WrongUsage,
-)
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed, StaleClaim, WrongState, WrongUsage
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any
@@ -20,6 +12,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
+from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.owners import refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
@@ -33,6 +26,10 @@ if TYPE_CHECKING:
 
 
 _RESULT = 400
+
+
+class PlanRequired(Conflict):
+    """The task needs an approved plan first."""
 
 
 class Edit:

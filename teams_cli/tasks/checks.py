@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import environment, text
-from teams_cli.errors import AgentNotFound, CheckFailed, NotAllowed, NotChecked, StaleClaim
+from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, StaleClaim
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Collection, Count, Name, Text, Time, Word
 from teams_cli.records.records import Record
@@ -19,6 +19,14 @@ MAX_OUTPUT = 4000
 _TOLD = 1200
 CHECK_STALE = "check stale"
 """What history says where a check was of another commit than what landed."""
+
+
+class NotChecked(Conflict):
+    """The task is completed by its check, and that was not run."""
+
+
+class CheckFailed(Conflict):
+    """The check of the task failed, so it is not completed."""
 
 
 class Check(Record):

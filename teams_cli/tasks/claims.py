@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import (
-    Conflict,
-    InvalidValue,
-    NotAllowed,
-    NothingReady,
-    StaleClaim,
-    TaskBlocked,
-    TaskClaimed,
-    TeamsError,
-    WrongState,
-)
+from teams_cli.errors import Conflict, InvalidValue, NotAllowed, NotFound, StaleClaim, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Callable, Iterator
@@ -21,6 +11,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
 from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
+from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Note, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import EVERYBODY, WORKERS, operation
@@ -34,6 +25,14 @@ if TYPE_CHECKING:
 
 _SPREAD = 8
 _MANY, _AT_ONCE = 20, 200
+
+
+class TaskClaimed(Conflict):
+    """Another agent owns the task."""
+
+
+class NothingReady(NotFound):
+    """No task is ready for the caller."""
 
 
 @operation(

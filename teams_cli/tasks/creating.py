@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from teams_cli import text
-from teams_cli.errors import DependencyCycle, InvalidValue
+from teams_cli.errors import InvalidValue
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
+from teams_cli.tasks.dependencies import DependencyCycle
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require

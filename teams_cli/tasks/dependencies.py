@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import DependencyCycle, NotFound, TeamsError
+from teams_cli.errors import Conflict, NotFound, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
+
+
+class DependencyCycle(Conflict):
+    """The task would wait for itself."""
+
+
+class TaskBlocked(Conflict):
+    """A task that it waits for is not completed."""
 
 
 def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import Conflict, DamagedRecord, EvidenceNotFound, InvalidValue
+from teams_cli.errors import Conflict, DamagedRecord, InvalidValue, NotFound
 from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -21,6 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.records.annotations import Sequence
     from teams_cli.tasks.tasks import Task
+
+
+class EvidenceNotFound(NotFound):
+    """The task has no such evidence."""
 
 
 class Copy(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import NotAllowed, NotFound, PlanNotFound, TeamsError, WrongState
+from teams_cli.errors import NotAllowed, NotFound, TeamsError, WrongState
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, TaskId, Text, Time
@@ -19,6 +19,10 @@ from teams_cli.teams.permission import require
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+
+
+class PlanNotFound(NotFound):
+    """The team has no such plan."""
 
 
 class Plan(Record):

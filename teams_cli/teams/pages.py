@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import NotFound, PageNotFound, TeamsError
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Any, Count, Name, Text, Time
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -11,6 +11,10 @@ from teams_cli.store.retrying import upsert
 from teams_cli.teams import presence
 
 _LINE = 80
+
+
+class PageNotFound(NotFound):
+    """The team has no such page."""
 
 
 class Page(Record):

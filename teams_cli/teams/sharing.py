@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.errors import AlreadyExists, Conflict, PageNotFound, StaleVersion, TeamsError
+from teams_cli.errors import AlreadyExists, Conflict, TeamsError
 from teams_cli.names import SYSTEM, check_key
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
-from teams_cli.teams.pages import PAGE, Page, all_of, find, note_seen
+from teams_cli.teams.pages import PAGE, Page, PageNotFound, all_of, find, note_seen
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 MOST = 200
 """Pages that a team may have."""
 MAX_PAGE = 64 * 1024
+
+
+class StaleVersion(Conflict):
+    """The page has another version than the one that was read."""
 
 
 @operation("share", may=EVERYBODY)

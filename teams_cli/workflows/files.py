@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from teams_cli.errors import InvalidValue, TeamsError, WorkflowNotFound
+from teams_cli.errors import InvalidValue, NotFound, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows import checks, documents
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _FIRST_LINE = 2
 """Of the front matter, in its file."""
+
+
+class WorkflowNotFound(NotFound):
+    """There is no such workflow."""
 
 
 def path_of(word: str, directory: str) -> str:

@@ -19,11 +19,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from teams_cli import environment
-from teams_cli.errors import InvalidValue, WorkflowNotFound
+from teams_cli.errors import InvalidValue
 from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
 from teams_cli.workflows import documents, files, task_lists
+from teams_cli.workflows.files import WorkflowNotFound
 from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 
 FILE = "teams.yaml"

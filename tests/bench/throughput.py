@@ -32,7 +32,7 @@ import sys, time
 from teams_cli.tasks import claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
-from teams_cli.errors import NothingReady
+from teams_cli.tasks.claims import NothingReady
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.errors import Conflict, NotAllowed, ShutdownNotFound, TeamsError, WrongState
+from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import claims, tasks

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.errors import AgentNotFound, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import arrivals, handling, inboxes, messages
+from teams_cli.messages.handling import AlreadyHandled
 from teams_cli.messages.inboxes import INBOX, Inbox, Open, Selection
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store import pace

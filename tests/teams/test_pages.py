@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, PageNotFound, StaleVersion, TeamsError, WrongState
+from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, TeamsError, WrongState
 from teams_cli.membership import joining
 from teams_cli.teams import pages, sharing
 from teams_cli.teams.caller import Caller
+from teams_cli.teams.pages import PageNotFound
+from teams_cli.teams.sharing import StaleVersion
 from teams_cli.views import brief, concerns, search
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.serving import serving

@@ -8,7 +8,7 @@ commit that it moves to is noted in `merge`; after that the landing has happened
 
 from __future__ import annotations
 
-from teams_cli.errors import LandingNotFound, NotFound, TeamsError
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
@@ -34,6 +34,10 @@ OVER = frozenset({"landed", "red", "conflict", "refused"})
 _PRINTED = 1200
 _NEWEST = 50
 """Landings that are over, of which a board tells."""
+
+
+class LandingNotFound(NotFound):
+    """The team has no such landing."""
 
 
 class Landing(Record):
