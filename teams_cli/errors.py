@@ -100,6 +100,10 @@ class NobodyThere(Conflict):
     """There is no other active member to receive it."""
 
 
+class TaskFailed(TeamsError):
+    """A task of a workflow failed, or could not be run because of one that did."""
+
+
 class Busy(TeamsError):
     """A lock was not had in time; nothing was changed and a retry is safe."""
 

@@ -9,10 +9,9 @@ from teams_cli import environment, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
-from teams_cli.agents.shell import TaskFailed
 from teams_cli.clients import environments
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import Conflict, InvalidValue, TeamsError
+from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
 from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update

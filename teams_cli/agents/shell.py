@@ -9,16 +9,12 @@ import subprocess
 import tempfile
 import time
 
-from teams_cli.errors import TeamsError
+from teams_cli.errors import TaskFailed
 from teams_cli.records.annotations import IO, Mapping
 
 KEPT = 1024 * 1024 - 200
 """Bytes of output that become a result; with the line that says how much is missing they fit in one."""
 _TOLD = 2000
-
-
-class TaskFailed(TeamsError):
-    """A task of a workflow failed, or could not be run because of one that did."""
 
 
 class Finished:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import shell
-from teams_cli.agents.shell import TaskFailed
-from teams_cli.errors import InvalidValue
+from teams_cli.errors import InvalidValue, TaskFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.runs import repositories

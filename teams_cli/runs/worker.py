@@ -15,8 +15,7 @@ from contextlib import suppress
 
 from teams_cli import processes
 from teams_cli.agents import checking, shell
-from teams_cli.agents.shell import TaskFailed
-from teams_cli.errors import StaleClaim, TeamsError
+from teams_cli.errors import StaleClaim, TaskFailed, TeamsError
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping

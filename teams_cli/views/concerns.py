@@ -58,26 +58,22 @@ def wait(
     """
     lookout = Lookout(store, team, caller, needed, claims_ready)
     found: Found = {}
-    unsaid = [say] if say and timeout != 0 else []
 
     def ready() -> bool:
         found.update(lookout.look())
-        if unsaid and not found and (nobody := standing.of_nobody(store, team, caller)):
-            unsaid.pop()(f"teams: {nobody}")
-        unsaid.clear()
+        if say and timeout != 0 and not found:
+            lookout.say_if_alone(say)
         return bool(found)
 
     lookout.begin()
     try:
-        came = sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say)
-    except Ended as ended:
+        if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
+            raise WaitRanOut(f"nothing happened within {length(timeout or 0.0)}")
+    except (Ended, WaitRanOut) as ended:
         ended.hint = _how_to_go_on(store, team, caller, again)
         raise
     finally:
         lookout.end()
-    if not came:
-        hint = _how_to_go_on(store, team, caller, again)
-        raise WaitRanOut(f"nothing happened within {length(timeout or 0.0)}", hint)
     return found
 
 
@@ -103,6 +99,7 @@ class Lookout:
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
         self._is_queued = False
+        self._told_alone = False
 
     def begin(self) -> None:
         """Have the others that wait for work know that this one does, too."""
@@ -129,6 +126,12 @@ class Lookout:
 
     def _facts(self, team: Team) -> Facts:
         return Facts(self.store, team, self.caller, self.alarm, self.queue)
+
+    def say_if_alone(self, say: Callable[[str], None]) -> None:
+        """Tell who leads, once, that nobody is there who could bring anything about."""
+        if not self._told_alone and (nobody := standing.of_nobody(self.store, self.team, self.caller)):
+            say(f"teams: {nobody}")
+        self._told_alone = True
 
     def topics(self) -> frozenset[str]:
         """What changes may concern the caller."""
