@@ -9,7 +9,7 @@ from teams_cli import processes
 from teams_cli.agents import ending, logs, ports, sessions, started_here
 from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import bindings
+from teams_cli.agents.terminals import is_seated
 from teams_cli.clients import environments, permissions, profiles
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import TeamsError
@@ -31,7 +31,7 @@ def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> 
     """Start the waker where clients of the team sit in terminals of this machine; nothing of who starts it is left
     to it that is a client's own.
     """
-    if bindings.has_any(store.root, team) and not WAKER.is_there(store, team):
+    if is_seated(store.root, team) and not WAKER.is_there(store, team):
         start(store, team, environments.clean(environ))
 
 

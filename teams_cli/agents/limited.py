@@ -11,7 +11,7 @@ from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims
+from teams_cli.tasks import holding
 from teams_cli.teams import history, settings, teams
 
 SETTING = "onLimit"
@@ -56,7 +56,7 @@ def note(store: Store, team_name: str, session: Session, until: str, given: list
     history.note(store, team_name, session.agent, "agent limited", until=until)
     deliver(store, team_name, SESSION.also_closed, changed)
     if choice == RELEASE:
-        claims.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
+        holding.release_tasks_of(store, team, session.agent, session.agent, f"limited by its provider until {until}")
     return told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.agents.terminals import bindings
+from teams_cli.agents.terminals import terminals_directory
 from teams_cli.commands.call import Call
 from teams_cli.environment import look_up, root_directory, store_address
 from teams_cli.names import HUMAN
@@ -17,6 +17,7 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.agents.terminals.bindings import Binding
     from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
@@ -34,13 +35,13 @@ def make_call(
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
     team, team_source = look_up("team", values.pop("team", None), environ)
     token = look_up("token", None, environ)[0]
-    around = None if agent_source == "flag" else bindings.around(os.path.abspath(root), environ, is_named=bool(agent))
+    around = None if agent_source == "flag" else _around(os.path.abspath(root), environ, is_named=bool(agent))
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
     if not agent and for_person and _is_typed() and not _is_ours(environ):
         agent, agent_source = HUMAN, "person"
-    if not team and (here := bindings.team_here(os.path.abspath(root), _directory())):
+    if not team and (here := _team_here(os.path.abspath(root))):
         team, team_source = here, "here"
     settings = config.load(os.path.abspath(root), environ)
     address, store_source = store_address(said_store, environ, settings.store)
@@ -56,6 +57,22 @@ def make_call(
         "agent": (agent, agent_source),
     }
     return Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+
+
+def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
+    """Whose terminal this is; most machines have none, and nothing is loaded to say so."""
+    if not os.path.isdir(terminals_directory(root)):
+        return None
+    from teams_cli.agents.terminals import bindings
+
+    return bindings.around(root, environ, is_named)
+
+
+def _team_here(root: str) -> str:
+    """The team that the current directory was bound to; empty if none was."""
+    from teams_cli.agents.terminals import bindings
+
+    return bindings.team_here(root, _directory())
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:

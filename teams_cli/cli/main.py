@@ -19,29 +19,34 @@ _USUAL = """
 names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
 store.meanwhile commands.declaration teams.history records.json_text records.shapes store.documents store.files
 store.files.disk teams.opencode_rules teams.roles teams.tokens teams.permission messages messages.messages
-store.retrying teams.presence agents agents.terminals agents.terminals.bindings environment commands.call
+store.retrying teams.presence agents agents.terminals environment commands.call
 store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
 store.files.layout store.files.locks store.files.message_log store.files.engine store.opening teams.config teams.caller
 cli.calls cli.output cli.show cli.show.ages cli.tables views
 """
 """The modules that every everyday command uses, each behind those that it imports."""
 _OF_TASKS = """
-tasks tasks.checks tasks.tasks tasks.dependencies messages.notices tasks.leases tasks.assigning tasks.touching
-tasks.claims commands.task_documents cli.show.tasks views.reminders
+tasks tasks.checks tasks.tasks tasks.dependencies messages.notices tasks.leases commands.task_documents cli.show.tasks
+views.reminders
 """
 """Those that every command for tasks uses beside them."""
 _OWN = {
     "send-message": "cli.show.messages agents.sessions store.files.journal views.reminders commands.messages",
     "read-messages": "cli.show.messages messages.inboxes messages.handling views.steps commands.messages_inbox",
-    "claim-task": "store.files.journal teams.pages views.steps commands.tasks_claims",
-    "heartbeat": "commands.tasks_claims",
-    "update-task": "store.files.journal tasks.owners tasks.editing tasks.changes commands.tasks_updates",
-    "get-tasks": "views.steps commands.tasks",
+    "claim-task": """
+        tasks.assigning tasks.claims tasks.touching tasks.choosing store.files.journal teams.pages views.steps
+        commands.tasks_claims
+        """,
+    "heartbeat": "tasks.holding commands.tasks_heartbeats",
+    "update-task": """
+        tasks.assigning store.files.journal tasks.owners tasks.editing tasks.changes commands.tasks_updates
+        """,
+    "get-tasks": "commands.tasks",
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
-        processes questions.questions tasks tasks.checks tasks.tasks tasks.leases tasks.dependencies tasks.overviews
-        tasks.plans tasks.assigning tasks.owners tasks.reviews teams.pages views.steps tasks.touching tasks.claims
-        views.work views.brief commands.brief store.files.journal cli.show.brief
+        questions.questions tasks tasks.checks tasks.tasks tasks.leases tasks.dependencies tasks.overviews tasks.plans
+        tasks.assigning tasks.claims teams.pages views.steps views.work views.brief commands.brief store.files.journal
+        cli.show.brief
         """,
 }
 """Those that one of them uses beside these."""

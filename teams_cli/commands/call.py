@@ -189,10 +189,10 @@ class Call:
         those that sit in terminals. The message is stored: failing here is no failure of who sent it.
         """
         from teams_cli.agents import sessions
-        from teams_cli.agents.terminals import bindings
+        from teams_cli.agents.terminals import is_seated
 
         try:
-            seated = bindings.has_any(self.store.root, team)
+            seated = is_seated(self.store.root, team)
             if seated or any(sessions.find(self.store, team, name) for name in recipients):
                 from teams_cli.agents import waking
 

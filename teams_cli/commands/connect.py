@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli.agents.terminals import bindings, doorbells
+from teams_cli.agents.terminals import doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
@@ -104,7 +104,7 @@ def _install(call: Call, client: str, project: bool, user: bool, only_print: boo
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
             installation.apply(call.store, change)
-    doorbells.readmit(bindings.directory(call.store.root), client)
+    doorbells.readmit(terminals_directory(call.store.root), client)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
     return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
@@ -133,7 +133,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
     where = _places(call, client, project, user)
     if only_print:
         return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
-    doorbells.dismiss(bindings.directory(call.store.root), client)
+    doorbells.dismiss(terminals_directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
         changes = [installation.uninstall(call.store, place) for place in where]
         for change in reversed(changes):  # a directory goes with the file that it was made for, the first

@@ -8,8 +8,8 @@ from teams_cli.commands.task_documents import taken
 from teams_cli.errors import WaitRanOut
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import claims, leases
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks import choosing, leases
+from teams_cli.tasks.choosing import NothingReady
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 
 def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
     """What comes behind the change that the document tells of: nothing for who has a task."""
-    is_free = claims.is_free(call.store, call.load_team(), call.known)
+    is_free = choosing.is_free(call.store, call.load_team(), call.known)
     if is_free and wait is not None:
         if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
             call.words = "waiting:came"
@@ -44,7 +44,7 @@ def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 def _at_once(call: Call) -> dict[str, Any]:
     """The best task that is ready, claimed."""
     try:
-        return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
+        return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
     except NothingReady:
         return {}
 
@@ -76,7 +76,7 @@ def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
         if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
             return found
         try:
-            task = claims.claim_next(call.store, call.team, call.caller)
+            task = choosing.claim_next(call.store, call.team, call.caller)
         except NothingReady:
             if found["messages"] or others:
                 return {**found, "happened": others, "next": steps.WAIT_TO_WORK}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import WrongUsage
-from teams_cli.membership import shutdowns
+from teams_cli.membership import shutting_down
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
@@ -64,19 +64,19 @@ def _go_on(call: Call) -> None:
 
 
 def _request(call: Call, to: str, reason: str | None) -> Any:
-    return shutdowns.request(call.store, call.team, call.caller, to, reason).to_document()
+    return shutting_down.request(call.store, call.team, call.caller, to, reason).to_document()
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
     from teams_cli.agents import logs
 
-    done, freed = shutdowns.approve(call.store, call.team, call.caller, shutdown)
+    done, freed = shutting_down.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
     return {**done.to_document(), "releasedTasks": freed}
 
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str) -> Any:
-    return shutdowns.reject(call.store, call.team, call.caller, shutdown, reason).to_document()
+    return shutting_down.reject(call.store, call.team, call.caller, shutdown, reason).to_document()
 
 
 _PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
@@ -155,7 +155,7 @@ COMMANDS = table(
         _request,
         argument("AGENT", "The member to end.", name="to"),
         option("--reason", "Why.", text=True),
-        doc=shutdowns.request,
+        doc=shutting_down.request,
         words="plans:shutdown",
         answers=Shutdown,
         daily=True,
@@ -166,7 +166,7 @@ COMMANDS = table(
         "approve-shutdown",
         _approve_shutdown,
         _SHUTDOWN,
-        doc=shutdowns.approve,
+        doc=shutting_down.approve,
         changes=False,
         words="plans:shutdown",
         answers=Shutdown,
@@ -180,7 +180,7 @@ COMMANDS = table(
         _reject_shutdown,
         _SHUTDOWN,
         option("--reason", "Why not.", text=True, required=True),
-        doc=shutdowns.reject,
+        doc=shutting_down.reject,
         words="plans:shutdown",
         answers=Shutdown,
         example='reject-shutdown --reason "two tasks are mine"',

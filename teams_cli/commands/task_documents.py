@@ -6,7 +6,7 @@ import os
 
 from teams_cli.errors import TeamsError, WrongState
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import claims, dependencies, tasks
+from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import Note, Task
 from teams_cli.teams import presence
 
@@ -42,7 +42,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
     call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | untold_pages(call)
-    before = claims.lost_before(task)
+    before = leases.lost_before(task)
     if before is None:
         return document
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}

@@ -9,12 +9,16 @@ from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
-from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
+_MANY = (
+    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", touches: ["GLOB"]}, '
+    '{title: "TITLE", blockedBy: [a], for: NAME}]'
+)
+"""Tasks as a list of many has them."""
 _GET = """List the tasks, by number, each with what blocks it.
 
 A claim whose lease ran out is released first, and its leader told. A damaged task is named beside the others.
@@ -147,7 +151,7 @@ COMMANDS = table(
         option("--for", "Keep it for this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Many at once: a file, `-`, or YAML: {steps.MANY}",
+            f"Many at once: a file, `-`, or YAML: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,

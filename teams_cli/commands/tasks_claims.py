@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.task_documents import taken, to_document
+from teams_cli.commands.task_documents import taken
 from teams_cli.errors import WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import claims, leases
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks import choosing, claims, leases
+from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import FREED, Task
-from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if wait is not None:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
-        return taken(call, claims.claim_next(call.store, call.team, call.caller))
+        return taken(call, choosing.claim_next(call.store, call.team, call.caller))
     call.words = "tasks:claimed_knowing"
     return taken(call, claims.claim(call.store, call.team, call.caller, task))
 
@@ -41,7 +40,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
 
     def ready() -> bool:
         try:
-            found[:] = [claims.claim_next(call.store, call.team, call.caller)]
+            found[:] = [choosing.claim_next(call.store, call.team, call.caller)]
         except NothingReady:
             unread[:] = inboxes.unread(call.store, call.team, call.agent)
             leases.release_and_set_alarm(call.store, call.load_team(), alarm)
@@ -55,23 +54,6 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
         named = ", ".join(f"msg-{number}" for number in unread)
         raise WaitRanOut(f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages")
     raise WaitRanOut(f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait")
-
-
-def _release(call: Call, task: str, reason: str | None) -> Any:
-    return to_document(call, claims.release(call.store, call.team, call.caller, task, reason))
-
-
-def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
-    renewed = claims.heartbeat(call.store, call.team, call.caller, task, note)
-    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
-    return {
-        "agent": call.agent,
-        "lastSeen": teams.now(call.store),
-        "tasks": [{"id": task.id, "claim": task.claim, "leaseExpiresAt": task.lease_expires_at} for task in renewed],
-    }
-
-
-_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
 
 
 COMMANDS = table(
@@ -106,29 +88,5 @@ COMMANDS = table(
                 "pick-task/ID grab/ID grab-task/ID start/ID begin/ID"
             ): "claim-task ID",
         },
-    ),
-    Command(
-        "release-task",
-        _release,
-        _ID,
-        option("--reason", "Why, for the record.", text=True),
-        doc=claims.release,
-        words="tasks:released",
-        answers=Task,
-        example='release-task 7 --reason "it needs a decision"',
-        also="unclaim-task drop-task unassign-task release",
-    ),
-    Command(
-        "heartbeat",
-        _heartbeat,
-        option("--task", "Only this one.", metavar="ID", seldom=True),
-        option("--note", "What you are doing, in a line.", text=True, seldom=True),
-        doc=claims.heartbeat,
-        changes=False,
-        words="tasks:beat",
-        repeatable=True,
-        daily=True,
-        example='heartbeat --note "the tests run"',
-        also="ping alive renew renew-lease keepalive keep-alive",
     ),
 )

@@ -19,7 +19,7 @@ from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes
 from teams_cli.records.annotations import Any, Mapping, TerminalState
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims
+from teams_cli.tasks import holding
 from teams_cli.teams import permission
 from teams_cli.teams.caller import Caller
 
@@ -111,7 +111,7 @@ def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
     """Renew the leases of the caller's tasks, unless that was done within the last seconds."""
     if seen.is_beat_due() and not caller.is_human:
         try:
-            claims.heartbeat(store, team, caller)
+            holding.heartbeat(store, team, caller)
         except TeamsError:  # it may not, or a claim ended at this very moment
             return
         seen.beat = time.time()

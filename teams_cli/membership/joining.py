@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from teams_cli import names, text
 from teams_cli.errors import AlreadyExists
-from teams_cli.membership.shutdowns import refuse_return
+from teams_cli.membership.shutting_down import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims, overviews
+from teams_cli.tasks import holding, overviews
 from teams_cli.teams import history, permission, roles, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import WORKERS, operation
@@ -43,7 +43,7 @@ def join(
     team = teams.get(store, team_name)
     if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
         name = gone.agent_id  # it left, and what it comes back to is not what it went from
-        claims.release_tasks_of(store, team, name, name, "its owner left the team")
+        holding.release_tasks_of(store, team, name, name, "its owner left the team")
     before, after = update(store, team_name, TEAM, team_name, lambda found: wish.admitted(store, found))
     if before is after:
         return wish.member, ""

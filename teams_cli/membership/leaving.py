@@ -6,7 +6,7 @@ from teams_cli.errors import Conflict, InvalidValue, TeamsError, WrongState
 from teams_cli.membership import shutdowns
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, claims, leases, tasks
+from teams_cli.tasks import assigning, holding, leases, tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, MEMBERS, operation
@@ -44,7 +44,7 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
 def _freed(store: Store, team: Team, name: str) -> list[str]:
     """Give back what a member had that has left; the ids of its tasks."""
     try:
-        freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
+        freed = holding.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
     except TeamsError:  # it has left: its claims are over, whoever writes that down

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli import processes
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.errors import NotFound, TeamsError
 from teams_cli.names import id_of
@@ -72,6 +71,8 @@ class Question(Record):
 
     def awaited_by(self, pid: int, host: str) -> Question:
         """The question as one for whose answers that process waits."""
+        from teams_cli import processes
+
         started = processes.process_started(pid) or None
         return self.having(asker_pid=pid, asker_started=started, asker_boot=processes.pid_scope(host))
 
@@ -80,6 +81,8 @@ class Question(Record):
         """Whether who waited for the answers is gone, so far as can be known."""
         if self.left_at or self.asker_pid is None:
             return self.left_at is not None
+        from teams_cli import processes  # most that look at questions find none that is open
+
         return processes.has_ended(self.asker_pid, self.asker_started, self.asker_boot) is True
 
     @property

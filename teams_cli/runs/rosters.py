@@ -15,7 +15,7 @@ from teams_cli.records.annotations import Any, Mapping
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims, creating, tasks
+from teams_cli.tasks import creating, holding, tasks
 from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, role_definitions, roles, settings, sharing, teams
@@ -238,5 +238,5 @@ def _stop_all(store: Store, team: Team, caller: Caller) -> list[str]:
         if not session.ended:
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
-        claims.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
+        holding.release_tasks_of(store, team, session.agent, caller.name, _DOWN)
     return stopped

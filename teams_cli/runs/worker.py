@@ -24,9 +24,9 @@ from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import choosing, holding, tasks
 from teams_cli.tasks.checks import CheckFailed
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.caller import Caller
@@ -68,14 +68,14 @@ class Worker:
         self._reap()
         with suppress(TeamsError):
             team = teams.get(self.store, self.team)
-            claims.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
+            holding.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
             leaving.leave(self.store, self.team, self.caller)
 
     def _join(self) -> None:
         own = next(agent for agent in self.run.agents if agent.name == self.caller.name)
         insist(lambda: joining.join(self.store, self.team, self.caller, own.role, own.type))
         team = teams.get(self.store, self.team)
-        claims.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
+        holding.release_tasks_of(self.store, team, own.name, own.name, "its worker was started anew")
         presence.register_process(self.store, self.team, own.name, os.getpid())
 
     def _next(self) -> Task | None:
@@ -85,7 +85,9 @@ class Worker:
         def ready() -> bool:
             self._refuse_orphan()
             try:
-                found[:] = [insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=self._wanted))]
+                found[:] = [
+                    insist(lambda: choosing.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
+                ]
             except NothingReady:
                 presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
                 return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
@@ -168,7 +170,7 @@ class Worker:
             self._refuse_orphan()
             if time.monotonic() - beat >= every:
                 beat = time.monotonic()
-                insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
+                insist(lambda: holding.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
         try:

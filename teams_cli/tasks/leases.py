@@ -11,7 +11,7 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.tasks.tasks import TASK, Note, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.teams import Team
 
@@ -153,3 +153,16 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
         alarm.ring_in(left + _PAST if left >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
+
+
+def lost_before(task: Task) -> Note | None:
+    """How another lost the task, if its owner took it over: there may be uncommitted work of that one's; or how its
+    owner did, which claimed it again when its lease was over.
+    """
+    ended = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
+    if task.status != tasks.IN_PROGRESS or len(ended) < 2 or ended[-1].what != "claimed":
+        return None
+    lost = ended[-2]
+    if lost.what not in ("expired", "released") or (lost.what == "released" and (lost.owner or lost.by) == task.owner):
+        return None
+    return lost.having(owner=lost.owner or lost.by)

@@ -12,8 +12,9 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import leases, overviews, plans, reviews, tasks
+from teams_cli.tasks import leases, overviews, plans, tasks
 from teams_cli.tasks.checks import CHECK_STALE
+from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
@@ -132,7 +133,7 @@ def _mine(store: Store, team: Team, caller: Caller, found: Overview, proposed: l
 def _count_fitting(ready: list[Task], free: int, team: Team, caller: Caller) -> int:
     """How many of the tasks that are ready the caller may take, and has the skills for; *free* are for anybody."""
     member = team.member(caller.name)
-    if member is None or roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
+    if member is None or not may_claim(team, caller):
         return 0
     skills = roles.skills_of(member, team, caller.config)
     return free + sum(task.assignee in (None, caller.name) and skills.issuperset(task.require) for task in ready)
@@ -183,7 +184,11 @@ def _fitting(notices: list[Message]) -> list[Message]:
 
 def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
     """The tasks that wait for the caller's review."""
-    found = tasks.labelled(store, team.name, IN_REVIEW)
+    found = list(tasks.labelled(store, team.name, IN_REVIEW))
+    if not found:
+        return []
+    from teams_cli.tasks import reviews  # what most briefs do without
+
     return [task.id for task in found if reviews.reviews(team, task, caller.name, caller.config)][:_WAITING]
 
 

@@ -12,7 +12,7 @@ from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import Alarm, sleep_until
-from teams_cli.tasks import claims, leases, overviews, plans, tasks
+from teams_cli.tasks import choosing, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
 from teams_cli.teams import history, teams
@@ -247,7 +247,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         of_now = teams.get(store, team)
         leases.release_and_set_alarm(store, of_now, alarm)
-        found = list(claims.ready_for(store, of_now, caller))
+        found = list(choosing.ready_for(store, of_now, caller))
         return {"ready": [task.id for task in found]} if found else None
 
     def stands() -> str:

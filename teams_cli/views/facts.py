@@ -14,7 +14,7 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
+from teams_cli.tasks import choosing, claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
@@ -100,7 +100,7 @@ class Facts:
         return any(at > (since or "") for at in mine)
 
     def _ready(self, known: set[str]) -> Known:
-        ready = list(claims.ready_for(self.store, self.team, self.caller))
+        ready = list(choosing.ready_for(self.store, self.team, self.caller))
         if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
             return {}
         mine = [task for task in ready if work.about(task) in known]

@@ -19,11 +19,6 @@ WAIT_A_WHILE = f"{WAIT} --timeout {_PATIENCE}"
 WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
 WAIT_TO_LEAD = f"teams wait --needed --timeout {_PATIENCE}"
 READ = "teams read-messages"
-MANY = (
-    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", touches: ["GLOB"]}, '
-    '{title: "TITLE", blockedBy: [a], for: NAME}]'
-)
-"""Tasks as a list of many has them."""
 _EXAMPLE = """- id: a
   title: TITLE
   description: |

@@ -7,7 +7,8 @@ from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims, leases, plans, tasks
+from teams_cli.tasks import leases, plans, tasks
+from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence
@@ -90,7 +91,7 @@ def next_step(store: Store, team: Team, caller: Caller) -> str:
 def when_idle(team: Team, caller: Caller) -> str:
     """How the caller waits when it has nothing to do."""
     at = standing_of(team, caller)
-    return steps.when_idle(at is not None and at.leads, claims.may_claim(team, caller))
+    return steps.when_idle(at is not None and at.leads, may_claim(team, caller))
 
 
 def idle(store: Store, team: Team, name: str) -> list[Agent]:

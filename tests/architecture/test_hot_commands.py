@@ -39,7 +39,7 @@ LIBRARY = every("__future__ _datetime _json errno fcntl gc marshal zlib")
 START = every("__main__ compiled cli cli.main errors records records.annotations streams text")
 COMMAND = START + every(
     """
-    agents agents.terminals agents.terminals.bindings cli.calls cli.output cli.parse cli.show cli.show.ages
+    agents agents.terminals cli.calls cli.output cli.parse cli.show cli.show.ages
     cli.tables clock commands commands.call commands.declaration environment names records.json_text
     records.owed records.records records.shapes store store.contract store.documents store.files
     store.files.decoded store.files.disk store.files.engine store.files.layout store.files.locks store.files.marks
@@ -56,16 +56,17 @@ TASKS = [
     *REMINDED,
     *every(
         """
-        cli.show.tasks commands.task_documents messages messages.messages messages.notices tasks tasks.assigning
-        tasks.checks tasks.claims tasks.dependencies tasks.leases tasks.tasks tasks.touching
+        cli.show.tasks commands.task_documents messages messages.messages messages.notices tasks tasks.checks
+        tasks.dependencies tasks.leases tasks.tasks
         """
     ),
 ]
-EDITING = every("tasks.changes tasks.editing tasks.owners")
+CLAIMING = every("tasks.assigning tasks.choosing tasks.claims tasks.touching")
+EDITING = every("tasks.assigning tasks.changes tasks.editing tasks.owners")
 COMPLETING = every(
     """
     agents.checking agents.checkouts agents.git agents.landings agents.landings.landings agents.landings.merging
-    agents.landings.outcomes clients clients.environments processes tasks.evidence tasks.life tasks.plans
+    agents.landings.outcomes clients clients.environments processes tasks.claims tasks.evidence tasks.life tasks.plans
     tasks.reviews teams.settings views.steps views.work
     """
 )
@@ -79,9 +80,9 @@ HOT = {
         "messages.inboxes",
         "views.steps",
     ],
-    "claim-task 1": [*TASKS, *NOTED, "commands.tasks_claims", "teams.pages", "views.steps"],
-    "claim-task --next": [*TASKS, *NOTED, "commands.tasks_claims", "teams.pages", "views.steps"],
-    "heartbeat": [*TASKS, *NOTED, "commands.tasks_claims"],
+    "claim-task 1": [*TASKS, *NOTED, *CLAIMING, "commands.tasks_claims", "teams.pages", "views.steps"],
+    "claim-task --next": [*TASKS, *NOTED, *CLAIMING, "commands.tasks_claims", "teams.pages", "views.steps"],
+    "heartbeat": [*TASKS, *NOTED, "tasks.holding", "commands.tasks_heartbeats"],
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
     "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }

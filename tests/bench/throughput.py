@@ -29,10 +29,10 @@ WORKERS = 8
 
 WORKER = """
 import sys, time
-from teams_cli.tasks import claims
+from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks.choosing import NothingReady
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 
@@ -49,7 +49,7 @@ elif what == "claim":
 elif what == "next":
     try:
         while True:
-            done.append(claims.claim_next(store, "alpha", caller).id)
+            done.append(choosing.claim_next(store, "alpha", caller).id)
             change_task(store, "alpha", caller, done[-1], Edit(status="completed"))
     except NothingReady:
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from teams_cli.membership import shutdowns
+from teams_cli.membership import shutting_down
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, plans
 from teams_cli.teams.caller import Caller
@@ -28,5 +28,5 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     plans.propose(store, ALPHA, Caller("bob"), "a plan")
     plans.propose(store, ALPHA, Caller("mia"), "another")
     plans.approve(store, ALPHA, Caller("lea"), "2")
-    shutdowns.request(store, ALPHA, Caller("lea"), "mia")
+    shutting_down.request(store, ALPHA, Caller("lea"), "mia")
     return cli

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from teams_cli import closing
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clock import rfc3339
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, leaving, shutting_down
 from teams_cli.messages import messages
 from teams_cli.questions import asking
 from teams_cli.store.contract import Store
@@ -83,7 +83,7 @@ def mail(store: Store) -> None:
 
 def asked_to_leave(store: Store) -> None:
     claimed(store)
-    shutdowns.request(store, ALPHA, LEA, "bob", None)
+    shutting_down.request(store, ALPHA, LEA, "bob", None)
 
 
 def asked(store: Store) -> None:

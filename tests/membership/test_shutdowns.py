@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, leaving, shutdowns, shutting_down
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.inboxes import Selection
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import choosing, claims, holding, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
@@ -40,10 +40,10 @@ def read(store: Store, caller: Caller) -> list[str]:
 
 
 def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob", "done")
+    shutting_down.request(team, ALPHA, LEA, "bob", "done")
     [asked] = read(team, BOB)
     assert "shutdown-1" in asked and "done" in asked
-    answer, freed = shutdowns.approve(team, ALPHA, BOB)
+    answer, freed = shutting_down.approve(team, ALPHA, BOB)
     assert (answer.status, freed) == ("approved", ["task-1"])
     assert teams.get(team, ALPHA).active_names() == ["lea", "mia"]
     assert "bob approved shutdown-1" in read(team, LEA)[0]
@@ -52,63 +52,68 @@ def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> No
 
 def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
     """Not even by joining again: its name is over."""
-    shutdowns.request(team, ALPHA, HUMAN, "bob")
-    shutdowns.approve(team, ALPHA, BOB, "1")
+    shutting_down.request(team, ALPHA, HUMAN, "bob")
+    shutting_down.approve(team, ALPHA, BOB, "1")
     for do in (
         lambda: messages.send(team, ALPHA, BOB, "lea", "hi"),
-        lambda: claims.claim_next(team, ALPHA, BOB),
-        lambda: claims.heartbeat(team, ALPHA, BOB),
+        lambda: choosing.claim_next(team, ALPHA, BOB),
+        lambda: holding.heartbeat(team, ALPHA, BOB),
         lambda: leaving.leave(team, ALPHA, BOB),
         lambda: joining.join(team, ALPHA, BOB),
     ):
         with pytest.raises(NotAllowed) as refusal:
             do()
         assert "shutdown-1" in refusal.value.message
-    assert shutdowns.approve(team, ALPHA, BOB, "1")[0].status == "approved"  # it may not have heard that it was done
+    assert (
+        shutting_down.approve(team, ALPHA, BOB, "1")[0].status == "approved"
+    )  # it may not have heard that it was done
     with pytest.raises(TeamsError):
         messages.send(team, ALPHA, LEA, "bob", "hi")
 
 
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob")
-    assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
+    shutting_down.request(team, ALPHA, LEA, "bob")
+    assert shutting_down.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
     assert tasks.get(team, ALPHA, "1").owner == "bob"
     assert "busy" in read(team, LEA)[0]
-    for do in (lambda: shutdowns.approve(team, ALPHA, BOB, "1"), lambda: shutdowns.reject(team, ALPHA, BOB, "1", "x")):
+    for do in (
+        lambda: shutting_down.approve(team, ALPHA, BOB, "1"),
+        lambda: shutting_down.reject(team, ALPHA, BOB, "1", "x"),
+    ):
         with pytest.raises(WrongState):
             do()
     with pytest.raises(ShutdownNotFound):
-        shutdowns.approve(team, ALPHA, BOB)
-    assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
+        shutting_down.approve(team, ALPHA, BOB)
+    assert shutting_down.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
 
 
 def test_a_second_request_names_the_open_one(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob")
+    shutting_down.request(team, ALPHA, LEA, "bob")
     with pytest.raises(Conflict) as refusal:
-        shutdowns.request(team, ALPHA, HUMAN, "bob")
+        shutting_down.request(team, ALPHA, HUMAN, "bob")
     assert "shutdown-1" in refusal.value.message and refusal.value.status == 11
-    assert shutdowns.request(team, ALPHA, HUMAN, "mia").id == "shutdown-2"
+    assert shutting_down.request(team, ALPHA, HUMAN, "mia").id == "shutdown-2"
 
 
 def test_only_its_target_answers(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob")
+    shutting_down.request(team, ALPHA, LEA, "bob")
     for caller in (MIA, LEA, HUMAN):
         with pytest.raises(NotAllowed):
-            shutdowns.approve(team, ALPHA, caller, "1")
+            shutting_down.approve(team, ALPHA, caller, "1")
         with pytest.raises(NotAllowed):
-            shutdowns.reject(team, ALPHA, caller, "1", "no")
+            shutting_down.reject(team, ALPHA, caller, "1", "no")
     assert teams.get(team, ALPHA).active_names() == ["lea", "bob", "mia"]
 
 
 def test_the_leader_is_not_shut_down(team: Store) -> None:
     with pytest.raises(WrongState) as refusal:
-        shutdowns.request(team, ALPHA, HUMAN, "lea")
+        shutting_down.request(team, ALPHA, HUMAN, "lea")
     assert "hand-over" in refusal.value.hint
 
 
 KILLED = """
 import os, signal, sys
-from teams_cli.membership import shutdowns
+from teams_cli.membership import shutting_down
 from teams_cli.teams.caller import Caller
 from teams_cli.store.files.engine import FileStore
 
@@ -117,7 +122,7 @@ def die_before(event, arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(die_before)
-shutdowns.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
+shutting_down.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
 """
 
 

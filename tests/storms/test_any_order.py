@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from teams_cli.errors import StorageFailed, TeamsError
-from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, inboxes, messages
 from teams_cli.messages.inboxes import Selection
 from teams_cli.records.records import Record
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, leases, tasks
+from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
@@ -147,11 +147,11 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def claim_next(self, agent: str) -> None:
-        self.both(lambda s: claims.claim_next(s, ALPHA, Caller(agent)))
+        self.both(lambda s: choosing.claim_next(s, ALPHA, Caller(agent)))
 
     @rule(agent=AGENTS, task=TASKS)
     def release(self, agent: str, task: str) -> None:
-        self.both(lambda s: claims.release(s, ALPHA, Caller(agent), task, "why not"))
+        self.both(lambda s: holding.release(s, ALPHA, Caller(agent), task, "why not"))
 
     @rule(agent=AGENTS, task=TASKS, status=STATUSES, claim=st.sampled_from([None, 1, 2]), fault=st.booleans())
     def set_status(self, agent: str, task: str, status: str, claim: int | None, fault: bool) -> None:
@@ -170,7 +170,7 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def heartbeat(self, agent: str) -> None:
-        self.both(lambda s: claims.heartbeat(s, ALPHA, Caller(agent)))
+        self.both(lambda s: holding.heartbeat(s, ALPHA, Caller(agent)))
 
     @rule(
         agent=AGENTS,
@@ -205,11 +205,11 @@ class TwoEngines(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, to=AGENTS)
     def ask_to_shut_down(self, agent: str, to: str) -> None:
-        self.both(lambda s: shutdowns.request(s, ALPHA, Caller(agent), to))
+        self.both(lambda s: shutting_down.request(s, ALPHA, Caller(agent), to))
 
     @rule(agent=AGENTS)
     def shut_down(self, agent: str) -> None:
-        self.both(lambda s: shutdowns.approve(s, ALPHA, Caller(agent)))
+        self.both(lambda s: shutting_down.approve(s, ALPHA, Caller(agent)))
 
     @rule(seconds=st.sampled_from([1, 200, 301]))
     def let_time_pass(self, seconds: int) -> None:

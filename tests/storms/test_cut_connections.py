@@ -19,9 +19,9 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.store.retrying import update
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import choosing, tasks
 from teams_cli.tasks.changes import Edit, change_task
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams.caller import Caller
 from tests.conftest import new_address, server
@@ -80,7 +80,7 @@ class Worker(threading.Thread):
 
     def work(self, word: str) -> None:
         try:
-            task = claims.claim_next(self.store, ALPHA, self.caller)
+            task = choosing.claim_next(self.store, ALPHA, self.caller)
         except NothingReady:
             return
         self.claimed.append((task.id, task.claim))

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.slow
 PROCESSES, TASKS, KILLS = 8, 400, 4
 WORKER = """
 import os, sys
-from teams_cli.tasks import claims
+from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
 from teams_cli.errors import Busy, StaleClaim, WrongState
-from teams_cli.tasks.claims import NothingReady
+from teams_cli.tasks.choosing import NothingReady
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 
@@ -46,7 +46,7 @@ def insist(what, change):
 sent = 0
 while True:
     try:
-        task = insist("claim", lambda: claims.claim_next(store, "alpha", caller))
+        task = insist("claim", lambda: choosing.claim_next(store, "alpha", caller))
     except NothingReady:
         break
     print("claimed", task.id, flush=True)

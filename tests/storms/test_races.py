@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
 
 WORKER = """
 import os, sys
-from teams_cli.tasks import claims
+from teams_cli.tasks import choosing, claims, holding
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import tasks
@@ -43,7 +43,7 @@ for n in range(times):
 """
 CLAIM = """
 try:
-    while True: print(claims.claim_next(store, 'alpha', caller).id)
+    while True: print(choosing.claim_next(store, 'alpha', caller).id)
 except NotFound:
     pass
 """
@@ -52,7 +52,7 @@ for n in range(times):
     try:
         claims.claim(store, 'alpha', caller, '1')
         print(n)
-        claims.release(store, 'alpha', caller, '1')
+        holding.release(store, 'alpha', caller, '1')
     except Exception as error:
         assert type(error).__name__ in ('TaskClaimed', 'NotAllowed', 'WrongState'), error
 """

@@ -9,9 +9,9 @@ import pytest
 
 from teams_cli.errors import NotAllowed, StaleClaim, TaskNotFound, TeamsError, WrongState
 from teams_cli.membership import joining
-from teams_cli.tasks import changes, claims, tasks
+from teams_cli.tasks import changes, choosing, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
-from teams_cli.tasks.claims import NothingReady, TaskClaimed
+from teams_cli.tasks.choosing import NothingReady, TaskClaimed
 from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
@@ -64,9 +64,9 @@ def test_finished_tasks_are_not_claimed(team: Store) -> None:
 def test_next_is_by_priority_then_by_age(team: Store) -> None:
     for title, priority in (("a", "low"), ("b", "normal"), ("c", "high"), ("d", "normal"), ("e", "high")):
         add(team, title, priority=priority)
-    assert [claims.claim_next(team, ALPHA, BOB).title for _ in range(5)] == ["c", "e", "b", "d", "a"]
+    assert [choosing.claim_next(team, ALPHA, BOB).title for _ in range(5)] == ["c", "e", "b", "d", "a"]
     with pytest.raises(NothingReady) as refusal:
-        claims.claim_next(team, ALPHA, BOB)
+        choosing.claim_next(team, ALPHA, BOB)
     assert refusal.value.status == 10
 
 
@@ -74,19 +74,19 @@ def test_next_counts_numbers_and_not_letters(team: Store) -> None:
     """task-2 is older than task-10."""
     for number in range(1, 12):
         add(team, str(number))
-    assert [claims.claim_next(team, ALPHA, BOB).title for _ in range(11)] == [str(n) for n in range(1, 12)]
+    assert [choosing.claim_next(team, ALPHA, BOB).title for _ in range(11)] == [str(n) for n in range(1, 12)]
 
 
 def test_next_passes_over_what_is_blocked_or_asks_for_more(team: Store) -> None:
     add(team, "needs rust", require=["rust"], priority="high")
     add(team, "free")
     add(team, "waits", blocked_by=["task-2"], priority="high")
-    assert claims.claim_next(team, ALPHA, BOB).title == "free"
+    assert choosing.claim_next(team, ALPHA, BOB).title == "free"
     with pytest.raises(NothingReady):
-        claims.claim_next(team, ALPHA, BOB)
+        choosing.claim_next(team, ALPHA, BOB)
     changes.change_task(team, ALPHA, BOB, "2", Edit(status="completed"))
-    assert claims.claim_next(team, ALPHA, BOB).title == "waits"
-    assert claims.claim_next(team, ALPHA, MIA).title == "needs rust"
+    assert choosing.claim_next(team, ALPHA, BOB).title == "waits"
+    assert choosing.claim_next(team, ALPHA, MIA).title == "needs rust"
 
 
 def test_next_follows_changes(team: Store) -> None:
@@ -94,13 +94,13 @@ def test_next_follows_changes(team: Store) -> None:
     for title in ("a", "b", "c"):
         add(team, title)
     changes.change_task(team, ALPHA, LEA, "3", Edit(priority="high"))
-    assert claims.claim_next(team, ALPHA, BOB).title == "c"
-    claims.release(team, ALPHA, BOB, "3")
-    assert claims.claim_next(team, ALPHA, MIA).title == "c"
+    assert choosing.claim_next(team, ALPHA, BOB).title == "c"
+    holding.release(team, ALPHA, BOB, "3")
+    assert choosing.claim_next(team, ALPHA, MIA).title == "c"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="failed"))
-    assert claims.claim_next(team, ALPHA, MIA).title == "a"
+    assert choosing.claim_next(team, ALPHA, MIA).title == "a"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="pending"))
-    assert claims.claim_next(team, ALPHA, BOB).title == "c"
+    assert choosing.claim_next(team, ALPHA, BOB).title == "c"
 
 
 def test_next_finds_what_was_written_by_hand(tmp_path: Path) -> None:
@@ -127,32 +127,32 @@ def test_releasing(team: Store) -> None:
     add(team)
     claims.claim(team, ALPHA, BOB, "1")
     with pytest.raises(NotAllowed):
-        claims.release(team, ALPHA, MIA, "1")
-    task = claims.release(team, ALPHA, BOB, "1", "lunch")
+        holding.release(team, ALPHA, MIA, "1")
+    task = holding.release(team, ALPHA, BOB, "1", "lunch")
     assert (task.status, task.owner, task.claimed_at, task.lease_expires_at) == ("pending", None, None, None)
     assert (task.notes[-1].what, task.notes[-1].reason) == ("released", "lunch")
     with pytest.raises(WrongState):
-        claims.release(team, ALPHA, BOB, "1")
+        holding.release(team, ALPHA, BOB, "1")
     with pytest.raises(StaleClaim):
         changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
-    assert claims.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id).owner is None
+    assert holding.release(team, ALPHA, LEA, claims.claim(team, ALPHA, MIA, "1").id).owner is None
 
 
 def test_a_heartbeat_says_what_one_does(team: Store) -> None:
     from teams_cli.teams import presence
 
-    assert claims.heartbeat(team, ALPHA, BOB, note="reading") == []
+    assert holding.heartbeat(team, ALPHA, BOB, note="reading") == []
     assert presence.load(team, ALPHA, "bob").note == "reading"
     for note in ("", "two\nlines", "x" * 301):
         with pytest.raises(TeamsError):
-            claims.heartbeat(team, ALPHA, BOB, note=note)
+            holding.heartbeat(team, ALPHA, BOB, note=note)
 
 
 def test_fifty_notes_are_kept(team: Store) -> None:
     add(team)
     for _ in range(30):
         claims.claim(team, ALPHA, BOB, "1")
-        claims.release(team, ALPHA, BOB, "1")
+        holding.release(team, ALPHA, BOB, "1")
     task = tasks.get(team, ALPHA, "1")
     assert (task.claim, len(task.notes), task.notes[-1].claim) == (30, 50, 30)
 
@@ -175,7 +175,7 @@ def test_marks_that_lead_to_no_task_are_removed_once_they_are_many(tmp_path: Pat
     for number in range(100, 400):
         (marks / f"task-{number}").touch()
     store = cli.store()
-    assert claims.claim_next(store, ALPHA, BOB).title == "one"
+    assert choosing.claim_next(store, ALPHA, BOB).title == "one"
     assert len(list(marks.iterdir())) == 100
-    assert [claims.claim_next(store, ALPHA, BOB).title for _ in range(2)] == ["two", "three"]
+    assert [choosing.claim_next(store, ALPHA, BOB).title for _ in range(2)] == ["two", "three"]
     assert list(marks.iterdir()) == []

@@ -12,13 +12,13 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StaleClaim
-from teams_cli.membership import joining, leaving, shutdowns
+from teams_cli.membership import joining, leaving, shutting_down
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Selection
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, leases, tasks
+from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
-from teams_cli.tasks.claims import NothingReady, TaskClaimed
+from teams_cli.tasks.choosing import NothingReady, TaskClaimed
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller
@@ -68,7 +68,7 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
     for _ in range(3):
         seen(team)
     with pytest.raises(StaleClaim):
-        claims.heartbeat(team, ALPHA, BOB, "1")
+        holding.heartbeat(team, ALPHA, BOB, "1")
     claims.claim(team, ALPHA, MIA, "1")
     (text,) = told(team)
     assert "task-1" in text and "bob" in text
@@ -91,7 +91,7 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
     claims.claim(team, ALPHA, BOB, "2")
     for _ in range(4):
         clock.advance(200)
-        assert [task.id for task in claims.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
+        assert [task.id for task in holding.heartbeat(team, ALPHA, BOB)] == ["task-1", "task-2"]
     assert (seen(team, "1").owner, seen(team, "2").owner) == ("bob", "bob")
     expires = seen(team).lease_expires_at
     assert expires and (parse_rfc3339(expires) - clock.now()).total_seconds() == 300
@@ -100,7 +100,7 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
 def test_a_heartbeat_for_one_task_renews_no_other(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
     clock.advance(200)
-    claims.heartbeat(team, ALPHA, BOB, "2")
+    holding.heartbeat(team, ALPHA, BOB, "2")
     clock.advance(200)
     assert (seen(team, "1").owner, seen(team, "2").owner) == (None, "bob")
 
@@ -117,7 +117,7 @@ def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
                 task_changes.change_task(team, ALPHA, BOB, "1", changes)
             assert refusal.value.status == 11 and refusal.value.hint
         with pytest.raises(StaleClaim):
-            claims.heartbeat(team, ALPHA, BOB, "1")
+            holding.heartbeat(team, ALPHA, BOB, "1")
         assert tasks.get(team, ALPHA, "1") == before
 
 
@@ -154,9 +154,9 @@ def test_who_comes_first_after_the_lease_has_it(team: Store, clock: FakeClock) -
 def test_next_finds_what_expired(team: Store, clock: FakeClock) -> None:
     claims.claim(team, ALPHA, BOB, "2")
     with pytest.raises(NothingReady):
-        claims.claim_next(team, ALPHA, MIA)
+        choosing.claim_next(team, ALPHA, MIA)
     clock.advance(301)
-    assert claims.claim_next(team, ALPHA, MIA).id == "task-1"
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
 
 
 def test_who_is_late_and_alone_may_still_complete(team: Store, clock: FakeClock) -> None:
@@ -189,8 +189,8 @@ def test_tasks_of_who_left_are_free_at_once(team: Store) -> None:
 
 
 def test_tasks_of_who_was_shut_down_are_free_at_once(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob")
-    assert shutdowns.approve(team, ALPHA, BOB)[1] == ["task-1"]
+    shutting_down.request(team, ALPHA, LEA, "bob")
+    assert shutting_down.approve(team, ALPHA, BOB)[1] == ["task-1"]
     assert "shutdown-1" in str(seen(team).notes[-1].reason)
 
 
@@ -200,7 +200,7 @@ def test_an_owner_that_is_no_member_any_more(team: Store) -> None:
     bob = found.find("bob")
     assert bob
     team.replace(ALPHA, teams.TEAM, ALPHA, found.with_member(bob.having(left_at=teams.now(team))), revision)
-    assert claims.claim_next(team, ALPHA, MIA).id == "task-1"
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
     assert len(told(team)) == 1
 
 
@@ -234,10 +234,10 @@ def test_states_of_agents(team: Store, clock: FakeClock) -> None:
 
     assert states() == {"lea": "idle", "bob": "active", "mia": "idle"}
     clock.advance(301)
-    claims.heartbeat(team, ALPHA, BOB)
+    holding.heartbeat(team, ALPHA, BOB)
     assert states() == {"lea": "stale", "bob": "active", "mia": "stale"}
-    shutdowns.request(team, ALPHA, LEA, "bob")
-    shutdowns.approve(team, ALPHA, BOB)
+    shutting_down.request(team, ALPHA, LEA, "bob")
+    shutting_down.approve(team, ALPHA, BOB)
     leaving.leave(team, ALPHA, MIA)
     assert states() == {"lea": "stale", "bob": "stopped"}
 

@@ -12,12 +12,12 @@ import pytest
 
 from teams_cli import closing
 from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed, TeamsError
-from teams_cli.membership import founding, joining, leaving, shutdowns
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, inboxes, messages
 from teams_cli.messages.inboxes import Selection
 from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, plans, tasks
+from teams_cli.tasks import choosing, claims, holding, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
@@ -46,8 +46,8 @@ def workplace() -> MemoryStore:
     for n, owner in ((5, "cal"), (6, "bob")):
         task_changes.change_task(store, ALPHA, Caller(owner), str(n), Edit(status="completed"))
     plans.propose(store, ALPHA, Caller("cal"), "a plan")
-    shutdowns.request(store, ALPHA, Caller("lea"), "bob")
-    shutdowns.request(store, ALPHA, Caller("human"), "mia")
+    shutting_down.request(store, ALPHA, Caller("lea"), "bob")
+    shutting_down.request(store, ALPHA, Caller("human"), "mia")
     for name in NAMES.values():
         messages.send(store, ALPHA, Caller("cal"), name, "hello")
     return store
@@ -70,7 +70,7 @@ TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
     ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
     ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
     ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),
-    ("heartbeat", lambda s, c: claims.heartbeat(s, ALPHA, c), ALL),
+    ("heartbeat", lambda s, c: holding.heartbeat(s, ALPHA, c), ALL),
     ("broadcast-message", lambda s, c: messages.broadcast(s, ALPHA, c, "hi"), "leader member human"),
     (
         "create-task",
@@ -78,7 +78,7 @@ TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
         "leader task-manager human",
     ),
     ("claim-task", lambda s, c: claims.claim(s, ALPHA, c, "4"), "member task-manager"),
-    ("claim-task --next", lambda s, c: claims.claim_next(s, ALPHA, c), "member task-manager"),
+    ("claim-task --next", lambda s, c: choosing.claim_next(s, ALPHA, c), "member task-manager"),
     ("update-task: title of any", update(task="1", title="x"), "leader task-manager human"),
     ("update-task: description of any", update(task="1", description="x"), "leader task-manager human"),
     ("update-task: priority of any", update(task="4", priority="high"), "leader task-manager human"),
@@ -95,15 +95,15 @@ TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
     ("update-task: reopen bob's", update(task="6", status="pending"), "member task-manager human"),
     ("update-task: keep any for another", update(task="4", owner="cal"), "leader task-manager human"),
     ("update-task: hand over bob's", update(task="2", owner="cal"), "member task-manager human"),
-    ("release-task: any", lambda s, c: claims.release(s, ALPHA, c, "1"), "leader task-manager human"),
-    ("release-task: bob's", lambda s, c: claims.release(s, ALPHA, c, "2"), ALL),
+    ("release-task: any", lambda s, c: holding.release(s, ALPHA, c, "1"), "leader task-manager human"),
+    ("release-task: bob's", lambda s, c: holding.release(s, ALPHA, c, "2"), ALL),
     ("propose-plan", lambda s, c: plans.propose(s, ALPHA, c, "p"), "member task-manager"),
     ("approve-plan", lambda s, c: plans.approve(s, ALPHA, c, "1"), "leader human"),
     ("reject-plan", lambda s, c: plans.reject(s, ALPHA, c, "1", "no"), "leader human"),
-    ("request-shutdown", lambda s, c: shutdowns.request(s, ALPHA, c, "cal"), "leader human"),
-    ("approve-shutdown: bob's", lambda s, c: shutdowns.approve(s, ALPHA, c, "1"), "member"),
-    ("approve-shutdown: mia's", lambda s, c: shutdowns.approve(s, ALPHA, c, "2"), "task-manager"),
-    ("reject-shutdown: bob's", lambda s, c: shutdowns.reject(s, ALPHA, c, "1", "no"), "member"),
+    ("request-shutdown", lambda s, c: shutting_down.request(s, ALPHA, c, "cal"), "leader human"),
+    ("approve-shutdown: bob's", lambda s, c: shutting_down.approve(s, ALPHA, c, "1"), "member"),
+    ("approve-shutdown: mia's", lambda s, c: shutting_down.approve(s, ALPHA, c, "2"), "task-manager"),
+    ("reject-shutdown: bob's", lambda s, c: shutting_down.reject(s, ALPHA, c, "1", "no"), "member"),
     ("close-team", lambda s, c: closing.close(s, ALPHA, c, force=True), "leader human"),
     ("restore-team", lambda s, c: closing.restore(s, ALPHA, c), "leader human"),
     ("hand-over", lambda s, c: leaving.hand_over(s, ALPHA, c, "ida"), "leader human"),

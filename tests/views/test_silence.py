@@ -7,7 +7,7 @@ import pytest
 from teams_cli.errors import WaitRanOut
 from teams_cli.membership import founding, joining
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import claims, holding, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from teams_cli.views import concerns
@@ -53,14 +53,14 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: Fak
     assert told(team) == [TOLD]
     clock.advance(10)
     assert told(team) == []
-    claims.heartbeat(team, ALPHA, BOB)
+    holding.heartbeat(team, ALPHA, BOB)
     clock.advance(241)
     assert told(team) == []
 
 
 def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> None:
     clock.advance(239)
-    claims.heartbeat(team, ALPHA, BOB)
+    holding.heartbeat(team, ALPHA, BOB)
     clock.advance(239)
     assert TOLD not in told(team)
     clock.advance(2)

@@ -2,12 +2,14 @@
 
 A client that joined was not started by us, so the commands that its tools run don't carry its name in their
 environment; and the shared daemon of Codex runs the tools of every terminal in the environment of the first. Imports
-nothing: hooks and commands look here before anything is loaded.
+next to nothing: hooks and commands look here before anything is loaded.
 """
 
 from __future__ import annotations
 
 import os
+
+from teams_cli.agents.terminals import terminals_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,20 +34,15 @@ class Binding:
         self.token = token
 
 
-def directory(root: str) -> str:
-    """Where this machine keeps what belongs to its terminals."""
-    return f"{root}/terminals"
-
-
 def of_thread(root: str, thread: str) -> Binding | None:
     """Whose that thread is; None if nobody said."""
-    return _read(f"{directory(root)}/threads/{thread}", "") if is_plain(thread) else None
+    return _read(f"{terminals_directory(root)}/threads/{thread}", "") if is_plain(thread) else None
 
 
 def of_process(root: str, pid: int) -> Binding | None:
     """Whose the client with that process id is, if it is the very process that joined."""
     started, _ = stat_of(pid)
-    return _read(f"{directory(root)}/processes/{pid}", started) if started else None
+    return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None
 
 
 def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Binding | None:
@@ -54,7 +51,7 @@ def around(root: str, environ: Mapping[str, str], is_named: bool = False) -> Bin
     What has a thread is its thread's alone: the process above may be a daemon, which another terminal started. So the
     thread beats a name in the environment; for one that *is_named* there, nothing else does.
     """
-    if not os.path.isdir(directory(root)) or environ.get("TEAMS_SHADOW"):
+    if environ.get("TEAMS_SHADOW"):
         return None
     if thread := environ.get(THREAD, ""):
         return of_thread(root, thread)
@@ -108,7 +105,7 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
     """Note whose that process is, and that thread if the client has such."""
-    place = directory(root)
+    place = terminals_directory(root)
     started = stat_of(pid)[0]
     if started:
         _write(f"{place}/processes", str(pid), started, binding)
@@ -118,14 +115,14 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 def release(root: str, pid: int, thread: str = "") -> None:
     """Forget a process that ended. A thread is kept: it may be resumed, and is then whose it was."""
-    _discard(f"{directory(root)}/processes/{pid}")
+    _discard(f"{terminals_directory(root)}/processes/{pid}")
     if thread and is_plain(thread):
-        _discard(f"{directory(root)}/threads/{thread}")
+        _discard(f"{terminals_directory(root)}/threads/{thread}")
 
 
 def kept(root: str, team: str, agent: str, what: str) -> str:
     """Where that agent's terminal has its *what* here: its doorbell, or what only this machine may know."""
-    return f"{directory(root)}/teams/{team}/{agent}.{what}"
+    return f"{terminals_directory(root)}/teams/{team}/{agent}.{what}"
 
 
 def note_state(root: str, team: str, agent: str, state: str) -> None:
@@ -149,11 +146,6 @@ def bind_directory(root: str, path: str, team: str) -> None:
     with open(temp, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.writelines(f"{name} {where}\n" for where, name in bound.items())
     os.replace(temp, f"{root}/{DIRECTORIES}")
-
-
-def has_any(root: str, team: str) -> bool:
-    """Whether any client of the team ever sat in a terminal of this machine."""
-    return os.path.isdir(f"{directory(root)}/teams/{team}")
 
 
 def team_here(root: str, path: str) -> str:

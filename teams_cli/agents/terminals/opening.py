@@ -9,7 +9,7 @@ from shutil import which
 
 from teams_cli.agents import ports
 from teams_cli.agents.sessions import Session
-from teams_cli.agents.terminals import bindings, sitting
+from teams_cli.agents.terminals import sitting, terminals_directory
 from teams_cli.clients import environments, hook_settings, known, places, profiles
 from teams_cli.errors import NotFound
 from teams_cli.membership import joining
@@ -139,7 +139,7 @@ def _brought(
     found.append(places.of_project(client.name, directory)[0])
     if any(_has_ours(place) for place in found):
         return [], {}
-    return client.once(sys.executable, f"{bindings.directory(store.root)}/settings", environ)
+    return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
 
 
 def _has_ours(place: places.SettingsFile) -> bool:

@@ -1,0 +1,60 @@
+"""Commands of who keeps a task that it has, or gives it back."""
+
+from __future__ import annotations
+
+from teams_cli.commands.declaration import Command, argument, option, table
+from teams_cli.commands.task_documents import to_document
+from teams_cli.records.annotations import Any
+from teams_cli.tasks import holding
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def _release(call: Call, task: str, reason: str | None) -> Any:
+    return to_document(call, holding.release(call.store, call.team, call.caller, task, reason))
+
+
+def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:
+    renewed = holding.heartbeat(call.store, call.team, call.caller, task, note)
+    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent)))
+    return {
+        "agent": call.agent,
+        "lastSeen": teams.now(call.store),
+        "tasks": [{"id": task.id, "claim": task.claim, "leaseExpiresAt": task.lease_expires_at} for task in renewed],
+    }
+
+
+_ID = argument("ID", "The task: 7, #7 or task-7.", name="task")
+
+
+COMMANDS = table(
+    "Tasks",
+    Command(
+        "release-task",
+        _release,
+        _ID,
+        option("--reason", "Why, for the record.", text=True),
+        doc=holding.release,
+        words="tasks:released",
+        answers=Task,
+        example='release-task 7 --reason "it needs a decision"',
+        also="unclaim-task drop-task unassign-task release",
+    ),
+    Command(
+        "heartbeat",
+        _heartbeat,
+        option("--task", "Only this one.", metavar="ID", seldom=True),
+        option("--note", "What you are doing, in a line.", text=True, seldom=True),
+        doc=holding.heartbeat,
+        changes=False,
+        words="tasks:beat",
+        repeatable=True,
+        daily=True,
+        example='heartbeat --note "the tests run"',
+        also="ping alive renew renew-lease keepalive keep-alive",
+    ),
+)

@@ -1,0 +1,134 @@
+"""Choosing: which task is the best of those that one may take."""
+
+from __future__ import annotations
+
+from teams_cli.errors import Conflict, NotFound, WrongState
+from teams_cli.records.annotations import Callable, Iterator
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import jitter
+from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
+from teams_cli.tasks.claims import TaskClaimed, may_claim, take
+from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
+from teams_cli.teams import roles
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+_SPREAD = 8
+_MANY, _AT_ONCE = 20, 200
+
+
+class NothingReady(NotFound):
+    """No task is ready for the caller."""
+
+
+def claim_next(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    sweep: bool = True,
+    wanted: Callable[[Task], bool] | None = None,
+) -> Task:
+    """Claim the best task that is ready for the caller: the highest priority, then one that touches nothing which
+    another has in progress, then the oldest; one that is *wanted*.
+
+    Claims that are over are released first, unless *sweep* is off: a process that claims many may look less often.
+
+    Raises:
+        NothingReady: There is none.
+    """
+    at = require(store, team_name, caller, "claim-task", "--next")
+    team, caller = at.team, at.caller
+    if sweep:
+        leases.release_all(store, team)
+        assigning.free_lost(store, team)
+    wrong: list[str] = []
+    try:
+        while True:
+            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong)
+            if task is not None:
+                return task
+            if not passed_over:
+                raise NothingReady(
+                    f"no task is ready for {caller.name}",
+                    "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked",
+                )
+    finally:
+        _unmark(store, team, wrong)
+
+
+def _unmark(store: Store, team: Team, wrong: list[str]) -> None:
+    """Have keys forgotten under which there was no task to have: a few are of those just claimed, many take time."""
+    if len(wrong) > _MANY:
+        store.mark_anew(team.name, TASK, wrong[:_AT_ONCE])
+
+
+def _any(_: Task) -> bool:
+    return True
+
+
+def _first_free(
+    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool], wrong: list[str]
+) -> tuple[Task | None, int]:
+    """Claim the first task that can be had; and how many were passed over unseen.
+
+    Whoever loses a task to another goes on a few places further, or all that collided would collide again.
+    """
+    skills = _skills(team, caller)
+    status_of = dependencies.stored(store, team.name)
+    ahead = passed_over = 0
+    for task in _candidates(store, team.name, caller.name, wrong):
+        if ahead:
+            ahead -= 1
+            passed_over += 1
+        elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
+            try:
+                return take(store, team, caller, task, anew=True), 0
+            except (TaskClaimed, WrongState):
+                ahead = int(jitter(_SPREAD))
+            except Conflict:
+                continue
+    return None, passed_over
+
+
+def is_free(store: Store, team: Team, caller: Caller) -> bool:
+    """Whether the caller may claim tasks, and has none in progress."""
+    if not may_claim(team, caller):
+        return False
+    return all(task.owner != caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS))
+
+
+def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
+    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress."""
+    if not is_free(store, team, caller):
+        return
+    skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
+    for task in _candidates(store, team.name, caller.name):
+        if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
+            yield task
+
+
+def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = None) -> Iterator[Task]:
+    """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
+    those that were edited by hand and so are found only by reading all.
+    """
+    kept = assigning.of_agent(store, team, agent)
+    yield from kept
+    seen = {task.id for task in kept}
+    for priority in PRIORITIES:
+        waits = tasks.labelled(store, team, *tasks.pending(priority), wrong=wrong)
+        for task in touching.apart_first(store, team, agent, waits):
+            seen.add(task.id)
+            yield task
+    found = (task for task in tasks.all_of(store, team, []) if task.id not in seen)
+    rest = [task for task in found if task.status == "pending" and task.assignee in (None, agent)]
+    yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))
+
+
+def _skills(team: Team, caller: Caller) -> set[str]:
+    member = team.member(caller.name)
+    return roles.skills_of(member, team, caller.config) if member else set()

@@ -1,0 +1,107 @@
+"""Holding a task: saying that one is still at work on it, and giving it back."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import NotAllowed, StaleClaim, TeamsError, WrongState
+from teams_cli.messages.notices import deliver
+from teams_cli.names import id_of
+from teams_cli.records.owed import owing
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update
+from teams_cli.tasks import leases, tasks
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
+from teams_cli.teams import history, presence, teams
+from teams_cli.teams.operations import EVERYBODY, operation
+from teams_cli.teams.permission import require
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+@operation("release-task", may=EVERYBODY)
+def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
+    """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
+
+    Raises:
+        NotAllowed: It is another member's.
+        WrongState: It is not in progress.
+    """
+    at = require(store, team_name, caller, "release-task", word)
+    team, name = at.team, at.name
+    text.within(reason or "", "reason", text.MAX_MESSAGE)
+    may_any = at.leads or at.manages
+
+    def change(task: Task) -> Task:
+        if task.status != "in_progress":
+            raise WrongState(f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released.")
+        if task.owner != name and not may_any:
+            raise NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
+        owner = None if task.owner == name else task.owner
+        freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
+        why = f"{name} released it{f' ({reason})' if reason else ''}"
+        return owing(freed, leases.loss(task, why, by=name)) if owner and team.member(owner) else freed
+
+    task_id = tasks.get(store, team_name, word).id
+    before, task = update(store, team_name, TASK, task_id, change)
+    history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
+    deliver(store, team_name, TASK, task)
+    return task
+
+
+def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:
+    """Give all tasks that the agent has in progress back to the queue; their ids."""
+
+    def change(task: Task) -> Task:
+        if task.status != "in_progress" or task.owner != agent:
+            return task
+        return task.noted(teams.now(store), by, "released", reason, owner=None if by == agent else agent).freed()
+
+    released = []
+    for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):
+        if task.owner == agent:
+            before, after = update(store, team.name, TASK, task.id, change)
+            if before is not after:
+                history.note(store, team.name, by, "task released", task=task.id, owner=agent, reason=reason)
+                released.append(task.id)
+    return released
+
+
+@operation("heartbeat", may=EVERYBODY)
+def heartbeat(
+    store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
+) -> list[Task]:
+    """Say that you are at work, which renews the lease of a task, or of all that you have.
+
+    Raises:
+        StaleClaim: The task is no longer the caller's.
+    """
+    at = require(store, team_name, caller, "heartbeat")
+    team, caller = at.team, at.caller
+    name = caller.name
+    if note is not None:
+        text.one_line(note, "note")
+
+    def renew(task: Task) -> Task:
+        if task.status != "in_progress" or task.owner != name:
+            raise StaleClaim(
+                f"{task.id} is not in progress by {name}: it is {task.status}"
+                + (f" by {task.owner}" if task.owner else ""),
+                f"Claim it again: teams claim-task {task.id}",
+            )
+        return leases.leased(store, team, task)
+
+    if word is not None:
+        keys = [tasks.get(store, team_name, id_of(word, "task")).id]
+    else:
+        keys = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
+    presence.forget_ended_process(store, team_name, name)
+    renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
+    try:
+        presence.saw(store, team_name, name, note, every=0)
+    except TeamsError:
+        if note is not None or not renewed:  # else what was asked for is done
+            raise
+    return renewed
