@@ -17,7 +17,7 @@ from mcp_types import ListToolsResult
 from tests.support.cli import ALPHA, Cli
 from tests.support.mcp_client import Line
 
-MOST_MS = 3.0
+MOST_MS = 2.0
 MOST_BYTES = 8_000
 
 
