@@ -19,10 +19,16 @@ def aligned(table: Table) -> Iterable[str]:
     """The rows as plain lines, their columns under each other and under their headings."""
     if not table.rows:
         return [table.empty] if table.empty else []
-    rows = [[column.upper() for column in table.columns], *(list(map(_line, row)) for row in table.rows)]
+    rows = [[column.upper() for column in table.columns], *map(_lines, table.rows)]
     columns = zip(*rows, strict=True)
     shape = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
     return [(shape % tuple(row)).rstrip() for row in rows]
+
+
+def _lines(row: list[str]) -> list[str]:
+    """The cells, each on one line without spaces that say nothing, as nearly all are: so all are looked at in one."""
+    whole = f" {' | '.join(row)} "
+    return row if whole.isprintable() and "  " not in whole and "" not in row else list(map(_line, row))
 
 
 def _line(cell: str) -> str:

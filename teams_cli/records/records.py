@@ -38,6 +38,7 @@ class Record:
 
     if TYPE_CHECKING:
         fields: ClassVar[dict[str, tuple[str, Any]]]
+        keys: ClassVar[list[tuple[str, str]]]
         attributes: ClassVar[dict[str, str]]
         plain: ClassVar[dict[str, Any]]
         unsure: ClassVar[list[str]]
@@ -48,12 +49,17 @@ class Record:
     """The attributes that hold a list of records, and of which kind."""
 
     def __init_subclass__(cls) -> None:
-        cls.fields = {}
-        for name in cls.__dict__.get("__annotations__", ()):  # noqa: RUF063  # inspect costs 10 ms to import
-            cls.fields[name] = (key_of(name), getattr(cls, name, MISSING))
-        cls.attributes = {key: name for name, (key, _) in cls.fields.items()}
-        cls.unsure = [name for name, (_, default) in cls.fields.items() if default is MISSING or type(default) is Fresh]
-        cls.plain = {name: default for name, (_, default) in cls.fields.items() if name not in cls.unsure}
+        cls.fields, cls.keys, cls.attributes, cls.plain, cls.unsure = {}, [], {}, {}, []
+        own = cls.__dict__
+        for name in own.get("__annotations__", ()):  # inspect costs 10 ms to import
+            key, default = key_of(name), own.get(name, MISSING)
+            cls.fields[name] = key, default
+            cls.keys.append((name, key))
+            cls.attributes[key] = name
+            if default is MISSING or type(default) is Fresh:
+                cls.unsure.append(name)
+            else:
+                cls.plain[name] = default
 
     def __init__(self, **values: Any) -> None:
         own = self.__dict__
@@ -83,11 +89,11 @@ class Record:
         own.update(cls.plain)  # most fields of most records have these
         attributes = cls.attributes
         extra: dict[str, Any] = {}
-        for key, value in document.items():
-            try:  # nearly every key is known
-                own[attributes[key]] = value
-            except KeyError:
-                extra[key] = value
+        try:  # nearly every key is known
+            own.update(zip(map(attributes.__getitem__, document), document.values(), strict=True))
+        except KeyError:
+            own.update((attributes[key], value) for key, value in document.items() if key in attributes)
+            extra.update((key, value) for key, value in document.items() if key not in attributes)
         record._begin()
         for name, kind in cls.nested.items():
             if own[name]:
@@ -98,7 +104,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The JSON object, in the order of the fields, then the unknown keys; None is left out."""
         own = self.__dict__
-        document = {key: own[name] for name, (key, _) in self.fields.items() if own[name] is not None}
+        document = {key: value for name, key in self.keys if (value := own[name]) is not None}
         for name in self.nested:
             if own[name] is not None:
                 document[self.fields[name][0]] = [item.to_json() for item in own[name]]
@@ -143,5 +149,5 @@ def key_of(name: str) -> str:
     """The key on disk of the attribute *name*: `claimed_at` is `claimedAt`, `from_` is `from`."""
     if "_" not in name:
         return name
-    first, *rest = name.rstrip("_").split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    words = name.title().replace("_", "")
+    return name[0] + words[1:]
