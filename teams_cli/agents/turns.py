@@ -188,7 +188,7 @@ class ClientProcess:
             return True
         if not watch.wait(0):
             if changes not in select.select([ended, changes], [], [], 1.0)[0]:
-                return False
+                return bool(watch.slow)
             watch.wait(0)
         self._ended(ended, _PAUSE)  # changes come in flocks: look once for all of them
         return True

@@ -11,7 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from teams_cli.errors import Busy
+from teams_cli.errors import Busy, StorageFailed
 from teams_cli.records.annotations import Any, Awaitable, Callable, Collection
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ MOST = 128
 _TELL_EVERY = 5.0
 _PAUSE = 0.02
 _LATER = 1.5
+_AGAIN = 1.0
 
 
 class Stopped(Exception):
@@ -50,10 +51,18 @@ class Stop:
                 os.write(self._pipe[1], b"x")
 
     def fileno(self) -> int:
-        """What `select` wakes on when it is set."""
+        """What `select` wakes on when it is set.
+
+        Raises:
+            StorageFailed: The system has no more open files to give.
+        """
         with self._lock:
             if self._pipe is None:
-                self._pipe = os.pipe()
+                try:
+                    self._pipe = os.pipe()
+                except OSError as error:
+                    hint = "Let fewer wait at once, or raise the limit with ulimit -n."
+                    raise StorageFailed(f"can't wait: {error.strerror}", hint) from None
                 if self.is_set:
                     os.write(self._pipe[1], b"x")
             return self._pipe[0]
@@ -79,7 +88,7 @@ class _Stoppable:
         return getattr(self._store, name)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        return _Watch(self._store.watch(team, topics), self._stop)
+        return _Watch(self._store.watch(team, topics), self._stop)  # type: ignore[return-value]  # nobody sets `slow`
 
 
 class _Watch:
@@ -88,7 +97,11 @@ class _Watch:
         self._stop = stop
         self.fileno = watch.fileno
         self.close = watch.close
-        self.slow = watch.slow
+
+    @property
+    def slow(self) -> str:
+        """Why changes are seen late; empty where they wake at once."""
+        return self._watch.slow
 
     @property
     def heard(self) -> frozenset[str]:
@@ -114,6 +127,10 @@ class _Watch:
         soon = timeout
         while not self._stop.is_set:
             left = max(0.0, give_up - time.monotonic())
+            if changes is not None and self._watch.slow:  # not all that happens wakes it: who waits looks for itself
+                select.select([changes, self._stop.fileno()], [], [], min(left, _AGAIN))
+                self._watch.wait(0)
+                return timeout > 0 and not self._stop.is_set
             if changes is not None:
                 ready = select.select([changes, self._stop.fileno()], [], [], min(left, soon))[0]
                 if self._watch.wait(0):

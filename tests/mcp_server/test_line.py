@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -256,21 +257,30 @@ def test_what_a_person_edited_does_not_break_the_line(cli: Cli) -> None:
         assert [task["title"] for task in found["result"]] == ["one"] and "task-2" in found["problems"][0]
 
 
+def _is_error(line: Line) -> bool:
+    return bool(line.read()["result"]["isError"])
+
+
 def test_where_the_system_gives_no_more_calls_fail_and_the_server_goes_on(cli: Cli) -> None:
-    """With so few open files that not all can wait: what nobody expected is an answer too."""
+    """With so few open files that not all can wait, which is no bug of ours."""
     words = f"ulimit -n 40; exec {' '.join(COMMAND)} mcp"
     with Line(cli, "bob", command=["sh", "-c", words]) as line:
         line.hello()
         for _ in range(60):
             line.use("wait", message=True)
         failed = line.read()["result"]
-        assert failed["isError"] and failed["structuredContent"]["error"]["code"] in (
-            "bug",
-            "storage_failed",
-            "outcome_unknown",
+        assert failed["isError"]
+        assert failed["structuredContent"]["error"]["code"] in ("storage_failed", "outcome_unknown")
+        results: list[bool] = []
+        reading = Thread(
+            target=lambda: results.extend(line.read()["result"]["isError"] for _ in range(59)), daemon=True
         )
-        cli.ok("send-message", "bob", "now", agent="lea")
-        results = [line.read()["result"]["isError"] for _ in range(59)]
+        reading.start()
+        while (
+            reading.is_alive()
+        ):  # a message is told with the first answers; a wait that begins behind these has another
+            cli.ok("send-message", "bob", "now", agent="lea")
+            reading.join(0.5)
         assert True in results and False in results
         line.use("list_agents")
         assert line.read()["result"]["structuredContent"]["self"] == "bob"

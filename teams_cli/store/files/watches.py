@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -196,7 +197,11 @@ class InotifyWatch:
         return is_new
 
     def _wanted(self) -> list[str]:
-        return [path for path in _directories(*self._places) if self._is_wanted(path)]
+        try:
+            return [path for path in _directories(*self._places) if self._is_wanted(path)]
+        except OSError as error:
+            self.slow = f"changes are seen up to a second late: {error.strerror}; raise the limit with ulimit -n"
+            return []
 
     def _add(self, path: str) -> None:
         watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._mask(path))
@@ -252,7 +257,11 @@ def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
     found = {}
-    for path in _directories(tree, flat):
+    try:
+        directories = _directories(tree, flat)
+    except OSError:  # nobody can tell: looked for anew each second
+        return {"": (int(time.monotonic()), 0)}
+    for path in directories:
         if path.startswith(f"{flat}/index"):
             continue  # what is found there changed beside it too
         try:
@@ -287,7 +296,9 @@ def _below(path: str) -> list[str]:
     try:
         with os.scandir(path) as entries:
             names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # what is in it is not known, and may well be something
+            raise
         return []
     segments = [name for name in names if name.isascii() and name.isdigit()]
     if segments:
