@@ -14,6 +14,8 @@ INTERRUPTED = 130
 """The exit status of a command that was ended by SIGINT, as shells have it."""
 _MANY = 100_000
 """Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
+_FIRST = "errors text streams records records.annotations cli cli.main"
+"""The modules that every command begins with."""
 _AT_EXIT = ("atexit", "threading")
 """The modules by which something is left to do when the interpreter ends."""
 
@@ -36,6 +38,7 @@ def _run() -> int:
         from teams_cli.hooks import entry
 
         return entry.main(sys.argv[2:])
+    compiled.load("first", _FIRST.split())
     from teams_cli.cli.main import main as run
 
     return run()
@@ -56,6 +59,7 @@ def _leave(status: int) -> "NoReturn":
                 stream.flush()
     except (OSError, ValueError):
         sys.exit(status)
+    compiled.keep_rows()
     os._exit(status)
 
 

@@ -1,13 +1,16 @@
-"""Our own modules as the interpreter compiled them, found in a third of the time that its own finder takes.
+"""Our own modules as the interpreter compiled them, found in a fraction of the time that its own finder takes.
 
 A command loads some sixty small modules, and to look for one and read it takes longer than to run it, since the usual
 finder is prepared for everything that can be imported. This one knows what ours are: it reads what `__pycache__` has,
 by the same rule of when that is good, and leaves all else to the usual one.
+
+Modules that are always used together stand there together as well, in a row: one file with the code of them all, made
+of their own files by the first command that misses it, and good for as long as each of those would be.
 """
 
 import os
 import sys
-from marshal import loads
+from marshal import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +28,14 @@ except ImportError:  # an interpreter that imports in another way
 _BY_TIME = MAGIC_NUMBER + bytes(4)
 """How a compiled module begins that is good for a source of the time and the size that follow."""
 _HEADER = 16
+_OF_ROW = MAGIC_NUMBER + b"row of codes"
 _FUTURE = "__future__"
 _EXTENSIONS = frozenset({"zlib", "_json", "_datetime", "fcntl"})
 """Those of the standard library that everyday commands use."""
-_LARGEST = 1 << 16
+_LARGEST, _LARGEST_ROW = 1 << 16, 1 << 20
 _WORD = 0xFFFFFFFF
+_missed: "list[tuple[Finder, str, list[str]]]" = []
+"""The rows that were not there, or not good any more, with the modules of each."""
 
 
 def prefer(prefix: str) -> None:
@@ -38,17 +44,29 @@ def prefer(prefix: str) -> None:
         sys.meta_path.insert(0, Finder(prefix))
 
 
-def load(names: "Iterable[str]") -> None:
-    """Import modules in a row, for a command that uses them all: each must come behind those that it imports itself.
+def load(row: str, names: "Iterable[str]") -> None:
+    """Import the modules of a row, for a command that uses them all: each stands behind those that it imports itself.
 
     To come upon a module in an `import` takes the interpreter longer than to run it: there it is prepared for threads,
     circles and finders that disagree. So this is for the start, with one thread. Without `prefer`, nothing is done, and
     what can't be had is left to the `import`.
     """
     finder = next((found for found in sys.meta_path if type(found) is Finder), None)
-    for name in names if finder else ():
-        if finder and (whole := f"{finder.prefix}{name}") not in sys.modules and not finder.load(whole):
-            return
+    if finder is None:
+        return
+    names = list(names)
+    if names and not finder.load_row(row, names):
+        _missed.append((finder, row, names))
+        for name in names:
+            if (whole := f"{finder.prefix}{name}") not in sys.modules and not finder.load(whole):
+                return
+
+
+def keep_rows() -> None:
+    """Write the rows that were missed, where the interpreter may keep what it compiled: the next command finds them."""
+    while _missed and not sys.dont_write_bytecode:
+        finder, row, names = _missed.pop()
+        finder.keep_row(row, names)
 
 
 class Finder:
@@ -65,55 +83,68 @@ class Finder:
         if name in _EXTENSIONS:
             return _extension(name)
         if name == _FUTURE:
-            return self._spec(name, os.path.dirname(os.__file__), name)
-        if not (path and name.startswith(self.prefix)):
+            path = [os.path.dirname(os.__file__)]
+        elif not (path and name.startswith(self.prefix)):
             return None
-        directory, word = path[0], name.rpartition(".")[2]
-        package = f"{directory}/{word}"
-        return self._spec(name, directory, word) or self._spec(name, package, "__init__", package)
+        found = self._found(path[0], name.rpartition(".")[2])
+        return _spec(name, *found[:-1]) if found else None
 
     def load(self, name: str) -> bool:
         """Import the module of that name, the package of which is imported; False if it can't be found."""
-        package, _, word = name.rpartition(".")
-        above = sys.modules.get(package)
+        above = sys.modules.get(name.rpartition(".")[0])
         spec = self.find_spec(name, above.__path__) if above else None
-        if spec is None:
-            return False
-        sys.modules[name] = module = type(sys)(name)
-        own, within = module.__dict__, spec.submodule_search_locations
-        own["__spec__"], own["__loader__"], own["__file__"] = spec, spec.loader, spec.origin
-        own["__cached__"], own["__package__"] = spec.cached, (package if within is None else name)
-        if within is not None:
-            own["__path__"] = within
+        if spec:
+            _run(spec)
+        return spec is not None
+
+    def load_row(self, row: str, names: "list[str]") -> bool:
+        """Import the modules of a row from its file; False if it has others, or the source of one was changed."""
+        directory, prefix, modules = self._directory(), self.prefix, sys.modules
+        for name, source, compiled, package, code, of in _row(self._file_of(row), names):
+            if prefix + name not in modules:
+                source = directory + source
+                if _of(source) != of:
+                    return False
+                _run(_spec(prefix + name, source, directory + compiled, package and directory + package, code))
+        return all(prefix + name in modules for name in names)
+
+    def keep_row(self, row: str, names: "list[str]") -> None:
+        """Write the file of a row, if each of its modules is compiled and the file can be written."""
+        directory, found = self._directory(), []
+        for name in names:
+            inside, _, word = f"{directory}{name.replace('.', '/')}".rpartition("/")
+            if (one := self._found(inside, word)) is None:
+                return
+            found.append((name, *(path[len(directory) :] for path in one[:3]), *one[3:]))
+        file = self._file_of(row)
+        beside = f"{file}.{os.getpid()}"
         try:
-            exec(spec.loader.get_code(name), own)  # type: ignore[union-attr]
-        except BaseException:
-            del sys.modules[name]
-            raise
-        setattr(above, word, module)
-        return True
+            with open(beside, "wb") as written:
+                written.write(_OF_ROW + dumps((names, found)))
+            os.replace(beside, file)
+        except OSError:  # as the interpreter does where it may not write, or the disk is full
+            try:
+                os.unlink(beside)
+            except OSError:
+                return
 
-    def _spec(self, name: str, directory: str, word: str, package: str = "") -> "ModuleSpec | None":
-        source, compiled = f"{directory}/{word}.py", f"{directory}/__pycache__/{word}{self.suffix}"
-        code = _code(source, compiled)
-        if code is None:
-            return None
-        loader = _Loader(name, source)
-        loader.code = code
-        spec = ModuleSpec(name, loader, origin=source, is_package=bool(package))
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(package)
-        spec.cached, spec.has_location = compiled, True
-        return spec
+    def _directory(self) -> str:
+        """Where the modules are, with the slash behind it."""
+        return f"{sys.modules[self.prefix[:-1]].__path__[0]}/"
 
+    def _file_of(self, row: str) -> str:
+        return f"{self._directory()}__pycache__/{row}.{sys.implementation.cache_tag}.row"
 
-def _extension(name: str) -> "ModuleSpec | None":
-    """An extension module that comes with the interpreter, which the usual way looks for everywhere else first."""
-    directory = next((entry for entry in sys.path if entry.endswith("/lib-dynload")), "")
-    library = f"{directory}/{name}{extension_suffixes()[0]}"
-    if not (directory and os.path.exists(library)):
+    def _found(self, directory: str, word: str) -> "tuple[str, str, str, CodeType, bytes] | None":
+        """A module: its source, its compiled file, the directory if it is a package, its code, its source's state."""
+        plain = f"{directory}/{word}"
+        for source, compiled, package in (
+            (f"{plain}.py", f"{directory}/__pycache__/{word}{self.suffix}", ""),
+            (f"{plain}/__init__.py", f"{plain}/__pycache__/__init__{self.suffix}", plain),
+        ):
+            if found := _code(source, compiled):
+                return source, compiled, package, *found
         return None
-    return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
 
 
 class _Loader(SourceFileLoader):
@@ -126,22 +157,80 @@ class _Loader(SourceFileLoader):
         return code or super().get_code(fullname)
 
 
-def _code(source: str, compiled: str) -> "CodeType | None":
-    """The compiled module; None unless it is of this interpreter and of the source as it is now."""
+def _spec(name: str, source: str, compiled: str, package: str, code: "CodeType") -> "ModuleSpec":
+    """What the interpreter wants to know of a module before it runs its code."""
+    loader = _Loader(name, source)
+    loader.code = code
+    spec = ModuleSpec(name, loader, origin=source, is_package=bool(package))
+    if spec.submodule_search_locations is not None:
+        spec.submodule_search_locations.append(package)
+    spec.cached, spec.has_location = compiled, True
+    return spec
+
+
+def _run(spec: "ModuleSpec") -> None:
+    """Import a module as the interpreter does, without what it is prepared for beside that."""
+    name = spec.name
+    package, _, word = name.rpartition(".")
+    sys.modules[name] = module = type(sys)(name)
+    own, within = module.__dict__, spec.submodule_search_locations
+    own["__spec__"], own["__loader__"], own["__file__"] = spec, spec.loader, spec.origin
+    own["__cached__"], own["__package__"] = spec.cached, (package if within is None else name)
+    if within is not None:
+        own["__path__"] = within
     try:
-        descriptor = os.open(compiled, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.read(descriptor, _LARGEST)
-        finally:
-            os.close(descriptor)
-        now = os.stat(source)
+        exec(spec.loader.get_code(name), own)  # type: ignore[union-attr]
+    except BaseException:
+        del sys.modules[name]
+        raise
+    setattr(sys.modules[package], word, module)
+
+
+def _extension(name: str) -> "ModuleSpec | None":
+    """An extension module that comes with the interpreter, which the usual way looks for everywhere else first."""
+    directory = next((entry for entry in sys.path if entry.endswith("/lib-dynload")), "")
+    library = f"{directory}/{name}{extension_suffixes()[0]}"
+    if not (directory and os.path.exists(library)):
+        return None
+    return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
+
+
+def _row(file: str, names: "list[str]") -> "Sequence[tuple[str, str, str, str, CodeType, bytes]]":
+    """The modules of a row in the order of the names; none unless the file is whole, and of these."""
+    try:
+        data = _read(file, _LARGEST_ROW)
+        kept, found = loads(memoryview(data)[_HEADER:]) if data[:_HEADER] == _OF_ROW else ([], ())
+    except (OSError, ValueError, EOFError, TypeError):
+        return ()
+    return found if kept == names else ()
+
+
+def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":
+    """The compiled module, and the state of its source; None unless it is of this interpreter and of the source now."""
+    try:
+        data = _read(compiled, _LARGEST)
     except OSError:
         return None
-    of = (int(now.st_mtime) & _WORD).to_bytes(4, "little") + (now.st_size & _WORD).to_bytes(4, "little")
-    if data[:_HEADER] != _BY_TIME + of:
+    if data[:_HEADER] != _BY_TIME + (of := _of(source)):
         return None
     try:
-        code: CodeType = loads(memoryview(data)[_HEADER:])
+        return loads(memoryview(data)[_HEADER:]), of
     except (ValueError, EOFError, TypeError):  # longer than what was read, or damaged: then so for the usual one
         return None
-    return code
+
+
+def _of(source: str) -> bytes:
+    """The time and the size of a source, as a compiled module has them; nothing if there is none."""
+    try:
+        now = os.stat(source)
+    except OSError:
+        return b""
+    return (int(now.st_mtime) & _WORD).to_bytes(4, "little") + (now.st_size & _WORD).to_bytes(4, "little")
+
+
+def _read(file: str, most: int) -> bytes:
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, most)
+    finally:
+        os.close(descriptor)

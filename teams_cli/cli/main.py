@@ -112,10 +112,11 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    compiled.load(_USUAL.split())
+    compiled.load("usual", _USUAL.split())
     if words and is_of_tasks(words[0]):
-        compiled.load(_OF_TASKS.split())
-    compiled.load(_OWN.get(words[0], "").split() if words else ())
+        compiled.load("of-tasks", _OF_TASKS.split())
+    if words and words[0] in _OWN:
+        compiled.load(words[0], _OWN[words[0]].split())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)

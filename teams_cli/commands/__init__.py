@@ -6,6 +6,7 @@ A command is declared in one of the modules beside this one, in its table `COMMA
 from __future__ import annotations
 
 import os
+import sys
 
 from teams_cli.records.annotations import Iterator
 from teams_cli.teams import operations
@@ -29,6 +30,7 @@ GROUPS = (
 
 _LARGEST = 1 << 16
 """The bytes of a module that are looked at for the name of a command; all of each of ours."""
+_INSIDE = f"{__name__}."
 _every: dict[str, Command] = {}
 
 
@@ -37,10 +39,14 @@ def find(name: str) -> Command | None:
 
     To import all the modules takes as long as a command does. So that only that one is imported which has the command,
     they are looked through for its name first, those with a word of it in theirs before the others; where they can't be
-    read, all are imported. Where that is done already, as in servers, nothing is looked through.
+    read, all are imported. Where one with the command is imported already, or all are, as in servers, nothing is
+    looked through.
     """
     if _every:
         return _every.get(name)
+    for module in [*sys.modules]:
+        if module.startswith(_INSIDE) and (command := _table(module.removeprefix(_INSIDE)).get(name)):
+            return command
     words = name.split("-")
     modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
     for likely in (True, False):
@@ -112,7 +118,7 @@ def _source(module: str) -> bytes:
 
 def _table(module: str) -> dict[str, Command]:
     """The commands that a module declares."""
-    found = __import__(f"teams_cli.commands.{module}", fromlist=["COMMANDS"])
+    found = __import__(f"{_INSIDE}{module}", fromlist=["COMMANDS"])
     commands: dict[str, Command] = getattr(found, "COMMANDS", {})
     return commands
 

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import marshal
 import os
 import py_compile
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import teams_cli
 from teams_cli import compiled
 from teams_cli.compiled import Finder
+from tests.support.cli import TIMEOUT
 
 PACKAGE = "compiled_house"
+LOAD = """
+import importlib, sys
+from teams_cli import compiled
+package, *row = sys.argv[1:]
+compiled.prefer(f"{package}.")
+importlib.import_module(package)
+finder = sys.meta_path[0]
+looked, finder.load = [], lambda name, load=finder.load: looked.append(name) or load(name)
+compiled.load("row", row)
+compiled.keep_rows()
+given = [name for name in row if f"{package}.{name}" in sys.modules]
+door, *_ = [importlib.import_module(f"{package}.{name}") for name in row]
+print(*(() if looked else given), door.OPEN)
+"""
+KEEPING = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+ROW = ["door", "room", "room.bed"]
 
 
 @pytest.fixture
@@ -53,8 +74,8 @@ def test_modules_and_packages(house: Path) -> None:
 
 def test_modules_in_a_row_are_as_if_each_was_imported(house: Path) -> None:
     importlib.import_module(PACKAGE)
-    compiled.load(["door", "room", "room.bed", "window", "room.chair"])
-    loaded = {name: dict(vars(sys.modules[f"{PACKAGE}.{name}"])) for name in ("door", "room", "room.bed")}
+    compiled.load("row", [*ROW, "window", "room.chair"])
+    loaded = {name: dict(vars(sys.modules[f"{PACKAGE}.{name}"])) for name in ROW}
     assert vars(sys.modules[PACKAGE])["room"].bed is sys.modules[f"{PACKAGE}.room.bed"]
     for name, own in loaded.items():
         del sys.modules[f"{PACKAGE}.{name}"]
@@ -68,8 +89,92 @@ def test_a_module_in_a_row_that_fails_is_not_left_behind(house: Path) -> None:
     py_compile.compile(str(house / "door.py"))
     importlib.import_module(PACKAGE)
     with pytest.raises(ZeroDivisionError):
-        compiled.load(["door"])
+        compiled.load("row", ["door"])
     assert f"{PACKAGE}.door" not in sys.modules
+
+
+def load_row(house: Path, *flags: str) -> list[str]:
+    """Load the row in a process of its own, as a command does; the modules that its file gave, and what one says."""
+    command = [sys.executable, *flags, "-c", LOAD, PACKAGE, *ROW]
+    done = subprocess.run(command, cwd=house.parent, env=KEEPING, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0, done
+    return done.stdout.split()
+
+
+def test_a_row_is_read_from_one_file_when_it_was_loaded_once(house: Path) -> None:
+    assert load_row(house) == ["1"]
+    kept = house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row"
+    first = kept.read_bytes()
+    assert load_row(house) == [*ROW, "1"]
+    assert kept.read_bytes() == first
+    assert [path.name for path in kept.parent.iterdir() if "row" in path.name] == [kept.name]
+
+
+@pytest.mark.parametrize("name", ["door", "room/__init__", "room/bed"])
+def test_a_row_of_what_was_changed_since_is_made_anew(house: Path, name: str) -> None:
+    load_row(house)
+    source = house / f"{name}.py"
+    source.write_text("OPEN = 12345\n")
+    shown = {"door": "12345"}.get(name, "1")
+    assert load_row(house)[-1] == shown  # compiles it
+    load_row(house)
+    assert load_row(house) == [*ROW, shown]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut off", "empty", "nulls", "of another interpreter", "of other modules"])
+def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
+    load_row(house)
+    kept = house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row"
+    whole = kept.read_bytes()
+    if damage == "gone":
+        kept.unlink()
+    elif damage == "of other modules":
+        kept.write_bytes(whole[:16] + marshal.dumps((ROW[:1], [])))
+    else:
+        half = whole[: len(whole) // 2]
+        made = {"cut off": half, "empty": b"", "nulls": half + bytes(len(whole) - len(half))}
+        kept.write_bytes(made.get(damage, b"\0\0\r\n" + whole[4:]))
+    assert load_row(house)[-1] == "1"
+    assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
+
+
+def test_a_row_is_not_kept_where_the_interpreter_keeps_nothing(house: Path) -> None:
+    assert load_row(house, "-B") == ["1"]
+    assert not list(house.rglob("*.row*"))
+
+
+def test_a_row_is_not_kept_where_nothing_may_be_written(house: Path) -> None:
+    (house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row").mkdir()  # also for who may write all
+    assert load_row(house) == ["1"]
+    assert len(list(house.rglob("*.row*"))) == 1
+
+
+def test_every_command_finds_the_rows_of_the_one_before_and_none_of_a_change(tmp_path: Path) -> None:
+    shutil.copytree(
+        Path(teams_cli.__file__).parent, tmp_path / "teams_cli", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    environ = KEEPING | {"TEAMS_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+
+    def say(*words: str) -> str:
+        command = [sys.executable, "-m", "teams_cli", *words]
+        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def rows() -> dict[str, bytes]:
+        return {path.name.partition(".")[0]: path.read_bytes() for path in tmp_path.rglob("*.row")}
+
+    say("spawn-team", "alpha", "--as", "lea")
+    say("join-team", "alpha", "--as", "mia")
+    for _ in range(2):
+        say("send-message", "lea", "hi", "--team", "alpha", "--as", "mia")
+    kept = rows()
+    assert kept.keys() == {"first", "usual", "send-message"}
+    text = tmp_path / "teams_cli" / "cli" / "show" / "messages.py"
+    text.write_text(text.read_text().replace("sent to", "was sent to"))
+    for _ in range(3):
+        assert "was sent to" in say("send-message", "lea", "hi", "--team", "alpha", "--as", "mia")
+    assert {name for name, data in rows().items() if data != kept[name]} == {"send-message"}
 
 
 @pytest.mark.parametrize("damage", ["edited", "not compiled", "cut off", "of another interpreter", "checked by hash"])
