@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from teams_cli.errors import InvalidValue
 
-_ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-_ALLOWED = _ALPHANUMERIC | frozenset("-_")
-_DIGITS = frozenset("0123456789")
+_ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 MAX_NAME = 64
 HUMAN = "human"
@@ -18,7 +16,9 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("
 
 def is_name(text: str) -> bool:
     """Whether *text* has the form of a name: ASCII letters, digits, `-`, `_`, 64 at most, first a letter or digit."""
-    return 0 < len(text) <= MAX_NAME and text[0] in _ALPHANUMERIC and _ALLOWED.issuperset(text)
+    if not (text.isascii() and 0 < len(text) <= MAX_NAME and text[0] not in "-_"):
+        return False
+    return text.isalnum() or _ALLOWED.issuperset(text)
 
 
 def check_name(text: str, what: str) -> str:
@@ -70,7 +70,7 @@ def id_of(text: str, kind: str) -> str:
 
 def is_number(text: str) -> bool:
     """Whether *text* is a number from 1 without leading zeros, in ASCII digits, short enough to be real."""
-    return 0 < len(text) <= 12 and _DIGITS.issuperset(text) and text[0] != "0"
+    return len(text) <= 12 and text.isdecimal() and text.isascii() and text[0] != "0"
 
 
 def alias(index: int) -> str:

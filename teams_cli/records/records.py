@@ -29,6 +29,8 @@ def field(*, default_factory: Callable[[], Any]) -> Any:
 
 
 MISSING = object()
+_SAID = "_said"
+"""The attribute that has the JSON object of which a record was made, as long as it says the same."""
 _UNSHOWN = frozenset({"owed"})
 
 
@@ -38,9 +40,8 @@ class Record:
 
     if TYPE_CHECKING:
         fields: ClassVar[dict[str, tuple[str, Any]]]
-        keys: ClassVar[list[tuple[str, str]]]
         attributes: ClassVar[dict[str, str]]
-        plain: ClassVar[dict[str, Any]]
+        blank: ClassVar[dict[str, Any]]
         unsure: ClassVar[list[str]]
         nested: ClassVar[dict[str, type[Record]]]
         extra: dict[str, Any] = field(default_factory=dict)
@@ -49,66 +50,65 @@ class Record:
     """The attributes that hold a list of records, and of which kind."""
 
     def __init_subclass__(cls) -> None:
-        cls.fields, cls.keys, cls.attributes, cls.plain, cls.unsure = {}, [], {}, {}, []
+        cls.fields, cls.attributes, cls.blank, cls.unsure = {}, {}, {}, []
         own = cls.__dict__
         for name in own.get("__annotations__", ()):  # inspect costs 10 ms to import
             key, default = key_of(name), own.get(name, MISSING)
             cls.fields[name] = key, default
-            cls.keys.append((name, key))
             cls.attributes[key] = name
+            cls.blank[name] = default
             if default is MISSING or type(default) is Fresh:
                 cls.unsure.append(name)
-            else:
-                cls.plain[name] = default
 
     def __init__(self, **values: Any) -> None:
-        own = self.__dict__
-        own.update(self.plain)
         extra = values.pop("extra", None) or {}
         if unknown := [name for name in values if name not in self.fields]:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
-        own.update(values)
-        self._begin()
-        own["extra"] = extra
+        self._have({**self.blank, **values}, extra)
 
-    def _begin(self) -> None:
-        """Give the fields that have no plain default, and no value yet, the one that they begin with."""
-        own = self.__dict__
+    def _have(self, own: dict[str, Any], extra: dict[str, Any]) -> None:
+        """Have these values, in the order of the fields; where there is none yet, the one that a field begins with."""
         for name in self.unsure:
-            if name not in own:
-                default = self.fields[name][1]
-                if default is MISSING:
-                    raise TypeError(f"{type(self).__name__} needs {name}")
-                own[name] = default.factory()
+            value = own[name]
+            if value is MISSING:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+            if type(value) is Fresh:
+                own[name] = value.factory()
+        own["extra"] = extra
+        self.__dict__ = own
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """The record that a checked JSON object says."""
-        record = object.__new__(cls)
-        own = record.__dict__
-        own.update(cls.plain)  # most fields of most records have these
-        attributes = cls.attributes
+        """The record that a checked JSON object says; nobody may change that from now on."""
+        own, attributes = cls.blank.copy(), cls.attributes
         extra: dict[str, Any] = {}
         try:  # nearly every key is known
-            own.update(zip(map(attributes.__getitem__, document), document.values(), strict=True))
+            for key, value in document.items():
+                own[attributes[key]] = value
         except KeyError:
             own.update((attributes[key], value) for key, value in document.items() if key in attributes)
             extra.update((key, value) for key, value in document.items() if key not in attributes)
-        record._begin()
         for name, kind in cls.nested.items():
-            if own[name]:
+            if type(own[name]) is list:
                 own[name] = [kind.from_json(item) for item in own[name]]
-        own["extra"] = extra
+        record = object.__new__(cls)
+        record._have(own, extra)
+        own[_SAID] = document
         return record
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, in the order of the fields, then the unknown keys; None is left out."""
+        """The JSON object, in the order of the fields, or as it was read; unknown keys behind; None is left out."""
         own = self.__dict__
-        document = {key: value for name, key in self.keys if (value := own[name]) is not None}
+        said = own.get(_SAID)
+        if said is None or None in said.values():
+            pairs = zip(self.attributes, own.values(), strict=False)  # all but `extra`, which is behind them
+            document = {key: value for key, value in pairs if value is not None}
+            document.update(self.extra)
+        else:
+            document = said.copy()
         for name in self.nested:
-            if own[name] is not None:
+            if own[name]:
                 document[self.fields[name][0]] = [item.to_json() for item in own[name]]
-        document.update(self.extra)
         return document
 
     def to_document(self) -> dict[str, Any]:
@@ -128,16 +128,14 @@ class Record:
 
     def having(self, **changes: Any) -> Self:
         """A copy with other values in some fields."""
+        if unknown := [name for name in changes if name not in self.fields]:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        for name, value in changes.items():
-            if name not in self.fields:
-                raise TypeError(f"{type(self).__name__} has no {name}")
-            other.__dict__[name] = value
+        other.__dict__ = {**self.__dict__, **changes, _SAID: None}
         return other
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.__dict__ == self.__dict__
+        return type(other) is type(self) and {**other.__dict__, _SAID: None} == {**self.__dict__, _SAID: None}
 
     __hash__ = None  # type: ignore[assignment]  # records are values that hold lists
 

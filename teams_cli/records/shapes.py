@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Check = Callable[[Any], bool]
 
 _checks: dict[type[Record], dict[str, Check]] = {}
+_good: dict[type[Record], dict[str, str]] = {}
+"""The text that each key of a record had when it was last looked at, if it was good: most have the same again."""
 
 
 def fits(kind: type[Record], document: object) -> bool:
@@ -27,10 +29,17 @@ def fits(kind: type[Record], document: object) -> bool:
     if type(document) is not dict:
         return False
     checks = _checks.get(kind) or _checks_of(kind)
+    good = _good[kind]
     for key, value in document.items():
+        is_text = type(value) is str
+        if is_text and good.get(key) == value:
+            continue
         check = checks.get(key)
-        if check and not check(value):
-            return False
+        if check:
+            if not check(value):
+                return False
+            if is_text:
+                good[key] = value
     return True
 
 
@@ -46,6 +55,7 @@ def _checks_of(kind: type[Record]) -> dict[str, Check]:
     for name, (key, _) in kind.fields.items():
         nested = kind.nested.get(name)
         made[key] = _records(nested) if nested else _check(_type_of(kind, name))
+    _good[kind] = {}
     _checks[kind] = made
     return made
 

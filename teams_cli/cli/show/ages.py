@@ -10,7 +10,12 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 def ago(at: str | None) -> str:
     """`35 s ago`; a dash for what never was."""
-    return "-" if at is None else f"{_length(seconds_since(at, SystemClock().now()))} ago"
+    return "-" if at is None else f"{age(at)} ago"
+
+
+def age(at: str) -> str:
+    """`35 s`, from that moment to now."""
+    return _length(seconds_since(at, SystemClock().now()))
 
 
 def moment(at: str | None) -> str:

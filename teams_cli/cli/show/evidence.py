@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show.ages import age, ago
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 def listed(found: list[dict[str, Any]]) -> Parts:
-    rows = [
-        [one["id"], one["name"], str(one["size"]), one["by"], ago(one["at"]).removesuffix(" ago"), one["sha256"]]
-        for one in found
-    ]
+    rows = [[one["id"], one["name"], str(one["size"]), one["by"], age(one["at"]), one["sha256"]] for one in found]
     return [Table(["evidence", "file", "bytes", "by", "age", "sha256"], rows, "no evidence")]
 
 

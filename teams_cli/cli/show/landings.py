@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show.ages import age
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -52,7 +52,7 @@ def _row(landing: dict[str, Any]) -> list[str]:
         landing.get("owner", "-"),
         landing["head"][:_COMMIT],
         landing["onto"],
-        ago(landing["createdAt"]).removesuffix(" ago"),
+        age(landing["createdAt"]),
         about or landing["title"],
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show.ages import age, ago
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -36,8 +36,5 @@ def whole(page: dict[str, Any]) -> Parts:
 
 
 def listed(found: list[dict[str, Any]]) -> Parts:
-    rows = [
-        [page["key"], str(page["version"]), page["author"], ago(page["updatedAt"]).removesuffix(" ago"), page["line"]]
-        for page in found
-    ]
+    rows = [[page["key"], str(page["version"]), page["author"], age(page["updatedAt"]), page["line"]] for page in found]
     return [Table(["page", "version", "by", "age", "begins"], rows, "no pages")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show.ages import age
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -28,7 +28,7 @@ def plans(plans: list[dict[str, Any]]) -> Parts:
 
 
 def _age(plan: dict[str, Any]) -> str:
-    return ago(plan["createdAt"]).removesuffix(" ago")
+    return age(plan["createdAt"])
 
 
 def _begin(plan: dict[str, Any]) -> str:

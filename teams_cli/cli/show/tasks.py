@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago, left, moment, until
+from teams_cli.cli.show.ages import age, ago, left, moment, until
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
 
@@ -48,7 +48,7 @@ def _row(task: dict[str, Any]) -> list[str]:
         _whose(task) or "-",
         ",".join(task["openBlockers"]) or "-",
         left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
-        ago(task["createdAt"]).removesuffix(" ago"),
+        age(task["createdAt"]),
         task["title"],
     ]
 
