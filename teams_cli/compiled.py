@@ -165,6 +165,7 @@ def _spec(name: str, source: str, compiled: str, package: str, code: "CodeType")
     if spec.submodule_search_locations is not None:
         spec.submodule_search_locations.append(package)
     spec.cached, spec.has_location = compiled, True
+    spec._initializing = False  # type: ignore[attr-defined]  # each import of it asks, and an answer saves an exception
     return spec
 
 
