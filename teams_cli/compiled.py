@@ -109,24 +109,33 @@ class Finder:
         return all(prefix + name in modules for name in names)
 
     def keep_row(self, row: str, names: "list[str]") -> None:
-        """Write the file of a row, if each of its modules is compiled and the file can be written."""
-        directory, found = self._directory(), []
-        for name in names:
-            inside, _, word = f"{directory}{name.replace('.', '/')}".rpartition("/")
-            if (one := self._found(inside, word)) is None:
-                return
-            found.append((name, *(path[len(directory) :] for path in one[:3]), *one[3:]))
+        """Write the file of a row, if it can be written and each of its modules is compiled."""
         file = self._file_of(row)
         beside = f"{file}.{os.getpid()}"
         try:
-            with open(beside, "wb") as written:
-                written.write(_OF_ROW + dumps((names, found)))
+            with open(beside, "wb") as written:  # first: where nothing can be written, nothing is to be read for it
+                written.write(_OF_ROW + dumps((names, self._compiled(names))))
             os.replace(beside, file)
-        except OSError:  # as the interpreter does where it may not write, or the disk is full
+        except OSError:  # what is compiled is not kept either where it can't be
             try:
                 os.unlink(beside)
             except OSError:
                 return
+
+    def _compiled(self, names: "list[str]") -> "list[tuple[str, str, str, str, CodeType, bytes]]":
+        """Modules as a row has them: their names, and what `_found` says, the paths from where the modules are.
+
+        Raises:
+            FileNotFoundError: One is not compiled.
+        """
+        directory, found = self._directory(), []
+        for name in names:
+            inside, _, word = f"{directory}{name.replace('.', '/')}".rpartition("/")
+            if (one := self._found(inside, word)) is None:
+                raise FileNotFoundError(name)
+            source, compiled, package = (path[len(directory) :] for path in one[:3])
+            found.append((name, source, compiled, package, *one[3:]))
+        return found
 
     def _directory(self) -> str:
         """Where the modules are, with the slash behind it."""
