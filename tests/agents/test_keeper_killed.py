@@ -42,7 +42,8 @@ pytestmark = [
 
 
 def kill(cli: Cli, agent: str) -> None:
-    """Kill its keeper; a signal that is sent need not have come yet."""
+    """Kill its keeper, once that has noted the turn: else it would be begun anew. A signal need not have come yet."""
+    until(lambda: session(cli, agent).turns)
     found = session(cli, agent)
     assert found.keeper_pid
     os.kill(found.keeper_pid, signal.SIGKILL)
