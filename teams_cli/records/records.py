@@ -67,9 +67,9 @@ class Record:
         self._have({**self.blank, **values}, extra)
 
     def _have(self, own: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Have these values, in the order of the fields; where there is none yet, the one that a field begins with."""
+        """Have these values; where there is none yet, what the field begins with: plain ones has the class itself."""
         for name in self.unsure:
-            value = own[name]
+            value = own.get(name, self.blank[name])
             if value is MISSING:
                 raise TypeError(f"{type(self).__name__} needs {name}")
             if type(value) is Fresh:
@@ -80,7 +80,8 @@ class Record:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """The record that a checked JSON object says; nobody may change that from now on."""
-        own, attributes = cls.blank.copy(), cls.attributes
+        own: dict[str, Any] = {}
+        attributes = cls.attributes
         extra: dict[str, Any] = {}
         try:  # nearly every key is known
             for key, value in document.items():
@@ -89,26 +90,30 @@ class Record:
             own.update((attributes[key], value) for key, value in document.items() if key in attributes)
             extra.update((key, value) for key, value in document.items() if key not in attributes)
         for name, kind in cls.nested.items():
-            if type(own[name]) is list:
-                own[name] = [kind.from_json(item) for item in own[name]]
+            if value := own.get(name):
+                own[name] = [kind.from_json(item) for item in value]
         record = object.__new__(cls)
         record._have(own, extra)
         own[_SAID] = document
         return record
+
+    def _all(self) -> dict[str, Any]:
+        """All values, those of the fields first, in their order."""
+        return {**self.blank, **self.__dict__, _SAID: None}
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object, in the order of the fields, or as it was read; unknown keys behind; None is left out."""
         own = self.__dict__
         said = own.get(_SAID)
         if said is None or None in said.values():
-            pairs = zip(self.attributes, own.values(), strict=False)  # all but `extra`, which is behind them
+            pairs = zip(self.attributes, self._all().values(), strict=False)
             document = {key: value for key, value in pairs if value is not None}
             document.update(self.extra)
         else:
             document = said.copy()
         for name in self.nested:
-            if own[name]:
-                document[self.fields[name][0]] = [item.to_json() for item in own[name]]
+            if value := own.get(name):
+                document[self.fields[name][0]] = [item.to_json() for item in value]
         return document
 
     def to_document(self) -> dict[str, Any]:
@@ -131,11 +136,11 @@ class Record:
         if unknown := [name for name in changes if name not in self.fields]:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
         other = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, **changes, _SAID: None}
+        other.__dict__ = {**self._all(), **changes}
         return other
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and {**other.__dict__, _SAID: None} == {**self.__dict__, _SAID: None}
+        return type(other) is type(self) and other._all() == self._all()
 
     __hash__ = None  # type: ignore[assignment]  # records are values that hold lists
 
