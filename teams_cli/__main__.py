@@ -59,8 +59,10 @@ def _leave(status: int) -> "NoReturn":
                 stream.flush()
     except (OSError, ValueError):
         sys.exit(status)
-    compiled.keep_rows()
-    os._exit(status)
+    try:
+        compiled.keep_rows()
+    finally:  # the command is done, and has said so
+        os._exit(status)
 
 
 if __name__ == "__main__":
