@@ -14,6 +14,7 @@ import pytest
 
 from teams_cli.agents.landings import known_here
 from tests.agents.test_landings import Shop, git, shop
+from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
 from tests.support.waits import until
 
@@ -115,6 +116,7 @@ def test_what_was_opened_before_machines_kept_that_is_taken_up(
     assert outcome(shared) == ("checking", URL)
     landers = shared.cli.root / "landers" / ALPHA
     (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])  # behind the landing
+    until(lambda: not running(shared.cli.root, "landings.lander"))  # else one may look now, and keep it again
     kept.unlink()
     git(shared.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
     if pushed == "bobs":
