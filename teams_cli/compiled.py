@@ -5,7 +5,8 @@ finder is prepared for everything that can be imported. This one knows what ours
 by the same rule of when that is good, and leaves all else to the usual one.
 
 Modules that are always used together stand there together as well, in a row: one file with the code of them all, made
-of their own files by the first command that misses it, and good for as long as each of those would be.
+of their own files by the first command that misses it, and good for as long as each of those would be. Its name says
+what it is to whoever puts compiled files away, installers among them: code that was made in another way than usual.
 """
 
 import os
@@ -111,7 +112,7 @@ class Finder:
     def keep_row(self, row: str, names: "list[str]") -> None:
         """Write the file of a row, if it can be written and each of its modules is compiled."""
         file = self._file_of(row)
-        beside = f"{file}.{os.getpid()}"
+        beside = f"{file}.{os.getpid()}.pyc"
         try:
             with open(beside, "wb") as written:  # first: where nothing can be written, nothing is to be read for it
                 written.write(_OF_ROW + dumps((names, self._compiled(names))))
@@ -142,7 +143,7 @@ class Finder:
         return f"{sys.modules[self.prefix[:-1]].__path__[0]}/"
 
     def _file_of(self, row: str) -> str:
-        return f"{self._directory()}__pycache__/{row}.{sys.implementation.cache_tag}.row"
+        return f"{self._directory()}__pycache__/{row}.{sys.implementation.cache_tag}.opt-row.pyc"
 
     def _found(self, directory: str, word: str) -> "tuple[str, str, str, CodeType, bytes] | None":
         """A module: its source, its compiled file, the directory if it is a package, its code, its source's state."""

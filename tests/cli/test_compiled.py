@@ -37,6 +37,7 @@ print(*(() if looked else given), door.OPEN)
 """
 KEEPING = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 ROW = ["door", "room", "room.bed"]
+KEPT = f"__pycache__/row.{sys.implementation.cache_tag}.opt-row.pyc"
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def load_row(house: Path, *flags: str) -> list[str]:
 
 def test_a_row_is_read_from_one_file_when_it_was_loaded_once(house: Path) -> None:
     assert load_row(house) == ["1"]
-    kept = house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row"
+    kept = house / KEPT
     first = kept.read_bytes()
     assert load_row(house) == [*ROW, "1"]
     assert kept.read_bytes() == first
@@ -124,7 +125,7 @@ def test_a_row_of_what_was_changed_since_is_made_anew(house: Path, name: str) ->
 @pytest.mark.parametrize("damage", ["gone", "cut off", "empty", "nulls", "of another interpreter", "of other modules"])
 def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
     load_row(house)
-    kept = house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row"
+    kept = house / KEPT
     whole = kept.read_bytes()
     if damage == "gone":
         kept.unlink()
@@ -140,13 +141,13 @@ def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
 
 def test_a_row_is_not_kept_where_the_interpreter_keeps_nothing(house: Path) -> None:
     assert load_row(house, "-B") == ["1"]
-    assert not list(house.rglob("*.row*"))
+    assert not list(house.rglob("*row*"))
 
 
 def test_a_row_is_not_kept_where_nothing_may_be_written(house: Path) -> None:
-    (house / "__pycache__" / f"row.{sys.implementation.cache_tag}.row").mkdir()  # also for who may write all
+    (house / KEPT).mkdir()  # also for who may write all
     assert load_row(house) == ["1"]
-    assert len(list(house.rglob("*.row*"))) == 1
+    assert len(list(house.rglob("*row*"))) == 1
 
 
 def test_every_command_finds_the_rows_of_the_one_before_and_none_of_a_change(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_every_command_finds_the_rows_of_the_one_before_and_none_of_a_change(tmp
         return done.stdout
 
     def rows() -> dict[str, bytes]:
-        return {path.name.partition(".")[0]: path.read_bytes() for path in tmp_path.rglob("*.row")}
+        return {path.name.partition(".")[0]: path.read_bytes() for path in tmp_path.rglob("*.opt-row.pyc")}
 
     say("spawn-team", "alpha", "--as", "lea")
     say("join-team", "alpha", "--as", "mia")
