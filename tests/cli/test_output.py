@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli import __version__, commands
+from teams_cli.cli.show import tasks
 from teams_cli.messages import messages
 from teams_cli.tasks import claims
 from teams_cli.teams.caller import Caller
@@ -214,6 +215,13 @@ def test_help_on_a_terminal_is_complete_and_grouped(cli: Cli) -> None:
     assert "exit status 11" in help and "--next" in help and "--json" in help
     for words in (["claim-task", "-h"], ["help", "claim-task"]):
         assert wide(*words) == help
+
+
+def test_leases_that_end_together_take_a_line() -> None:
+    soon, later = "2099-01-01T00:00:00.100Z", "2099-01-01T00:01:00.000Z"
+    kept = [{"id": f"task-{n}", "leaseExpiresAt": at} for n, at in enumerate((soon, later, soon), 1)]
+    _, first, second = tasks.beat({"agent": "bob", "lastSeen": "2098-12-31T23:59:00.000Z", "tasks": kept})
+    assert str(first).startswith("task-1, task-3: ") and str(second).startswith("task-2: ")
 
 
 def test_talk_goes_to_standard_error(cli: Cli) -> None:

@@ -230,8 +230,9 @@ def _because(note: dict[str, Any]) -> str:
 
 
 def beat(done: dict[str, Any]) -> Parts:
-    kept = [
-        f"{task['id']}: {left(task['leaseExpiresAt'])}, until {moment(task['leaseExpiresAt'])} or the next sign of life"
-        for task in done["tasks"]
-    ]
+    ends: dict[str, list[str]] = {}
+    for task in done["tasks"]:
+        end = f"{left(task['leaseExpiresAt'])}, until {moment(task['leaseExpiresAt'])}"
+        ends.setdefault(end, []).append(task["id"])
+    kept = [f"{', '.join(ids)}: {end} or the next sign of life" for end, ids in ends.items()]
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}", *kept]
