@@ -59,8 +59,10 @@ def by_label(index: str, keys: set[str]) -> dict[str, set[str]]:
     for marked in found.values():
         several |= once & marked
         once |= marked
-    once -= several
-    return {"": keys - once, **{label: marked & once & keys for label, marked in found.items()}}
+    good = keys & (once - several)
+    if len(good) < len(once):  # mostly all are, and a look at each of many takes as long as listing them
+        found = {label: marked & good for label, marked in found.items()}
+    return {"": keys - good if len(good) < len(keys) else set(), **found}
 
 
 def make(paths: Collection[str]) -> None:
