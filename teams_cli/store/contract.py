@@ -206,6 +206,10 @@ class Store:
         found = self.read(team, kind, agent, after, problems) if last > after else []
         return [message for message in found if message.number <= last], max(last, after)  # type: ignore[attr-defined]
 
+    def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
+        """The highest number that is noted, if that tells that none behind *after* is for *agent*; None if not."""
+        return None
+
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """Of the messages with a number above *after* that number, the uid and the recipients, in no order.
 

@@ -209,6 +209,12 @@ def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
             assert (await call(client, "get_tasks"))["unread"] == "1 unread message: call read_messages"
             assert "unread" not in await call(client, "read_messages")
             assert "unread" not in await call(client, "heartbeat")
+            assert "unread" not in await call(client, "send_message", to="lea", text="I look into it")
+            cli.ok("send-message", "lea", "so do I", agent="mia")
+            assert "unread" not in await call(client, "send_message", to="lea", text="it is green")
+            cli.ok("send-message", "bob", "thanks", agent="lea")
+            told = await call(client, "send_message", to="lea", text="you are welcome")
+            assert told["unread"] == "1 unread message: call read_messages"
 
     within(test)
 

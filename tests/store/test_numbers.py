@@ -13,6 +13,7 @@ from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.message_log import MessageLog
 from tests.conftest import new_address
+from tests.store.kinds import send
 from tests.support.cli import ALPHA, Cli, make_team
 
 GIVERS = {
@@ -180,3 +181,17 @@ def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
 
     came, last = Raced(str(cli.root)).news(ALPHA, MESSAGE, "bob", 0, [])
     assert not passed_over and ([message.message for message in came], last) == (["one", "two"], 2)
+
+
+def test_a_glance_tells_what_is_noted(cli: Cli) -> None:
+    """Where nothing is, as versions before wrote no note, it takes a look."""
+    store = FileStore(str(cli.root))
+    cli.ok("send-message", "bob", "one", agent="lea")
+    assert [store.glance(ALPHA, MESSAGE, "bob", after) for after in (0, 1, 2)] == [None, 1, None]
+    send(store, "lea", "own")
+    assert [store.glance(ALPHA, MESSAGE, "bob", after) for after in (0, 1, 2)] == [None, 2, 2]
+    cli.ok("send-message", "lea", "of another process", agent="bob")
+    assert [store.glance(ALPHA, MESSAGE, "bob", after) for after in (1, 2, 3)] == [None, None, 3]
+    for note in (cli.root / "teams/alpha/messages").glob(".last.*"):
+        note.unlink()
+    assert [store.glance(ALPHA, MESSAGE, "bob", after) for after in (0, 1)] == [None, None]

@@ -63,6 +63,7 @@ class FileStore(Store):
         self.layout = Layout(self.address)
         self._writable = False
         self._decoded = Decoded()
+        self._sent: dict[str, tuple[int, Sequence[str]]] = {}
         root_directory.check_owner(self.address)
 
     def teams(self) -> list[str]:
@@ -239,6 +240,7 @@ class FileStore(Store):
         self._prepare()
         stored, new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
         self.changed += new
+        self._sent[team] = kind.number_in(getattr(stored, kind.key)), to
         return stored, new
 
     def read(
@@ -249,6 +251,9 @@ class FileStore(Store):
     def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
         found = self.log(team).news(kind, agent, after, problems)
         return super().news(team, kind, agent, after, problems) if found is None else found
+
+    def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
+        return self.log(team).glance(agent, after, *self._sent.get(team, (0, ())))
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         return self.log(team).envelopes(kind, after)

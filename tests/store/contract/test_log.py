@@ -90,6 +90,27 @@ def news(store, agent, after):
     return [message.message for message in found], last
 
 
+class TestGlance:
+    """It may always say that it takes a closer look."""
+
+    def test_none_that_came_is_passed_over(self, store):
+        for n in range(1, 4):
+            send(store, "cid", f"to another {n}")
+            assert {store.glance("alpha", MESSAGE, "bob", after) for after in (n - 1, n)} <= {None, n}
+            assert store.glance("alpha", MESSAGE, "cid", n - 1) is None
+        send(store, "bob", "one")
+        send(store, "cid", "to another")
+        assert store.glance("alpha", MESSAGE, "bob", 3) is None
+
+    def test_what_several_get_is_for_each(self, store):
+        broadcast(store, ["bob", "cid"], "hello")
+        assert store.glance("alpha", MESSAGE, "cid", 0) is store.glance("alpha", MESSAGE, "bob", 0) is None
+
+    def test_of_nothing_nothing_is_told(self, store):
+        assert store.glance("alpha", MESSAGE, "bob", 0) is None
+        assert store.glance("alpha", MESSAGE, "bob", 7) is None
+
+
 class TestAppend:
     def test_numbers_are_the_order_of_commitment(self, store):
         sent = [send(store, "bob", f"m{n}") for n in range(1, 13)]
