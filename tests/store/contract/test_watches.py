@@ -24,6 +24,13 @@ from tests.store.kinds import (
 )
 
 
+def soon(change, store):
+    """Make the change while somebody waits; it may wake before it is over, so it is to be joined."""
+    timer = threading.Timer(0.05, change, [store])
+    timer.start()
+    return timer
+
+
 class TestWatch:
     @pytest.mark.parametrize(
         "change",
@@ -39,8 +46,9 @@ class TestWatch:
     def test_a_change_wakes_who_waits(self, store, change):
         watch = store.watch("alpha")
         settle(watch)
-        threading.Timer(0.05, change, [store]).start()
+        changing = soon(change, store)
         assert watch.wait(60)
+        changing.join()
         watch.close()
 
     def test_a_change_before_the_wait_is_not_missed(self, store):
@@ -95,8 +103,9 @@ class TestWatch:
         """Also what goes into a directory that is not there yet."""
         watch = store.watch("alpha", topics)
         settle(watch)
-        threading.Timer(0.05, change, [store]).start()
+        changing = soon(change, store)
         assert watch.wait(60)
+        changing.join()
         assert concerns(topics, watch.heard)
         watch.close()
 

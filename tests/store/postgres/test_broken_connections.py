@@ -178,8 +178,10 @@ class TestPoolers:
             lambda: store.replace("alpha", TEAM, "alpha", Team(name="alpha", leader="b"), revision(store)),
             lambda: store.journal("alpha", {"what": "said"}),
         ):
-            threading.Timer(0.05, change).start()
+            changing = threading.Timer(0.05, change)
+            changing.start()
             assert watch.wait(60)
+            changing.join()
         assert not watch.wait(0.15)
         pooler.close()
 
