@@ -37,13 +37,17 @@ CHECK = "test -z \"$(cat parts/* | sort | uniq -d)\" && test ! -e broken && ! gr
 
 
 KILLER = """#!/bin/sh
+asker() {{ tr '\\0' '\\n' </proc/$PPID/environ | grep -qxF TEAMS_HOME={root}; }}
 case $(($$ % 40)) in
-0) kill -9 $PPID; echo before "$@" >>{log}; exit 1 ;;
-1) {git} "$@"; status=$?; kill -9 $PPID; echo after "$@" >>{log}; exit $status ;;
+0) asker && kill -9 $PPID; echo before "$@" >>{log}; exit 1 ;;
+1) {git} "$@"; status=$?; asker && kill -9 $PPID; echo after "$@" >>{log}; exit $status ;;
 esac
 exec {git} "$@"
 """
-"""In the place of git: one call of twenty is the last of who asked for it, however fast the machine is."""
+"""In the place of git: one call of twenty is the last of who asked for it, however fast the machine is.
+
+Where who asked was killed meanwhile, the parent is whatever takes in orphans, and may be what all of this runs in.
+"""
 
 
 def git(where: Path, *words: str, ok: bool = True) -> str:
@@ -104,7 +108,7 @@ class Storm:
     def _deadly_git(self) -> Path:
         deadly = self.place / "bin" / "git"
         deadly.parent.mkdir()
-        deadly.write_text(KILLER.format(log=self.log, git=shutil.which("git")))
+        deadly.write_text(KILLER.format(root=self.place / "root", log=self.log, git=shutil.which("git")))
         deadly.chmod(0o755)
         return deadly.parent
 
