@@ -155,7 +155,9 @@ class Detached(Wrapper):
         del self.signals_left[: len(self.signals_left) > 1]
         self.signal_at = time.monotonic() + seconds
         with suppress(OSError):  # it has ended meanwhile
-            os.killpg(os.tcgetpgrp(self.master), number)
+            group = os.tcgetpgrp(self.master)
+            if group:  # 0 where nobody is in front of it any more, and of `killpg` our own
+                os.killpg(group, number)
 
     def lead(self, looker: Looker, is_new: bool = False) -> None:
         """Have the terminal be as large as theirs; one who just came is shown it."""
