@@ -64,8 +64,12 @@ def load(row: str, names: "Iterable[str]") -> None:
 
 
 def keep_rows() -> None:
-    """Write the rows that were missed, where the interpreter may keep what it compiled: the next command finds them."""
-    while _missed and not sys.dont_write_bytecode:
+    """Write the rows that were missed, for the next command, where the modules of them all are kept compiled.
+
+    An interpreter that is told to write nothing (PYTHONDONTWRITEBYTECODE) writes nothing when it imports; containers
+    mostly tell it so, in which an installer has compiled all the same.
+    """
+    while _missed:
         finder, row, names = _missed.pop()
         finder.keep_row(row, names)
 

@@ -139,9 +139,17 @@ def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
     assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
 
 
-def test_a_row_is_not_kept_where_the_interpreter_keeps_nothing(house: Path) -> None:
+def test_a_row_is_not_kept_where_nothing_is_compiled(house: Path) -> None:
+    for compiled_file in house.rglob("*.pyc"):
+        compiled_file.unlink()
     assert load_row(house, "-B") == ["1"]
     assert not list(house.rglob("*row*"))
+
+
+def test_a_row_is_kept_of_what_is_compiled_also_by_an_interpreter_that_writes_nothing(house: Path) -> None:
+    """As in a container, where PYTHONDONTWRITEBYTECODE is set and the installer compiled."""
+    assert load_row(house, "-B") == ["1"]
+    assert load_row(house, "-B") == [*ROW, "1"]
 
 
 def test_a_row_is_not_kept_where_nothing_may_be_written(house: Path) -> None:
