@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
 _MANY = (
-    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", touches: ["GLOB"]}, '
+    '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true}, '
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
 )
 """Tasks as a list of many has them."""

@@ -224,6 +224,29 @@ def test_leases_that_end_together_take_a_line() -> None:
     assert str(first).startswith("task-1, task-3: ") and str(second).startswith("task-2: ")
 
 
+def test_a_heartbeat_says_that_one_has_no_task(cli: Cli) -> None:
+    assert cli("heartbeat", agent="lea").stdout.strip().endswith(", has no task")
+
+
+def test_what_was_created_is_told_with_all_that_completing_it_takes(cli: Cli) -> None:
+    given = ("--plan-required", "--review-by", "lea", "--check", "true")
+    told = cli("create-task", "parse", *given, agent="lea").stdout
+    assert told.endswith("(check true, review by lea, plan required)\n")
+    assert "\nplan: required\n" in cli("show-task", told.partition(":")[0], agent="lea").stdout
+    file = b"[{title: one, planRequired: true, reviewBy: lea}]"
+    assert ": one (review by, plan)\n" in cli("create-task", "--from", "-", agent="lea", stdin=file).stdout
+
+
+def test_a_claim_says_from_when_its_lease_runs(cli: Cli) -> None:
+    told = cli("claim-task", "1", agent="bob").stdout
+    assert "\nclaim 1; 5 min after your last command others may take it; to give it back: teams release-task 1" in told
+
+
+def test_a_reason_that_ends_a_sentence_ends_it_once(cli: Cli) -> None:
+    cli.ok("request-shutdown", "bob", "--reason", "All is done.", agent="lea")
+    assert "(shutdown-1): All is done. Answer:" in cli("read-messages", agent="bob").stdout
+
+
 def test_talk_goes_to_standard_error(cli: Cli) -> None:
     """Standard output is the answer and nothing else."""
     refused = cli("claim-task", "1", agent="mia")

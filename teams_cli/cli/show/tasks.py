@@ -70,7 +70,12 @@ def created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _given(task: dict[str, Any], in_full: bool) -> str:
-    said = {"check": task.get("check"), "touches": " ".join(task.get("touches", ()))}
+    said = {
+        "check": task.get("check"),
+        "touches": " ".join(task.get("touches", ())),
+        "review by": task.get("reviewBy"),
+        "plan": "required" if task.get("planRequired") else None,
+    }
     named = [f"{key} {text.clipped_line(value, _SHORT)}" if in_full else key for key, value in said.items() if value]
     return f" ({', '.join(named)})" if named else ""
 
@@ -120,8 +125,8 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
     done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}; after {until(task['leaseExpiresAt'])} of silence others may take it: teams heartbeat, "
-        f"or release-task {str(task['id']).removeprefix('task-')}",
+        f"claim {task['claim']}; {until(task['leaseExpiresAt'])} after your last command others may take it; "
+        f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
         *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),
@@ -208,7 +213,7 @@ def _handed_in(task: str, one: dict[str, Any]) -> str:
 def whole(task: dict[str, Any]) -> Parts:
     notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
     said = [("priority", task["priority"]), ("requires", ", ".join(task["require"]))]
-    said += [("touches", ", ".join(task.get("touches", ())))]
+    said += [("touches", ", ".join(task.get("touches", ()))), ("plan", "required" if "planRequired" in task else "")]
     facts = [f"{name}: {value}" for name, value in said if value]
     return [*standing(task), *facts, *_text(task), *notes]
 
@@ -235,4 +240,4 @@ def beat(done: dict[str, Any]) -> Parts:
         end = f"{left(task['leaseExpiresAt'])}, until {moment(task['leaseExpiresAt'])}"
         ends.setdefault(end, []).append(task["id"])
     kept = [f"{', '.join(ids)}: {end} or the next sign of life" for end, ids in ends.items()]
-    return [f"{done['agent']}: seen {ago(done['lastSeen'])}", *kept]
+    return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
