@@ -6,7 +6,7 @@ from teams_cli.clock import later, of_day, rfc3339
 from teams_cli.errors import NotAllowed, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Iterable
+from teams_cli.records.annotations import Collection, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PAST = 0.005
 _HEARD = ", and it was last heard of "
+WAS_YOURS = ", which was yours: "
 _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
@@ -104,9 +105,20 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
 
 def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM) -> Owed:
     """What the owner of the task is to be told when it has it no longer: why, and who has it now."""
-    what = now_with or f"; it is free: teams claim-task {task.id}"
+    what = now_with or _free(task.id)
     body = f"{_no_longer(task)}{reason}{what}."
     return Owed(to=task.owner or "", message=body, uid=f"lost-{task.id}-{task.claim}", by=by)
+
+
+def _free(key: str) -> str:
+    return f"; it is free: teams claim-task {key}"
+
+
+def without_offer(notice: str, others: Collection[str]) -> str:
+    """The notice, without the offer to claim the task again where one of the *others* tells who has taken it since."""
+    key, _, _ = notice.partition(" (")
+    taken = any(other.startswith(f"{key} (") and WAS_YOURS in other for other in others)
+    return notice.replace(_free(key), "") if taken else notice
 
 
 def tells_of_loss(notice: str, task: Task) -> bool:

@@ -168,7 +168,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
         "plans": [plan.id for plan in waiting[:_WAITING]],
         "proposed": shown,
         "shutdown": asked.id if asked else None,
-        "news": [message.message for message in told],
+        "news": [leases.without_offer(message.message, [each.message for each in told]) for message in told],
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 

@@ -87,6 +87,7 @@ def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="mia")
     lines = cli("brief", agent="bob").stdout.splitlines()
     assert lines[1].startswith("task-1 (one) is no longer yours: the lease of bob ended ")
+    assert "it is free" not in lines[1]
     assert lines[2] == "task-1 (one), which was yours: mia has it now."
     assert "no longer yours" not in cli("brief", agent="bob").stdout
 
