@@ -154,6 +154,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
         if _is_past(store, team.name, name, m) or _tells_of(m, shown) or (rules_shown and m.about == settings.RULES)
     ]
     told = _fitting([message for message in notices if message not in beside])
+    news = [message.message for message in told]
     seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
@@ -168,7 +169,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
         "plans": [plan.id for plan in waiting[:_WAITING]],
         "proposed": shown,
         "shutdown": asked.id if asked else None,
-        "news": [leases.without_offer(message.message, [each.message for each in told]) for message in told],
+        "news": [leases.without_offer(notice, news) for notice in news],
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
     }
 

@@ -16,22 +16,21 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.conftest import UNTIL
 from tests.store import safeguards, safeguards_of_agents
 from tests.store.safeguards import LOGINS, Mutant
 
 MUTANTS = [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
 HERE = Path(__file__).resolve().parents[2]
 _TRIES = 3
-UNTIL = float(os.environ.get("TESTS_UNTIL") or "inf")
-"""When no other is begun, in seconds since 1970."""
 
 
 def main() -> int:
     """Try the package as it is, unless `--tested` says that its tests were run, and each mutant; print a table."""
     print(f"{'mutant':46} {'caught by':66} seconds")
     together = (os.cpu_count() or 1) + 2  # they wait more than they work
-    tried = [*([] if "--tested" in sys.argv[1:] else [None]), *MUTANTS]
-    random.shuffle(tried)  # where the time of a run is over before all were tried, others are the next time
+    mutants = random.sample(MUTANTS, len(MUTANTS))  # where the time is over before all were tried, others are next time
+    tried = [*([] if "--tested" in sys.argv[1:] else [None]), *mutants]
     with ThreadPoolExecutor(together) as pool:
         survived = [mutant for mutant, lives in zip(tried, pool.map(_survives, tried), strict=True) if lives]
     if survived:
