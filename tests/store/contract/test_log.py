@@ -106,6 +106,11 @@ class TestGlance:
         broadcast(store, ["bob", "cid"], "hello")
         assert store.glance("alpha", MESSAGE, "cid", 0) is store.glance("alpha", MESSAGE, "bob", 0) is None
 
+    def test_what_was_sent_before_under_a_uid_is_for_whom_it_was(self, store):
+        send(store, "bob", "one", "again")
+        send(store, "cid", "one", "again")
+        assert store.glance("alpha", MESSAGE, "bob", 0) is None
+
     def test_of_nothing_nothing_is_told(self, store):
         assert store.glance("alpha", MESSAGE, "bob", 0) is None
         assert store.glance("alpha", MESSAGE, "bob", 7) is None
