@@ -236,8 +236,9 @@ class FileStore(Store):
                     pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        log = self.log(team)  # first: a name that is none makes nothing
         self._prepare()
-        stored, new = self.log(team).append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
+        stored, new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
         if new:  # one of before may be for others than these
             self.changed += 1
             self._sent[team] = kind.number_in(getattr(stored, kind.key)), to
