@@ -10,6 +10,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
 from teams_cli.teams import sharing, teams
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,13 +59,15 @@ def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> An
 
 
 def _go_on(call: Call) -> None:
-    """Say how an agent goes on that decided a plan: as leader it waits; the person knows."""
+    """Say how an agent goes on that decided a plan or asked another to end: as leader it waits; the person knows."""
     if not call.known.is_human:
         call.try_to(call.say_what_follows)
 
 
 def _request(call: Call, to: str, reason: str | None) -> Any:
-    return shutting_down.request(call.store, call.team, call.caller, to, reason).to_document()
+    asked = shutting_down.request(call.store, call.team, call.caller, to, reason)
+    _go_on(call)
+    return asked.to_document()
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
@@ -72,6 +75,7 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
     done, freed = shutting_down.approve(call.store, call.team, call.caller, shutdown)
     call.try_to(lambda: logs.sweep(call.store, call.team))
+    call.follows = steps.after_shutdown(done.agent)
     return {**done.to_document(), "releasedTasks": freed}
 
 

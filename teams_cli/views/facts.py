@@ -20,6 +20,7 @@ from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
+from teams_cli.text import listed
 from teams_cli.views import conditions, steps, work
 
 TYPE_CHECKING = False
@@ -144,6 +145,9 @@ class Facts:
             return {}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
         text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
+        if others:
+            text += f"; still here: {listed(others)} (to end one first: teams request-shutdown NAME)"
         what = steps.after_all(found["stuck"])
         about = "-".join(str(count) for count in found["taskCounts"].values())
         return {f"settled:{about}": fact("settled", self.team.name, text, what)}

@@ -116,12 +116,25 @@ def _left(store: Store, team: Team, but: str, is_any_in_work: bool) -> str:
     found = overviews.overview(store, team.name)
     ready = len(found.ready) + found.free
     if is_any_in_work:
-        return f"{ready} ready" if ready else ""
+        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but))))
     waiting = found.counts["pending"] - ready
     if not ready + waiting:
         return ""
     counts = [f"{number} {what}" for number, what in ((ready, "ready"), (waiting, "blocked")) if number]
     return f"Nobody has a task: {', '.join(counts)}; {_last_heard_of(store, team, but)}"
+
+
+def _idle(store: Store, team: Team, but: str) -> str:
+    """Who of the others has nothing to do, and since when nothing was heard of it, if that is long."""
+    busy = {task.owner for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS)}
+    idle = [member for member in team.members if member.active and member.agent_id not in (but, *busy, team.leader)]
+    named = [_with_silence(member.agent_id, _heard_of(store, team, member), store) for member in idle]
+    return f"without a task: {text.listed(named, _NAMED)}" if named else ""
+
+
+def _with_silence(name: str, heard: str, store: Store) -> str:
+    silent = seconds_since(heard, store.now())
+    return f"{name} (silent for {length(silent)})" if silent >= _SILENT else name
 
 
 def _last_heard_of(store: Store, team: Team, but: str) -> str:

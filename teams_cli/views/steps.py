@@ -110,6 +110,11 @@ def end(shutdown: str) -> str:
     return f"teams approve-shutdown {shutdown}, or reject-shutdown {shutdown} --reason WHY"
 
 
+def after_shutdown(agent: str) -> str:
+    """What is left to who agreed to end."""
+    return f"nothing: {agent} was shut down"
+
+
 def read_page(key: str) -> str:
     """How to read a page."""
     return f"teams shared {key}"
@@ -177,7 +182,7 @@ def _outside(brief: Found) -> str | None:
     if brief["role"] is not None:
         return None
     if brief.get("stopped"):
-        return f"nothing: {brief['agent']} was shut down"
+        return after_shutdown(brief["agent"])
     return join(brief["team"], brief["agent"])
 
 

@@ -36,7 +36,8 @@ def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     said = terminated(cli.start("wait", "--needed", agent="lea", text=True))
-    how = r"teams: .* by its caller\n  In work: task-1 \(bob, .* s\)\. Wait on: teams wait --needed --timeout 540\n"
+    how = r"teams: .* by its caller\n  In work: task-1 \(bob, .* s\); without a task: mia\. Wait on: "
+    how += "teams wait --needed --timeout 540\n"
     assert said[0] == "" and re.fullmatch(how, said[1])
     out, err = terminated(cli.start("wait", "--task", "1", "--json", agent="lea", text=True))
     hint = json.loads(err)["error"]["hint"]
