@@ -328,10 +328,12 @@ def settled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
     )
 
 
-def unhandled(store: Store, team: str, agent: str, most: int = 4) -> list[str]:
-    """The ids of the oldest messages that the agent has read and neither answered nor set aside."""
-    entries = [entry for entry in load(store, team, agent).open if entry.read_at and not entry.quiet]
-    return [f"msg-{number}" for number in sorted(entry.number for entry in entries)[:most]]
+def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
+    """The ids of the oldest of its messages, *mail*, that were read and neither answered nor set aside. One that itself
+    answers wants no answer.
+    """
+    read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
+    return [message.id for message in mail if message.number in read and not message.reply_to][:most]
 
 
 def mark_read(store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None) -> None:

@@ -162,7 +162,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     return {
         "unread": len(unread),
         "unreadFrom": [f"{m.id} from {m.from_}" for m in mail if m.number in unread][-_WAITING:],
-        "unhandled": inboxes.unhandled(store, team.name, name),
+        "unhandled": inboxes.unanswered(inbox, mail),
         "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), None),
         "questions": _questions_to(store, team.name, name),
         "toReview": _to_review(store, team, caller),

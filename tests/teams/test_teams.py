@@ -63,8 +63,13 @@ def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
     cli.ok("read-messages", agent="bob")
     found = cli.ok("brief", agent="bob")
     assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT, or ack msg-1")
-    cli.ok("ack", "1", agent="bob")
+    cli.ok("reply", "1", "which?", agent="bob")
     assert cli.ok("brief", agent="bob")["next"] == "teams wait"
+    cli.ok("read-messages", agent="lea")
+    cli.ok("reply", "2", "the first", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    found = cli.ok("brief", agent="bob")
+    assert (found["unhandled"], found["next"]) == ([], "teams wait")  # an answer wants none
     cli.ok("set", "broadcast", "human", agent="lea")
     cli.ok("ask-others", "which?", "--no-wait", agent="lea")
     found = cli.ok("brief", agent="human")

@@ -9,10 +9,10 @@
     │   └── index/<label>/task-1                empty files: which tasks are in progress, which wait with what priority
     └── tmp/                                    files being written
 
-Changes are made in a temporary file, brought to the disk, and renamed under the lock of their directory; behind it the
-directory is brought to the disk, so that many wait for the disk together, and only then marks are removed by which the
-record was found before. Whoever changes something else there meanwhile brings both to the disk. A revision is the bytes
-that were read. An empty file `.last.<n>` beside numbered records or the log says that n was given.
+A change is a temporary file, brought to the disk and renamed under the lock of its directory, which is brought to the
+disk behind the lock: many wait for that together. Only then are marks removed by which the record was found before;
+whoever changes something else there meanwhile brings both to the disk. A revision is the bytes that were read. An empty
+file `.last.<n>` beside numbered records or the log says that n was given.
 """
 
 from __future__ import annotations
