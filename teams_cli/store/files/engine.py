@@ -185,10 +185,8 @@ class FileStore(Store):
         self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
-        with (
-            disk.Written(self.layout.temp, data := encode(record)) as temp,
-            self._lock_for(team, kind, record, directory),
-        ):
+        lock = self._lock_for(team, kind, record, directory)
+        with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
