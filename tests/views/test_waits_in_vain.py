@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from teams_cli.clock import later, rfc3339
-from teams_cli.store.retrying import update
+from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import tasks
-from teams_cli.teams import presence
+from teams_cli.teams import presence, teams
+from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
@@ -27,17 +28,25 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert re.search(standstill, said)
     cli.ok("claim-task", "1", agent="bob")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.fullmatch(r"teams: .* within 0 s\n  In work: task-1 \(bob, .* s\)\. Wait on: teams wait\n", said)
+    assert re.fullmatch(
+        r"teams: .* within 0 s\n  In work: task-1 \(bob, .* s\); without a task: mia\. Wait on: .*\n", said
+    )
     cli.ok("create-task", "three", agent="lea")
     cli("wait", "--timeout", "0", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.search(r"\(bob, .* s\); 1 ready\. Wait on: teams wait\n", said)
+    assert re.search(r"\(bob, .* s\); 1 ready; without a task: mia\. Wait on: teams wait\n", said)
     then = rfc3339(later(cli.store().now(), -200))
     update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
     update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
+    upsert(cli.store(), ALPHA, presence.AGENT, "mia", presence.Agent(agent="mia"), lambda a: a.having(last_seen=then))
+    joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
+    update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
     said = cli("wait", "--timeout", "0.1", agent="lea").stderr
-    assert "within 0.1 s" in said and "task-1 (bob, 3 min, silent for 3 min); 1 ready" in said
-    assert len(said) < 150
+    assert (
+        "within 0.1 s" in said
+        and "task-1 (bob, 3 min, silent for 3 min); 1 ready; without a task: mia (silent for 3 min)." in said
+    )
+    assert len(said) < 190
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
     assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
 
@@ -84,7 +93,8 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="mia")
     assert in_vain(cli, "--task", "1") == "In work: task-1 (mia, T). "
     assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (mia, T). "
-    assert in_vain(cli, "--agent", "mia") == in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T). "
+    assert in_vain(cli, "--agent", "mia") == "In work: task-1 (mia, T). "
+    assert in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T); without a task: bob. "
     assert in_vain(cli, "--ready", agent="bob") == "In work: task-1 (mia, T). "
     cli.ok("propose-plan", "so", "--task", "1", agent="mia")
     assert in_vain(cli, "--plan", "1", agent="mia") == "plan-1 has waited T for lea, last heard of T ago. "
