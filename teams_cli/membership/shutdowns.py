@@ -40,6 +40,8 @@ class Shutdown(Record):
 Said = tuple[str, str | None]
 """A status, and the words of an answer."""
 NOTHING: Said = ("", None)
+APPROVED = "approved-"
+"""What the answer of who agreed is about begins so, before the id: nothing is to be done about it."""
 SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shutdown")
 
 

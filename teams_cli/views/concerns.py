@@ -21,7 +21,7 @@ from teams_cli.tasks import leases, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import conditions, matters, reminders, standing, steps, work
+from teams_cli.views import conditions, matters, needed, reminders, standing, steps, work
 from teams_cli.views.facts import Facts, fact
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def wait(
 
     Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join.
 
-    Of several that wait for work, each is told of another task. With *needed*, that others completed tasks is told
+    Of several that wait for work, each is told of another task. With *needed*, what went well (see `needed`) is told
     with the next that asks for more. Who *claims_ready* tasks is told of one also when it was before.
 
     Raises:
@@ -172,12 +172,12 @@ class Lookout:
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] == "settled" for each in happened):
             self._have_ends_told()
-        mail = self._mail({each["id"] for each in happened}, agent)
+        mail = self._mail(team, {each["id"] for each in happened}, agent)
         if not (happened or mail):
             return {}
         return _with_next(happened, mail, self._otherwise(team))
 
-    def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
+    def _mail(self, team: Team, told: set[str], agent: presence.Agent) -> list[Found]:
         """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was
         told whole at the end of another answer, is not told again.
         """
@@ -186,7 +186,7 @@ class Lookout:
         if not numbers:
             return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
-        if self.needed and not told and len(found) < _MOST and all(map(_is_completion, found)):
+        if self.needed and not told and len(found) < _MOST and needed.can_wait(self.store, team, name, found):
             return []
         shown = []
         for each in found:
@@ -240,17 +240,20 @@ class Lookout:
 
     def _otherwise(self, team: Team) -> str:
         """What to do where nothing that happened asks for anything: go on with one's task, or wait."""
-        return steps.work(work.of(self.store, team, self.caller.name)) or work.when_idle(team, self.caller)
+        return steps.work(work.of(self.store, team, self.caller.name)) or self._when_idle(team)
+
+    def _when_idle(self, team: Team) -> str:
+        """How to wait; or to end the team's work, where all is done and whoever was asked to end did."""
+        step = work.when_idle(team, self.caller)
+        if step != steps.WAIT_TO_LEAD or needed.expects_ends(self.store, team, self.caller.name):
+            return step
+        found = conditions.settled(self.store, team.name)
+        return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
 
 
 def _is_notice(message: Message, told: set[str]) -> bool:
     """Whether all that the message says is a fact that is told beside it."""
     return message.from_ == SYSTEM and message.about in told
-
-
-def _is_completion(message: Message) -> bool:
-    """Whether all that the message says is that another completed a task."""
-    return message.from_ == SYSTEM and message.type == "info" and (message.about or "").startswith("task-")
 
 
 def _with_next(happened: list[Found], mail: list[Found], otherwise: str) -> Found:

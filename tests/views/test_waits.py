@@ -109,6 +109,30 @@ def test_a_request_to_shut_down_ends_it(cli: Cli) -> None:
     assert "shutdown-1" in ended(waiting)["messages"][0]["message"]
 
 
+def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    ended(begin(cli, "lea"))
+    for name in ("bob", "mia"):
+        assert cli("request-shutdown", name, agent="lea").stdout.endswith("\nnext: teams wait --needed --timeout 540\n")
+    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
+    assert cli("approve-shutdown", agent="bob").stdout.endswith("\nnext: nothing: bob was shut down\n")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    cli.ok("approve-shutdown", agent="mia")
+    found = ended(waiting)
+    assert [each["message"] for each in found["messages"]] == ["bob approved shutdown-1", "mia approved shutdown-2"]
+    assert found["next"] == "teams close-team"
+
+
+def test_who_ends_the_work_is_told_of_a_refusal(cli: Cli) -> None:
+    for name in ("bob", "mia"):
+        cli.ok("request-shutdown", name, agent="lea")
+    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
+    cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
+    assert "busy" in ended(waiting)["messages"][0]["message"]
+
+
 def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
     waiting = begin(cli, "human")
     asking = cli.start("ask-others", "which?", "--human", "--timeout", "60", agent="bob")

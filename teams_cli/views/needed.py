@@ -1,0 +1,38 @@
+"""Needed: what who is called only when it is needed, as a leader that waits, need not hear at once."""
+
+from __future__ import annotations
+
+from teams_cli.membership import shutdowns
+from teams_cli.names import SYSTEM
+from teams_cli.store.contract import Store
+from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.messages.messages import Message
+
+
+def can_wait(store: Store, team: Team, name: str, found: list[Message]) -> bool:
+    """Whether the messages say only what went well: that others completed tasks, or ended as the agent of that name
+    asked them to, where more of those are to come.
+    """
+    rest = [message for message in found if not _is_completion(message)]
+    return not rest or (all(map(_is_end, rest)) and expects_ends(store, team, name))
+
+
+def expects_ends(store: Store, team: Team, name: str) -> bool:
+    """Whether members were asked by the agent to end whose answer is not there yet."""
+    on_its_way = any(told.to == name and (told.about or "").startswith(shutdowns.APPROVED) for told in team.owed or ())
+    return on_its_way or any(
+        asked.status == "requested" and asked.requested_by == name for asked in shutdowns.all_of(store, team, [])
+    )
+
+
+def _is_completion(message: Message) -> bool:
+    """Whether all that the message says is that another completed a task."""
+    return message.from_ == SYSTEM and message.type == "info" and (message.about or "").startswith("task-")
+
+
+def _is_end(message: Message) -> bool:
+    """Whether all that the message says is that a member ended as it was asked to."""
+    return message.from_ == SYSTEM and (message.about or "").startswith(shutdowns.APPROVED)
