@@ -63,8 +63,9 @@ def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
     cli.ok("read-messages", agent="bob")
     found = cli.ok("brief", agent="bob")
     assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT, or ack msg-1")
-    cli.ok("reply", "1", "which?", agent="bob")
+    cli.ok("ack", "1", agent="bob")
     assert cli.ok("brief", agent="bob")["next"] == "teams wait"
+    cli.ok("send-message", "lea", "which?", agent="bob")
     cli.ok("read-messages", agent="lea")
     cli.ok("reply", "2", "the first", agent="lea")
     cli.ok("read-messages", agent="bob")
