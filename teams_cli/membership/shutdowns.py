@@ -40,8 +40,6 @@ class Shutdown(Record):
 Said = tuple[str, str | None]
 """A status, and the words of an answer."""
 NOTHING: Said = ("", None)
-APPROVED = "approved-"
-"""What the answer of who agreed is about begins so, before the id: nothing is to be done about it."""
 SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shutdown")
 
 
@@ -53,6 +51,16 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
 def all_of(store: Store, team: Team, problems: list[TeamsError]) -> list[Shutdown]:
     """All requests, by number, each as the team's file has it."""
     return [as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]
+
+
+def approval(key: str) -> str:
+    """What the answer of who agreed is about: not the request itself, of which nothing is to be done any more."""
+    return f"approved-{key}"
+
+
+def is_approval(about: str | None) -> bool:
+    """Whether that is what the answer of who agreed is about."""
+    return (about or "").startswith(approval(""))
 
 
 def as_decided(found: Shutdown, team: Team) -> Shutdown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, TeamsError, WrongState
-from teams_cli.membership.shutdowns import APPROVED, NOTHING, SHUTDOWN, Said, Shutdown, as_decided, get, open_requests
+from teams_cli.membership.shutdowns import NOTHING, SHUTDOWN, Said, Shutdown, approval, as_decided, get, open_requests
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.owed import Owed, owing
@@ -188,8 +188,8 @@ def _answerable(
 
 def _answered(done: Shutdown) -> Owed:
     told = f"{done.agent} {done.status} {done.id}{f': {done.answer}' if done.answer else ''}"
+    about = approval(done.id) if done.status == "approved" else None
     uid = f"{done.status}-{done.id}"
-    about = f"{APPROVED}{done.id}" if done.status == "approved" else None
     return Owed(to=done.requested_by, message=told, uid=uid, type="shutdown", by=done.agent, about=about)
 
 

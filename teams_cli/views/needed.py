@@ -22,7 +22,7 @@ def can_wait(store: Store, team: Team, name: str, found: list[Message]) -> bool:
 
 def expects_ends(store: Store, team: Team, name: str) -> bool:
     """Whether members were asked by the agent to end whose answer is not there yet."""
-    on_its_way = any(told.to == name and (told.about or "").startswith(shutdowns.APPROVED) for told in team.owed or ())
+    on_its_way = any(told.to == name and shutdowns.is_approval(told.about) for told in team.owed or ())
     return on_its_way or any(
         asked.status == "requested" and asked.requested_by == name for asked in shutdowns.all_of(store, team, [])
     )
@@ -35,4 +35,4 @@ def _is_completion(message: Message) -> bool:
 
 def _is_end(message: Message) -> bool:
     """Whether all that the message says is that a member ended as it was asked to."""
-    return message.from_ == SYSTEM and (message.about or "").startswith(shutdowns.APPROVED)
+    return message.from_ == SYSTEM and shutdowns.is_approval(message.about)

@@ -43,8 +43,7 @@ def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
     except TeamsError:  # the wait itself says what is wrong
         return ""
     at = standing_of(team, caller)
-    others = any(member.active and member.agent_id != caller.name for member in team.members)
-    return _NOBODY if at and at.leads and not others else ""
+    return _NOBODY if at and at.leads and not _others(team, caller.name) else ""
 
 
 def of_all(store: Store, team_name: str) -> str:
@@ -54,7 +53,7 @@ def of_all(store: Store, team_name: str) -> str:
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
-    left = _left(store, team, but, bool(found)) if leads else ""
+    left = _left(store, team, but, found) if leads else ""
     return "; ".join(filter(None, (_in_work(store, team, found), left)))
 
 
@@ -107,16 +106,23 @@ def _silence(store: Store, team: Team, task: Task) -> float:
 
 
 def _named(store: Store, task: Task, silent: float) -> str:
-    since = f", {length(seconds_since(task.claimed_at, store.now()))}" if task.claimed_at else ""
-    return f"{task.id} ({task.owner}{since}{f', silent for {length(silent)}' if silent >= _SILENT else ''})"
+    since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
+    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent))))})"
 
 
-def _left(store: Store, team: Team, but: str, is_any_in_work: bool) -> str:
-    """What there is to take; where nobody works, also of what else is left, and who was last heard of."""
+def _silent_for(silent: float) -> str:
+    """That nothing was heard for so many seconds, if that is worth a word."""
+    return f"silent for {length(silent)}" if silent >= _SILENT else ""
+
+
+def _left(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
+    """What there is to take, and who has nothing to do; where nobody works, also what else is left, and who was last
+    heard of.
+    """
     found = overviews.overview(store, team.name)
     ready = len(found.ready) + found.free
-    if is_any_in_work:
-        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but))))
+    if in_work:
+        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but, in_work))))
     waiting = found.counts["pending"] - ready
     if not ready + waiting:
         return ""
@@ -124,27 +130,28 @@ def _left(store: Store, team: Team, but: str, is_any_in_work: bool) -> str:
     return f"Nobody has a task: {', '.join(counts)}; {_last_heard_of(store, team, but)}"
 
 
-def _idle(store: Store, team: Team, but: str) -> str:
+def _idle(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
     """Who of the others has nothing to do, and since when nothing was heard of it, if that is long."""
-    busy = {task.owner for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS)}
-    idle = [member for member in team.members if member.active and member.agent_id not in (but, *busy, team.leader)]
-    named = [_with_silence(member.agent_id, _heard_of(store, team, member), store) for member in idle]
+    busy = {team.leader, *(task.owner for task in in_work)}
+    named = []
+    for member in _others(team, but):
+        if member.agent_id not in busy:
+            silent = _silent_for(seconds_since(_heard_of(store, team, member), store.now()))
+            named.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
     return f"without a task: {text.listed(named, _NAMED)}" if named else ""
-
-
-def _with_silence(name: str, heard: str, store: Store) -> str:
-    silent = seconds_since(heard, store.now())
-    return f"{name} (silent for {length(silent)})" if silent >= _SILENT else name
 
 
 def _last_heard_of(store: Store, team: Team, but: str) -> str:
     """Who of the others was last heard of, and when."""
-    others = [member for member in team.members if member.active and member.agent_id != but]
-    heard = [(_heard_of(store, team, member), member.agent_id) for member in others]
+    heard = [(_heard_of(store, team, member), member.agent_id) for member in _others(team, but)]
     if not heard:
         return _NOBODY
     seen, name = max(heard)
     return f"last heard of: {name}, {length(seconds_since(seen, store.now()))} ago"
+
+
+def _others(team: Team, but: str) -> list[Member]:
+    return [member for member in team.members if member.active and member.agent_id != but]
 
 
 def _heard_of(store: Store, team: Team, member: Member) -> str:
