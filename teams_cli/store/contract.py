@@ -1,13 +1,12 @@
 """What every engine promises.
 
 Terms. A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*. A *revision* is
-opaque: it can be compared for equality and nothing else. *Numbered* kinds get their keys from the store: `task-1`,
-`task-2`, … counting up in each team and never used again. The *log* holds messages: only appended to, numbered in the
-order of commitment. A *topic* is what a change is about: of a record its kind, `task`, and `task/task-7`, and
-`task:pending-high` with the label that it has now, `task:` if none; of a message `message`, and `message/bob` of each
-recipient; `history`; or `*`, which is every topic. A *label* is a word computed from a record (`in_progress`) by which
-its key can be found without reading all records. *Durable* means: still there after the power failed. A team is
-*closed* when its own record says so, in the way that its kind names.
+opaque: it is compared for equality, and nothing else. *Numbered* kinds get their keys from the store: `task-1`,
+`task-2`, … counting up in each team, never used again. The *log* holds messages: only appended to, numbered in commit
+order. A *topic* is what a change is about: of a record its kind, `task`, and `task/task-7`, and `task:pending-high`
+with its label of now, `task:` if none; of a message `message`, and `message/bob` of each recipient; `history`; or `*`,
+every topic. A *label* is a word computed from a record (`in_progress`) by which its key is found without reading all.
+*Durable* is what a power cut leaves. A team is *closed* when its own record says so, as its kind tells.
 
 What an engine promises:
 
