@@ -133,6 +133,7 @@ def _look_closer(words: list[str]) -> int:
     from teams_cli import commands
 
     command = commands.find(words[0]) if words else None
+    words = [command.name, *words[1:]] if command else words
     if words and command is None and not words[0].startswith("-"):
         from teams_cli.cli import mistakes
 

@@ -33,8 +33,9 @@ def unknown(word: str, rest: Sequence[str] = ()) -> WrongUsage:
     found = _in_two_words(word, rest, known) or _called(word, rest, known)
     if found:
         return WrongUsage(f"no such command {word!r}", f"Write: teams {found}")
-    near = _near(word.lower().replace("_", "-"), known)
-    hint = f"Did you mean: teams {_written(known[near], rest)}? " if near else ""
+    same = {other: how for name, how in known.items() for other in commands.meaning_the_same(name)} | known
+    near = _near(word.lower().replace("_", "-"), same)
+    hint = f"Did you mean: teams {_written(same[near], rest)}? " if near else ""
     return WrongUsage(f"no such command {word!r}", f"{hint}`teams help` has all commands.")
 
 

@@ -28,6 +28,8 @@ GROUPS = (
 )
 """The parts of the help, in this order."""
 
+_LOOKING = ("get", "list", "show")
+"""The first words of commands that look: agents say any of them, so each means what another is declared with."""
 _LARGEST = 1 << 16
 """The bytes of a module that are looked at for the name of a command; all of each of ours."""
 _INSIDE = f"{__name__}."
@@ -35,15 +37,17 @@ _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
-    """The command of that name; None if there is none.
+    """The command of that name, or of one that begins with another word for looking, as `list-tasks` for `get-tasks`;
+    None if there is none.
 
     To import all the modules takes as long as a command does. So that only that one is imported which has the command,
     they are looked through for its name first, those with a word of it in theirs before the others; where they can't be
     read, all are imported. Where one with the command is imported already, or all are, as in servers, nothing is
     looked through.
     """
+    names = meaning_the_same(name)
     if _every:
-        return _every.get(name)
+        return next(filter(None, map(_every.get, names)), None)
     for module in [*sys.modules]:
         if module.startswith(_INSIDE) and (command := _table(module.removeprefix(_INSIDE)).get(name)):
             return command
@@ -51,11 +55,16 @@ def find(name: str) -> Command | None:
     modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
     for likely in (True, False):
         for module in modules:
-            if not likely or _mentions(module, name):
-                command = _table(module).get(name)
-                if command is not None:
+            for meant in names:
+                if (not likely or _mentions(module, meant)) and (command := _table(module).get(meant)):
                     return command
     return None
+
+
+def meaning_the_same(name: str) -> list[str]:
+    """The name, and the same with each other word for looking."""
+    verb, dash, rest = name.partition("-")
+    return [name, *(f"{other}-{rest}" for other in _LOOKING if dash and verb in _LOOKING and other != verb)]
 
 
 def get(name: str) -> Command:

@@ -73,6 +73,6 @@ COMMANDS = table(
         words="evidence:listed",
         gist=("id", "name", "size", "by"),
         example="get-evidence 7 report.txt",
-        also="evidence show-evidence list-evidence read-evidence",
+        also="evidence read-evidence",
     ),
 )

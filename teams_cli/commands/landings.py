@@ -100,6 +100,6 @@ COMMANDS = table(
         answers=list[Landing],
         gist=("id", "task", "state", "onto", "owner", "files"),
         example="get-landings --open",
-        also="landings list-landings merge-queue show-landing queue-status",
+        also="landings merge-queue show-landing queue-status",
     ),
 )

@@ -202,7 +202,7 @@ COMMANDS = table(
         words="messages:agents",
         daily=True,
         example="list-agents",
-        also="agents members list-members get-agents ps who",
+        also="agents members list-members ps who",
     ),
     Command(
         "attend",

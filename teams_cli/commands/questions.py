@@ -129,7 +129,7 @@ COMMANDS = table(
         words="questions:whole",
         answers=Question,
         example="show-question 3",
-        also="get-question get-answers",
+        also="get-answers",
     ),
     Command(
         "get-questions",
@@ -141,7 +141,7 @@ COMMANDS = table(
         words="questions:questions",
         answers=list[Question],
         example="get-questions --mine",
-        also="questions list-questions",
+        also="questions",
     ),
     Command(
         "human",

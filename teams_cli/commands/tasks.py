@@ -195,7 +195,7 @@ COMMANDS = table(
         example="get-tasks --ready",
         want="list them",
         also={
-            "list tasks list-tasks show-tasks ls queue backlog progress all-tasks": "",
+            "list tasks ls queue backlog progress all-tasks": "",
             "ready list-ready ready-tasks available available-tasks": "get-tasks --ready",
             "blocked list-blocked blocked-tasks": "get-tasks --blocked",
         },
@@ -213,7 +213,7 @@ COMMANDS = table(
         example="show-task 7",
         want="one, with its result",
         also={
-            "show get-task view-task view describe describe-task details read-task task-info": "",
+            "show view-task view describe describe-task details read-task task-info": "",
             "result get-result show-result task-status notes": "",
             "task/ID get/ID status/ID list/ID info/ID get-status/ID": "show-task ID",
         },

@@ -79,7 +79,7 @@ COMMANDS = table(
         at_shell=True,
         words="workflows:workflows",
         example="list-workflows",
-        also="workflows get-workflows",
+        also="workflows",
     ),
     Command(
         "check-workflow",

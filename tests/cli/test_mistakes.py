@@ -115,3 +115,29 @@ def test_one_team_alone_is_looked_through(team: None, capsys: pytest.CaptureFixt
     path.write_text("{")
     assert (run(["doctor", "--team", ALPHA]), run(["doctor", "--team", "beta"])) == (0, 1)
     assert "task-1.json" in capsys.readouterr().out
+
+
+ALIKE = {
+    "list-tasks": "get-tasks",
+    "show-tasks": "get-tasks",
+    "get-task 1": "show-task 1",
+    "list-plans": "get-plans",
+    "get-plan 1": "show-plan 1",
+    "get-agents": "list-agents",
+    f"get-team {ALPHA}": f"show-team {ALPHA}",
+    "get-workflows": "list-workflows",
+}
+"""What is said with another word for looking, and how the command is declared."""
+
+
+@pytest.mark.parametrize("typed", ALIKE)
+def test_words_for_looking_mean_the_same(tmp_path: Path, typed: str) -> None:
+    """In a process of its own, and with an option that only Typer knows how to refuse."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("propose-plan", "so", agent="bob")
+    said, meant = typed.split(), ALIKE[typed].split()
+    assert cli.ok(*said) == cli.ok(*meant)
+    assert cli(said[0], "--help").stdout == cli("help", meant[0]).stdout
+    wrong = cli(*said, "--bogus")
+    assert (wrong.status, wrong.stderr.partition("\n")[0]) == (2, f"teams: {meant[0]} has no option --bogus")
