@@ -6,10 +6,12 @@ import time
 
 from teams_cli.commands.task_documents import taken
 from teams_cli.errors import WaitRanOut
+from teams_cli.messages.messages import EDIT
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import choosing, leases
 from teams_cli.tasks.choosing import NothingReady
+from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,25 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     came: dict[str, Any] = {}
     call.try_to(lambda: came.update(_next(call, document, wait)))
     return document | came
+
+
+def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
+    """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
+    came: dict[str, Any] = {}
+    call.try_to(lambda: came.update(_concerns(call, document, wait)))
+    return document | came
+
+
+def _concerns(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
+    from teams_cli.views import concerns, steps
+
+    if call.begin_answer(document):
+        call.words = "waiting:came"
+    try:
+        return concerns.wait(call.store, call.team, call.known, wait, call.say, again=steps.WAIT_A_WHILE)
+    except WaitRanOut:
+        call.say_what_follows()
+        return {}
 
 
 def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -84,9 +105,10 @@ def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
             first = False
             continue
         shown = taken(call, task)
-        mail = [
-            each
-            for each in found["messages"]
-            if each["from"] != SYSTEM or not leases.tells_of_loss(each["message"], task)
-        ]
+        mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]
         return {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}
+
+
+def _is_shown_with(notice: dict[str, Any], task: Task) -> bool:
+    """Whether the notice goes without saying for who is shown the task that it has now: of its loss, or of an edit."""
+    return leases.tells_of_loss(notice["message"], task) or notice.get("about") == f"{EDIT}{task.id}"

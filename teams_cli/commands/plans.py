@@ -24,10 +24,14 @@ Raises:
 _GET = """List the plans, by number; with --open those that wait for a decision."""
 
 
-def _propose(call: Call, plan: str, task: str | None, revises: str | None) -> Any:
-    proposed = plans.propose(call.store, call.team, call.caller, plan, task, revises)
+def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait: float | None) -> Any:
+    document = plans.propose(call.store, call.team, call.caller, plan, task, revises).to_document()
+    if wait is not None:
+        from teams_cli.commands import next_tasks
+
+        return next_tasks.and_wait(call, document, wait)
     call.try_to(call.say_what_follows)
-    return proposed.to_document()
+    return document
 
 
 def _get(call: Call, open: bool) -> Any:
@@ -64,10 +68,11 @@ def _go_on(call: Call) -> None:
         call.try_to(call.say_what_follows)
 
 
-def _request(call: Call, to: str, reason: str | None) -> Any:
-    asked = shutting_down.request(call.store, call.team, call.caller, to, reason)
+def _request(call: Call, to: list[str], reason: str | None) -> Any:
+    names = [name for word in to for name in word.split(",") if name]
+    asked = shutting_down.request_each(call.store, call.team, call.caller, names, reason)
     _go_on(call)
-    return asked.to_document()
+    return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
 
 
 def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
@@ -94,9 +99,18 @@ COMMANDS = table(
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", text=True),
         option("--task", "The task that it is for.", metavar="ID"),
         option("--revises", "The plan that it takes the place of.", metavar="PLAN"),
+        option(
+            "--wait",
+            "Then wait so long for the decision, or what else concerns you.",
+            type=float,
+            metavar="SECONDS",
+            seldom=True,
+        ),
         doc=plans.propose,
-        words="plans:decided",
+        words="plans:proposed",
         answers=Plan,
+        long=True,
+        sleeps=True,
         adding=True,
         daily=True,
         example='propose-plan "1. a test 2. the fix" --task 7',
@@ -111,7 +125,7 @@ COMMANDS = table(
         words="plans:plans",
         answers=list[Plan],
         example="get-plans --open",
-        also="plans list-plans",
+        also="plans",
     ),
     Command(
         "show-plan",
@@ -122,7 +136,7 @@ COMMANDS = table(
         words="plans:whole",
         answers=Plan,
         example="show-plan 2",
-        also="get-plan view-plan read-plan",
+        also="view-plan read-plan",
     ),
     Command(
         "approve-plan",
@@ -157,7 +171,7 @@ COMMANDS = table(
     Command(
         "request-shutdown",
         _request,
-        argument("AGENT", "The member to end.", name="to"),
+        argument("AGENT", "The member to end, or several.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutting_down.request,
         words="plans:shutdown",

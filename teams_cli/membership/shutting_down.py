@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
+def request_each(
+    store: Store, team_name: str, caller: Caller | None, agents: list[str], reason: str | None = None
+) -> list[Shutdown]:
+    """Ask members to end their work; each approves, or rejects with a reason. Nobody is asked if one can't be.
+
+    Raises:
+        AgentNotFound: One of them is no active member.
+        Conflict: A request to one of them is open already; names it.
+    """
+    names = list(dict.fromkeys(agents))
+    for agent in names if len(names) > 1 else ():
+        _same_again(store, *_drafted(store, team_name, caller, agent, reason))
+    return [request(store, team_name, caller, agent, reason) for agent in names]
+
+
 @operation("request-shutdown", may=LEADERS)
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
     """Ask a member to end its work; it approves, or rejects with a reason.
@@ -29,24 +44,31 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
         AgentNotFound: There is no such active member.
         Conflict: A request to it is open already; names it.
     """
-    at = require(store, team_name, caller, "request-shutdown", agent)
-    team, caller = at.team, at.caller
-    text.within(reason or "", "reason", text.MAX_MESSAGE)
-    target = teams.get_recipient(team, agent)
-    if team.member(target) is None or target == caller.name:
-        raise InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
-    if target == team.leader:
-        raise WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
-    draft = Shutdown(
-        team_name=team_name, agent=target, requested_by=caller.name, reason=reason, created_at=teams.now(store)
-    )
+    team, draft = _drafted(store, team_name, caller, agent, reason)
     made = _same_again(store, team, draft)
     if made is None:
         made, _ = store.create(team_name, SHUTDOWN, None, draft)
         _withdraw_if_second(store, team, made)
-        history.note(store, team_name, caller.name, "shutdown requested", shutdown=made.id, agent=target, reason=reason)
+        who = made.requested_by
+        history.note(store, team_name, who, "shutdown requested", shutdown=made.id, agent=made.agent, reason=reason)
     deliver(store, team_name, SHUTDOWN, made)
     return made
+
+
+def _drafted(
+    store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None
+) -> tuple[Team, Shutdown]:
+    """The request that the caller may make."""
+    at = require(store, team_name, caller, "request-shutdown", agent)
+    team, name = at.team, at.caller.name
+    text.within(reason or "", "reason", text.MAX_MESSAGE)
+    target = teams.get_recipient(team, agent)
+    if team.member(target) is None or target == name:
+        raise InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
+    if target == team.leader:
+        raise WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
+    now = teams.now(store)
+    return team, Shutdown(team_name=team_name, agent=target, requested_by=name, reason=reason, created_at=now)
 
 
 def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Known = dict[str, Found | None]
 
 _TITLE = 60
+_NAMED = 5
 _PAST = 0.005
 _SILENT_FOR = 0.8
 """Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
@@ -147,7 +148,9 @@ class Facts:
         text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
         if others:
-            text += f"; still here: {listed(others)} (to end one first: teams request-shutdown NAME)"
+            named = " ".join(others) if len(others) <= _NAMED else "NAME ..."
+            text += f"; still here: {listed(others, _NAMED)}, who hear it when you close the team"
+            text += f" (or first: teams request-shutdown {named})"
         what = steps.after_all(found["stuck"])
         about = "-".join(str(count) for count in found["taskCounts"].values())
         return {f"settled:{about}": fact("settled", self.team.name, text, what)}

@@ -23,7 +23,8 @@ _EXAMPLE = """- id: a
   title: TITLE
   description: |
     TEXT
-  check: COMMAND
+  check: COMMAND  # completing it takes that this passes
+  planRequired: true  # and a plan of its owner, which `teams wait --needed` brings to you
 - {title: TITLE, blockedBy: [a], for: NAME}
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
@@ -90,12 +91,12 @@ def decide(plan: str) -> str:
 
 def propose(task: str) -> str:
     """How to have a plan for a task approved."""
-    return f"teams propose-plan TEXT --task {task}"
+    return f"teams propose-plan TEXT --task {task} {_PATIENTLY}"
 
 
 def revise(plan: str, task: str | None) -> str:
     """How to propose a better plan in the place of a rejected one."""
-    return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan}"
+    return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
 
 
 def after_decision(plan: Found) -> str | None:
@@ -152,8 +153,9 @@ def after_all(stuck: list[str]) -> str:
 
 
 def join(team: str, name: str, claim: bool = True) -> str:
-    """How to get into a team, and to a task."""
-    return f"teams join-team {team} --as {name}{' --claim' if claim else ''} {_PATIENTLY}"
+    """How to get into a team, and to a task; without what goes without saying."""
+    said = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
+    return " ".join(["teams join-team", *filter(None, said)])
 
 
 def outside(team: str, teams: list[str], name: str) -> str:

@@ -30,12 +30,12 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     assert after(cli, "bob", "send-message", "bob", "hi", by="lea") == "teams read-messages"
     assert after(cli, "bob", "read-messages") == "teams reply msg-1 TEXT, or ack msg-1"
     assert after(cli, "bob", "create-task", "one", "--plan-required", by="lea") == "teams claim-task --next"
-    assert after(cli, "bob", "claim-task", "1") == "teams propose-plan TEXT --task task-1"
+    assert after(cli, "bob", "claim-task", "1") == "teams propose-plan TEXT --task task-1 --wait 540"
     assert after(cli, "bob", "propose-plan", "so", "--task", "1") == "teams wait --timeout 540"
     assert after(cli, "lea") == DECIDE.format("plan-1")
     cli.ok("reject-plan", "1", "--feedback", "why?", agent="lea")
     cli.ok("read-messages", agent="bob")
-    assert after(cli, "bob") == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    assert after(cli, "bob") == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
     assert after(cli, "bob", "propose-plan", "x" * 300, "--revises", "1") == "teams wait --timeout 540"
     cli.ok("read-messages", agent="lea")
     assert after(cli, "lea") == "teams show-plan plan-2"  # it is not shown whole

@@ -10,6 +10,7 @@ import pytest
 
 from teams_cli.views import steps
 from tests.support.cli import ALPHA, COMMAND, Cli
+from tests.support.waits import begin, ended, until
 
 TASKS = "- {id: a, title: one, check: 'true', checkIn: sub}\n- {id: b, title: two, blockedBy: [a]}\n"
 UNCHECKED = TASKS.replace(", check: 'true', checkIn: sub", "")
@@ -79,7 +80,7 @@ def test_many_tasks_are_made_as_the_first_answer_of_a_leader_says(cli: Cli) -> N
     command = many.replace("teams", shlex.join(COMMAND), 1)
     done = subprocess.run(["bash", "-c", command], env=cli.environ("lea"), capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "task-1: pending: TITLE (check)",
+        "task-1: pending: TITLE (check, plan)",
         "task-2: pending, kept for bob, waits for task-1: TITLE",
         "next: teams wait --needed --timeout 540",
     ]
@@ -131,10 +132,54 @@ def test_a_decision_that_was_read_says_what_follows_before_what_others_ask(cli: 
     assert last(cli, "lea", "read-messages").startswith("next: teams approve-plan plan-1, or ")
     cli.ok("send-message", "mia", "which way?", agent="bob")
     cli.ok("reject-plan", "1", "how is it tested?", agent="lea")
-    revising = "next: teams propose-plan TEXT --task task-1 --revises plan-1"
+    revising = "next: teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
     assert last(cli, "mia", "read-messages") == f"{revising} (1 more; all without an answer: teams ack)"
     cli.ok("propose-plan", "by tests", "--task", "1", "--revises", "1", agent="mia")
     cli.ok("approve-plan", "2", agent="lea")
     done = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert last(cli, "mia", "read-messages").startswith(done)
     assert last(cli, "lea", "read-messages", "--all") != "next: teams approve-plan plan-2"
+
+
+def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None:
+    """In words as in JSON; where none comes in time it is told to wait on, and the plan is proposed all the same."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", "--plan-required", agent="lea")
+    said = cli("claim-task", "1", agent="bob").stdout
+    assert said.endswith("\nnext: teams propose-plan TEXT --task task-1 --wait 540\n")
+    late = cli("propose-plan", "so", "--task", "1", "--wait", "0", agent="bob")
+    assert late.stdout == "plan-1: proposed, from bob for task-1\nnext: teams wait --timeout 540\n"
+    waiting = begin(cli, "bob", "propose-plan", "thus", "--task", "1", "--wait", "60")
+    until(lambda: "plan-2" in cli("get-plans", "--open").stdout)
+    cli.ok("reject-plan", "2", "why so?", agent="lea")
+    found = ended(waiting)
+    assert (found["id"], found["messages"][0]["message"]) == ("plan-2", "plan-2 was rejected by lea: why so?")
+    revising = "propose-plan", "better", "--task", "1", "--revises", "2", "--wait", "60"
+    waiting = cli.start(*revising, agent="bob")
+    until(lambda: "plan-3" in cli("get-plans", "--open").stdout)
+    cli.ok("approve-plan", "3", agent="lea")
+    assert waiting.communicate()[0].decode().splitlines() == [
+        "plan-3: proposed, from bob for task-1",
+        "msg-5",
+        '[From agent "system"]:',
+        "| plan-3 was approved by lea",
+        "  next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
+    ]
+
+
+def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("join-team", agent="mia")
+    assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
+    assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
+    assert cli("wait", "--timeout", "0", agent="bob").status == 14
+    assert cli("request-shutdown", "bob", "mia", agent="lea").stdout == (
+        "shutdown-1: requested, for bob, asked by lea\nshutdown-2: requested, for mia, asked by lea\n"
+        "next: teams wait --needed --timeout 540\n"
+    )
+    again = cli.ok("request-shutdown", "bob,mia", agent="lea")
+    assert [(each["id"], each["agent"]) for each in again] == [("shutdown-1", "bob"), ("shutdown-2", "mia")]
+    assert cli.ok("approve-shutdown", agent="bob")["status"] == "approved"
+    assert cli.ok("request-shutdown", "mia", agent="lea")["id"] == "shutdown-2"

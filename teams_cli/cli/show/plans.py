@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     Parts = list[str | Table]
 
 
+def proposed(plan: dict[str, Any]) -> Parts:
+    """Show a plan that waits, and what came while its author waited for the decision."""
+    if "happened" not in plan:
+        return decided(plan)
+    from teams_cli.cli.show import waiting
+
+    return [*decided(plan), *waiting.came(plan)]
+
+
 def decided(plan: dict[str, Any]) -> Parts:
     task = f" for {plan['task']}" if "task" in plan else ""
     by = f" by {plan['decidedBy']}" if "decidedBy" in plan else ""
@@ -47,7 +56,9 @@ def whole(plan: dict[str, Any]) -> Parts:
     ]
 
 
-def shutdown(asked: dict[str, Any]) -> Parts:
+def shutdown(asked: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    if isinstance(asked, list):
+        return [line for one in asked for line in shutdown(one)]
     freed = asked.get("releasedTasks")
     return present(
         f"{asked['id']}: {asked['status']}, for {asked['agent']}, asked by {asked['requestedBy']}",
