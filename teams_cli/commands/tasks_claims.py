@@ -25,8 +25,10 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
         return taken(call, choosing.claim_next(call.store, call.team, call.caller))
-    call.words = "tasks:claimed_knowing"
-    return taken(call, claims.claim(call.store, call.team, call.caller, task))
+    claimed = claims.claim(call.store, call.team, call.caller, task)
+    if not any(note.what == "edited" and note.by != call.agent for note in claimed.notes):
+        call.words = "tasks:claimed_knowing"  # who names it has read it, as it still is
+    return taken(call, claimed)
 
 
 def _claimed_in_time(call: Call, wait: float) -> Task:

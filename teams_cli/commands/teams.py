@@ -73,7 +73,8 @@ def _join(
     if claim and call.known.is_human:
         raise WrongUsage("human takes no tasks", "Join without --claim.")
     if wait is not None:
-        there = conditions.team_there(call.store, call.team, steps.join(call.team, call.agent, claim))
+        named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
+        there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))
         conditions.wait(call.store, call.team, [there], wait, call.say)
     if answer:
         permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
@@ -199,7 +200,7 @@ COMMANDS = table(
         reads=True,
         words="teams:team",
         example="show-team demo",
-        also="info get-team team",
+        also="info team",
     ),
     Command(
         "join-team",

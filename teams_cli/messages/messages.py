@@ -51,6 +51,8 @@ class Message(Record):
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
 
 
+EDIT = "edited-"
+"""What messages are about that tell of an edit of a task that nobody has: this and the task."""
 MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True, logins="message")
 
 

@@ -6,6 +6,7 @@ import os
 
 from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState
+from teams_cli.messages.messages import EDIT
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -56,7 +57,8 @@ def _description(task: Task, changes: Edit) -> str | None:
     said: str | None = changes.fields.get("description", task.description)
     if changes.append is None:
         return said
-    longer = f"{said}\n\n{changes.append}" if said else changes.append
+    added = changes.append.strip("\n")
+    longer = f"{said}\n\n{added}" if said else added
     return text.within(longer, "description", text.MAX_MESSAGE)
 
 
@@ -85,8 +87,9 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
 
 
 def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
-    body = f"{name} {did} {task.id} ({task.title}): {what}"
-    return Owed(to=task.concerned or "", message=body, uid=f"edited-{task.id}-{os.urandom(6).hex()}", by=name)
+    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"edited-{task.id}-{os.urandom(6).hex()}"
+    about = f"{EDIT}{task.id}" if did == "edited" and task.status == "pending" else None
+    return Owed(to=task.concerned or "", message=body, uid=uid, by=name, about=about)
 
 
 @operation("note", may=EVERYBODY)

@@ -47,9 +47,8 @@ def wait(
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
-    Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join.
-
-    Of several that wait for work, each is told of another task. With *needed*, what went well (see `needed`) is told
+    Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join. Of several
+    that wait for work, each is told of another task. With *needed*, what went well (see `needed`) is told
     with the next that asks for more. Who *claims_ready* tasks is told of one also when it was before.
 
     Raises:
@@ -68,19 +67,32 @@ def wait(
     lookout.begin()
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
-            raise WaitRanOut(f"nothing happened within {length(timeout or 0.0)}")
+            what = "nothing that needs you" if needed else "nothing"
+            raise WaitRanOut(f"{what} happened within {length(timeout or 0.0)}")
     except (Ended, WaitRanOut) as ended:
-        ended.hint = _how_to_go_on(store, team, caller, again)
+        ended.hint = _how_to_go_on(store, team, caller, again, needed)
         raise
     finally:
         lookout.end()
     return found
 
 
-def _how_to_go_on(store: Store, team: str, caller: Caller, again: str) -> str:
-    """How the work stands, for who wonders whether to wait on, and how to."""
-    said = standing.in_words(store, team, caller)
-    return f"{f'{said}. ' if said else ''}Wait on: {again}"
+def _how_to_go_on(store: Store, team: str, caller: Caller, again: str, needed: bool) -> str:
+    """How the work stands, for who wonders whether to wait on, and how to; for who was not called for what merely was
+    completed, what was.
+    """
+    said = [_completed(store, team, caller) if needed else "", standing.in_words(store, team, caller)]
+    return " ".join([*(f"{each}." for each in said if each), f"Wait on: {again}"])
+
+
+def _completed(store: Store, team: str, caller: Caller) -> str:
+    """The tasks that were completed meanwhile; nothing where that can't be read: that nothing came is told all the
+    same.
+    """
+    try:
+        return standing.of_completions(store, team, needed.completions(store, team, caller.name))
+    except TeamsError:
+        return ""
 
 
 class Lookout:
@@ -186,7 +198,7 @@ class Lookout:
         if not numbers:
             return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
-        if self.needed and not told and len(found) < _MOST and needed.can_wait(self.store, team, name, found):
+        if not told and len(found) < _MOST and self._can_wait(team, found):
             return []
         shown = []
         for each in found:
@@ -196,6 +208,11 @@ class Lookout:
                 shown.append({**each.to_document(), "next": step})
         inboxes.mark_read(self.store, self.team, name, set(numbers))
         return shown
+
+    def _can_wait(self, team: Team, found: list[Message]) -> bool:
+        """Whether none of the messages is worth the end of the wait."""
+        asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
+        return not asking or (self.needed and needed.can_wait(self.store, team, self.caller.name, asking))
 
     def _have_ends_told(self) -> None:
         """Have what the ends of tasks still owe be sent: who hears that all are over hears what came of them."""

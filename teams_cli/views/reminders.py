@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.errors import TeamsError
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.messages import EDIT, MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.tasks.tasks import Task
 
 _NAMED = 3
 _NEAR = 32
@@ -55,7 +59,7 @@ def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
     found = store.fetch(team, MESSAGE, unread, [])
     mail = [message for message in found if message.from_ != SYSTEM]
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
-    news = [message for message in fresh if not is_done(store, team, agent, message)]
+    news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
     _note(store, team, agent, unread[-1], {message.id for message in news[-_NAMED:] if _is_short(message)})
     parts = [*([_named(mail)] if mail else []), *(_short(message) for message in news[-_NAMED:])]
     if len(news) > _NAMED:
@@ -81,21 +85,52 @@ def is_message(about: str) -> bool:
 
 
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether the message tells of a task that was kept for the agent, which took it since, or heard that it is ready
-    from a wait that was faster than the message.
+    """Whether the message tells of a task that was kept for the agent, which took it since, and with that was shown
+    what it says, or heard that it is ready from a wait that was faster than the message.
     """
-    if message.from_ != SYSTEM or message.type != "notice" or not (message.about or "").startswith("task-"):
+    task = _kept_task(store, team, message)
+    if task is None:
         return False
+    if is_edit(message):
+        return task.owner == agent and (task.claimed_at or "") >= message.timestamp
+    if task.status == "pending":
+        from teams_cli.views import work
+
+        try:
+            return work.about(task) in presence.load(store, team, agent).told
+        except TeamsError:
+            return False
+    return task.owner == agent
+
+
+def is_for_later(store: Store, team: str, message: Message) -> bool:
+    """Whether the message tells of an edit of a task that is kept for its reader, and that nobody can take yet: what
+    it says is shown to who takes it.
+    """
+    task = _kept_task(store, team, message) if is_edit(message) else None
+    if task is None or task.status != "pending":
+        return False
+    from teams_cli.tasks import dependencies
+
+    return bool(dependencies.open_blockers(task, dependencies.stored(store, team)))
+
+
+def is_edit(message: Message) -> bool:
+    """Whether the message tells of an edit of a task that nobody had."""
+    return message.from_ == SYSTEM and (message.about or "").startswith(EDIT)
+
+
+def _kept_task(store: Store, team: str, message: Message) -> Task | None:
+    """The task that is kept for the reader of the message, if it is about one; None where that can't be read."""
+    about = (message.about or "").removeprefix(EDIT)
+    if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
+        return None
     from teams_cli.tasks import tasks
-    from teams_cli.views import work
 
     try:
-        task = tasks.get(store, team, message.about or "")
-        if task.status == "pending":
-            return work.about(task) in presence.load(store, team, agent).told
+        return tasks.get(store, team, about)
     except TeamsError:
-        return False
-    return task.owner == agent
+        return None
 
 
 def _named(mail: list[Message]) -> str:

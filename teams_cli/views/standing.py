@@ -23,7 +23,7 @@ _NAMED = 3
 """Tasks that are named: those whose owners are silent longest."""
 _SILENT = 60.0
 """Seconds of silence that are worth a word."""
-_NOBODY = "no member has joined (teams join-team; or start one: teams run-agent)"
+_NOBODY = "no member has joined yet (teams join-team; or start one: teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
@@ -61,6 +61,13 @@ def _in_work(store: Store, team: Team, found: list[Task]) -> str:
     by_silence = sorted(((_silence(store, team, task), task) for task in found), key=lambda each: -each[0])
     named = text.listed([_named(store, task, silent) for silent, task in by_silence], _NAMED)
     return f"In work: {named}" if named else ""
+
+
+def of_completions(store: Store, team_name: str, keys: list[str]) -> str:
+    """Which tasks were completed, and how many of all are; nothing where there are none."""
+    counts = overviews.overview(store, team_name).counts
+    of_all = f"{counts['completed']} of {sum(counts.values())} tasks"
+    return f"Completed meanwhile: {text.listed(keys)} (so {of_all})" if keys else ""
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:

@@ -73,8 +73,8 @@ def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
     store = cli.store()
     until(lambda: leases.over(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, "1")))
     said = cli("wait", "--claim", agent="bob").stdout.splitlines()
-    assert said[0] == "task-1: in_progress by bob: one" and said[1].startswith("claim 2; ")
-    assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[2])
+    assert said[0] == "task-1: in_progress by bob: one" and said[2].startswith("1 s after your last command ")
+    assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[1])
     assert said[3].startswith("next: teams update-task task-1 ") and len(said) == 4
     assert "no longer yours" not in cli("brief", agent="bob").stdout
 
@@ -107,6 +107,6 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
 
 def test_who_waits_in_vain_for_a_team_hears_how_to_wait_on(cli: Cli) -> None:
     said = cli("join-team", "beta", "--wait", "0", "--claim", agent="bob").stderr
-    assert "Nobody has made it yet. Wait on: teams join-team beta --as bob --claim --wait 540\n" in said
-    said = cli("join-team", "beta", "--wait", "0", agent="bob").stderr
-    assert "Wait on: teams join-team beta --as bob --wait 540\n" in said
+    assert "Nobody has made it yet. Wait on: teams join-team beta --claim --wait 540\n" in said
+    said = cli("join-team", "--wait", "0", "--as", "bob", "--team", "beta", agent="lea").stderr
+    assert "Wait on: teams join-team --as bob --wait 540\n" in said

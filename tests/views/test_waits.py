@@ -95,7 +95,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", "--result", "it works", agent="bob")
     assert ended(waiting)["taskCounts"]["completed"] == 1
     found = ended(begin(cli, "lea"))
-    still = "still here: bob, mia (to end one first: teams request-shutdown NAME)"
+    still = "still here: bob, mia, who hear it when you close the team (or first: teams request-shutdown bob mia)"
     assert texts(found) == [f"all tasks are settled: 1 completed; {still}"]
     assert [(each["message"], each["next"]) for each in found["messages"]] == [
         ("task-1 (one) completed by bob: it works", None)
@@ -191,7 +191,7 @@ def test_who_waits_for_anything_hears_of_a_decision_with_what_follows(cli: Cli) 
     assert "plan" in {each["what"] for each in cli.ok("wait", "--timeout", "0", agent="lea")["happened"]}
     cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
     (rejected,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
-    assert rejected["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    assert rejected["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
     cli.ok("propose-plan", "better", "--task", "1", "--revises", "1", agent="bob")
     cli.ok("approve-plan", "2", agent="lea")
     (approved,) = cli.ok("wait", "--timeout", "0", agent="bob")["messages"]
@@ -297,7 +297,7 @@ def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli)
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("propose-plan", "so", "--task", "1", agent="bob")
     cli.ok("reject-plan", "1", "why?", agent="lea")
-    assert ended(begin(cli, "bob"))["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1"
+    assert ended(begin(cli, "bob"))["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
     cli.ok("propose-plan", "thus", "--revises", "1", agent="bob")
     cli.ok("approve-plan", "2", agent="lea")
     complete = "teams update-task task-1 --status completed --result RESULT --next --wait 540"
@@ -331,21 +331,6 @@ def test_a_decision_ends_a_wait_though_it_stood_at_the_end_of_an_answer(cli: Cli
     found = ended(begin(cli, "bob"))
     assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
     nothing(cli, "bob")
-
-
-def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:
-    waiting = begin(cli, "bob")
-    cli.ok("create-task", "one", "--for", "bob", agent="lea")
-    found = ended(waiting)
-    assert (texts(found), found["messages"]) == (["task-1, kept for you, is ready: one"], [])
-    nothing(cli, "bob")
-
-
-def test_a_task_that_is_kept_and_waits_asks_for_nothing_yet(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
-    (kept,) = ended(begin(cli, "bob"))["messages"]
-    assert ("you will be told when it is ready" in kept["message"], kept["next"]) == (True, None)
 
 
 def test_what_a_wait_for_one_thing_told_ends_no_other(cli: Cli) -> None:

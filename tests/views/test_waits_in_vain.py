@@ -52,13 +52,13 @@ def test_who_leads_nobody_hears_how_others_come(tmp_path: Path, each_engine: str
     cli = make_team(tmp_path / "root")
     add_tasks(cli, "one")
     said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
-    how = "no member has joined (teams join-team; or start one: teams run-agent)"
+    how = "no member has joined yet (teams join-team; or start one: teams run-agent)"
     assert f"  Nobody has a task: 1 ready; {how}. Wait on: teams wait --needed" in said
 
 
 def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path, each_engine: str) -> None:
     cli = make_team(tmp_path / "root")
-    nobody = "teams: no member has joined (teams join-team; or start one: teams run-agent)\n"
+    nobody = "teams: no member has joined yet (teams join-team; or start one: teams run-agent)\n"
     waiting = cli.start("wait", "--needed", "--timeout", "60", agent="lea")
     try:
         assert waiting.stderr is not None and waiting.stderr.readline() == nobody.encode()
@@ -67,7 +67,9 @@ def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path, each_eng
         waiting.communicate()
     cli.ok("join-team", agent="bob")
     assert not cli("wait", "--timeout", "0.2", agent="bob").stderr.startswith("teams: no member")
-    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith("teams: nothing happened")
+    assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith(
+        "teams: nothing that needs you happened"
+    )
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
@@ -99,3 +101,22 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     both = "task-1 waits for bob's review. plan-1 has waited T for lea, last heard of T ago. "
     assert in_vain(cli, "--task", "1", "--plan", "1") == both
+
+
+def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None:
+    """It is told in full of that with what asks for something."""
+    add_tasks(cli, "one", "two", "three")
+    for task in ("1", "2"):
+        cli.ok("claim-task", task, agent="bob")
+        cli.ok("update-task", task, "--status", "completed", agent="bob")
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea")
+    assert said.status == 14
+    assert said.stderr.startswith("teams: nothing that needs you happened within 0 s\n  Completed meanwhile: task-1, ")
+    assert "task-2 (so 2 of 3 tasks). Nobody has a task: 1 ready; last heard of: bob, " in said.stderr
+    cli.ok("send-message", "lea", "what now?", agent="bob")
+    found = cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["messages"]
+    assert [each["message"].partition(" completed")[0] for each in found] == [
+        "task-1 (one)",
+        "task-2 (two)",
+        "what now?",
+    ]

@@ -116,22 +116,28 @@ def released(task: dict[str, Any]) -> list[str]:
 
 def claimed(task: dict[str, Any]) -> Parts:
     """Show a task with all that its owner has to know."""
-    return [*claimed_knowing(task), *_text(task)]
+    return _claimed(task, _text(task))
 
 
 def claimed_knowing(task: dict[str, Any]) -> Parts:
     """Show a task to who has read what it says."""
+    return _claimed(task, [])
+
+
+def _claimed(task: dict[str, Any], said: Parts) -> Parts:
     others = (blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner"))
     done = [blocker for blocker in others if blocker.get("result")]
     return [
         *line(task),
-        f"claim {task['claim']}; {until(task['leaseExpiresAt'])} after your last command others may take it; "
-        f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
+        *said,
         *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
+        *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *([f"completing it runs this, and counts if it passes: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
         *(["it needs an approved plan"] if task.get("planRequired") else []),
+        f"{until(task['leaseExpiresAt'])} after your last command others may take it; "
+        f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
     ]
 
 
@@ -162,7 +168,7 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"{blocker['id']}{by} came to: {said}{more}"
 
 
-_CLIPPED = 500
+_CLIPPED = 800
 """Characters of a result that who claims is told: most are whole."""
 
 
