@@ -142,7 +142,7 @@ COMMANDS = table(
         "approve-plan",
         _approve,
         _PLAN,
-        option("--note", "A word to its author.", text=True),
+        option("--note --feedback", "A word to its author.", text=True),
         option("--share", "Put it on this page too.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words="plans:decided",

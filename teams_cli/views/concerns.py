@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
+_PLAN = "plan:"
 _PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
@@ -200,7 +201,7 @@ class Lookout:
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
         if not told and len(found) < _MOST and self._can_wait(team, found):
             return []
-        shown = []
+        shown, told = [], told | _plans_among(agent.told)
         for each in found:
             step = steps.after_message(each.to_document(), matters.of(self.store, self.team, each.about or ""))
             known = step is None and reminders.was_told(agent, each)
@@ -266,6 +267,11 @@ class Lookout:
             return step
         found = conditions.settled(self.store, team.name)
         return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
+
+
+def _plans_among(told: list[str]) -> set[str]:
+    """The plans that the agent was told of; the message of one may be slower than a wait."""
+    return {about.removeprefix(_PLAN) for about in told if about.startswith(_PLAN)}
 
 
 def _is_notice(message: Message, told: set[str]) -> bool:

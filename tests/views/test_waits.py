@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from teams_cli.teams import presence
+from teams_cli.records.owed import Owed
+from teams_cli.tasks.plans import PLAN, Plan
+from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, until
 
@@ -182,6 +184,18 @@ def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
     cli.ok("propose-plan", "so", agent="bob")
     cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
     assert cli("wait", "--plan", "1", agent="bob").stdout == "plan-1: rejected by lea: too long\n"
+
+
+def test_a_plan_that_is_told_before_its_message_is_there_is_told_once(cli: Cli) -> None:
+    waiting, store = begin(cli, "lea"), cli.store()
+    until(lambda: presence.load(store, ALPHA, "lea").last_seen)
+    draft = Plan(team_name=ALPHA, from_="bob", plan="so", created_at=teams.now(store))
+    store.create(ALPHA, PLAN, None, draft.having(owed=[Owed(to="lea", message="", uid="")]))
+    assert texts(ended(waiting)) == ["plan-1 from bob:\nso"]
+    nothing(cli, "lea")
+    assert cli("approve-plan", "1", "--feedback", "well thought", agent="lea").status == 0
+    (told,) = ended(begin(cli, "bob"))["messages"]
+    assert told["message"] == "plan-1 was approved by lea: well thought"
 
 
 def test_who_waits_for_anything_hears_of_a_decision_with_what_follows(cli: Cli) -> None:
