@@ -11,8 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
-MOST = 900
-"""Characters of the help of one command, which leaves out first what is refused, then what else is told."""
+MOST = 600
+"""Characters of the help of one command, beyond which what is refused is left out first, then what else is told: a
+refusal says itself what it is. No command's own parameters take more than 900.
+"""
 _ABOUT = """Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]
 More on one: teams help COMMAND
 """
