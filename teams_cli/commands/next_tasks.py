@@ -16,6 +16,7 @@ from teams_cli.tasks.tasks import Task
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
+    from teams_cli.views.concerns import Wanted
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -44,9 +45,16 @@ def _concerns(call: Call, document: dict[str, Any], wait: float) -> dict[str, An
         call.words = "waiting:came"
     try:
         return concerns.wait(call.store, call.team, call.known, wait, call.say, again=steps.WAIT_A_WHILE)
-    except WaitRanOut:
-        call.say_what_follows()
+    except WaitRanOut as over:
+        _say_in_vain(call, over, wait)
         return {}
+
+
+def _say_in_vain(call: Call, over: WaitRanOut, wait: float) -> None:
+    """Say that the time is over, how the work stands, and what follows; the change itself was told."""
+    if wait:
+        call.more = f"{over.message}. {(over.hint or '').partition('Wait on: ')[0]}".rstrip()
+    call.say_what_follows()
 
 
 def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -71,14 +79,16 @@ def _at_once(call: Call) -> dict[str, Any]:
 
 
 def _in_time(call: Call, wait: float) -> dict[str, Any]:
+    from teams_cli.views.concerns import ANYTHING
+
     try:
-        return awaited(call, False, wait)
-    except WaitRanOut:
-        call.say_what_follows()
+        return awaited(call, ANYTHING, wait)
+    except WaitRanOut as over:
+        _say_in_vain(call, over, wait)
         return {}
 
 
-def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
+def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
     """What concerns the caller; a task that it may take is claimed with that, also one that it was told of before,
     unless something else is to be done first. Where another was faster, the wait goes on.
 
@@ -87,12 +97,13 @@ def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
         WrongState: The team is closed.
     """
     from teams_cli.views import concerns, steps
+    from teams_cli.views.concerns import Wanted
 
     began, left = time.monotonic(), timeout
-    again = steps.WAIT_TO_WORK + (" --needed" if needed else "")
-    first = True
+    again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
+    of_these = Wanted(wanted.needed, True, wanted.completed)
     while True:
-        found = concerns.wait(call.store, call.team, call.known, left, call.say, needed, again, claims_ready=first)
+        found = concerns.wait(call.store, call.team, call.known, left, call.say, of_these, again)
         others = [each for each in found["happened"] if each["what"] != "ready"]
         if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
             return found
@@ -102,7 +113,7 @@ def awaited(call: Call, needed: bool, timeout: float | None) -> dict[str, Any]:
             if found["messages"] or others:
                 return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            first = False
+            of_these = wanted
             continue
         shown = taken(call, task)
         mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]

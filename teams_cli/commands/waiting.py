@@ -11,6 +11,7 @@ from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import concerns, conditions, steps
+from teams_cli.views.concerns import Wanted
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -38,8 +39,12 @@ def _wait(
     ready: bool,
     claim: bool,
     needed: bool,
+    completed: int | None,
     timeout: float | None,
 ) -> Any:
+    if completed is not None and completed < 1:
+        raise WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
+    mine = Wanted(needed or completed is not None, completed=completed)
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
     if landing is not None:
         wanted.append(conditions.landing_over(call.store, call.load_team().name, landing, lambda: _go_on(call)))
@@ -47,12 +52,12 @@ def _wait(
         _go_on(call)
     if not wanted:
         if claim:
-            return next_tasks.awaited(call, needed, timeout)
-        again = steps.WAIT_TO_LEAD if needed else steps.WAIT
-        return concerns.wait(call.store, call.team, call.known, timeout, call.say, needed, again)
-    if claim or needed:
+            return next_tasks.awaited(call, mine, timeout)
+        again = steps.WAIT_TO_LEAD if mine.needed else steps.WAIT
+        return concerns.wait(call.store, call.team, call.known, timeout, call.say, mine, again)
+    if claim or mine.needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
-        raise WrongUsage("--claim and --needed go with waiting for anything that concerns you", hint)
+        raise WrongUsage("--claim, --needed and --completed go with waiting for anything that concerns you", hint)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
@@ -122,6 +127,7 @@ COMMANDS = table(
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "Claim the task that you can, at once."),
         switch("--needed", "Not for what others merely complete.", seldom=True),
+        option("--completed", "As leader --needed, and once N tasks are.", type=int, metavar="N", seldom=True),
         option("--timeout", "Give up then; by default never.", type=float, metavar="SECONDS"),
         doc=_WAIT,
         changes=False,

@@ -36,27 +36,40 @@ _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 
 
+class Wanted:
+    """What of all that concerns one a wait is for. With *needed*, what went well (see `needed`) is told with the next
+    that asks for more. Who *claims_ready* tasks is told of one also when it was before. That so many tasks are
+    *completed* is told too.
+    """
+
+    def __init__(self, needed: bool = False, claims_ready: bool = False, completed: int | None = None) -> None:
+        self.needed = needed
+        self.claims_ready = claims_ready
+        self.completed = completed
+
+
+ANYTHING = Wanted()
+
+
 def wait(
     store: Store,
     team: str,
     caller: Caller,
     timeout: float | None,
     say: Callable[[str], None] | None = None,
-    needed: bool = False,
+    wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
-    claims_ready: bool = False,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
     Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join. Of several
-    that wait for work, each is told of another task. With *needed*, what went well (see `needed`) is told
-    with the next that asks for more. Who *claims_ready* tasks is told of one also when it was before.
+    that wait for work, each is told of another task.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, needed, claims_ready)
+    lookout = Lookout(store, team, caller, wanted)
     found: Found = {}
 
     def ready() -> bool:
@@ -68,10 +81,10 @@ def wait(
     lookout.begin()
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
-            what = "nothing that needs you" if needed else "nothing"
+            what = "nothing that needs you" if wanted.needed else "nothing"
             raise WaitRanOut(f"{what} happened within {length(timeout or 0.0)}")
     except (Ended, WaitRanOut) as ended:
-        ended.hint = _how_to_go_on(store, team, caller, again, needed)
+        ended.hint = _how_to_go_on(store, team, caller, again, wanted.needed)
         raise
     finally:
         lookout.end()
@@ -97,18 +110,13 @@ def _completed(store: Store, team: str, caller: Caller) -> str:
 
 
 class Lookout:
-    """Looks for what concerns the caller; with *needed*, not for what merely went well. Who *claims_ready* tasks hears
-    of one also when it was told of it before.
-    """
+    """Looks for what concerns the caller, as far as it is *wanted*."""
 
-    def __init__(
-        self, store: Store, team: str, caller: Caller, needed: bool = False, claims_ready: bool = False
-    ) -> None:
+    def __init__(self, store: Store, team: str, caller: Caller, wanted: Wanted = ANYTHING) -> None:
         self.store = store
         self.team = team
         self.caller = caller
-        self.needed = needed
-        self.claims_ready = claims_ready
+        self.wanted = wanted
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
         self._is_queued = False
@@ -138,7 +146,7 @@ class Lookout:
         self._is_queued = bool(waiting)
 
     def _facts(self, team: Team) -> Facts:
-        return Facts(self.store, team, self.caller, self.alarm, self.queue)
+        return Facts(self.store, team, self.caller, self.alarm, self.queue, self.wanted.completed)
 
     def say_if_alone(self, say: Callable[[str], None]) -> None:
         """Tell who leads, once, that nobody is there who could bring anything about."""
@@ -213,7 +221,7 @@ class Lookout:
     def _can_wait(self, team: Team, found: list[Message]) -> bool:
         """Whether none of the messages is worth the end of the wait."""
         asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
-        return not asking or (self.needed and needed.can_wait(self.store, team, self.caller.name, asking))
+        return not asking or (self.wanted.needed and needed.can_wait(self.store, team, self.caller.name, asking))
 
     def _have_ends_told(self) -> None:
         """Have what the ends of tasks still owe be sent: who hears that all are over hears what came of them."""
@@ -224,7 +232,7 @@ class Lookout:
     def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         facts = self._facts(team)
-        known = facts.still_told(agent, but_ready=self.claims_ready)
+        known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None

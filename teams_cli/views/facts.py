@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 
 _TITLE = 60
 _NAMED = 5
+_FEW = 3
 _PAST = 0.005
 _SILENT_FOR = 0.8
 """Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
+_IDLE_FOR = 240.0
+"""Seconds of silence that are worth a word where others have nothing to do until then."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 
@@ -47,15 +50,25 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
 class Facts:
     """What is so now and concerns the caller. The alarm is set for what time alone may make so.
 
-    The *queue* says from when on the caller may be told of a task that was left to those who wait before it.
+    The *queue* says from when on the caller may be told of a task that was left to those who wait before it. That so
+    many tasks are *completed* is told to who asks for it.
     """
 
-    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, queue: dict[str, float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        team: Team,
+        caller: Caller,
+        alarm: Alarm,
+        queue: dict[str, float],
+        completed: int | None = None,
+    ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
         self.queue = queue
+        self.completed = completed
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
         self.offer: str | None = None
@@ -64,7 +77,7 @@ class Facts:
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._overdue()
+        found = self._overdue() | self._completed()
         if self.works:
             found |= self._ready(known)
         if self.leads:
@@ -82,6 +95,16 @@ class Facts:
             f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
             for row in late
         }
+
+    def _completed(self) -> Known:
+        """That so many tasks are completed as were asked for."""
+        if self.completed is None:
+            return {}
+        counts = overviews.overview(self.store, self.team.name).counts
+        if counts["completed"] < self.completed:
+            return {}
+        text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
+        return {f"completed:{self.completed}": fact("completed", self.team.name, text, "")}
 
     def held(self) -> list[str]:
         """The tasks that the caller has in progress."""
@@ -188,33 +211,40 @@ class Facts:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _held_up(self, known: set[str]) -> Known:
-        """Tasks for which most others wait and whose owners are silent for most of a lease; of each claim once."""
+        """Tasks that hold up others, and whose owners are silent; of each claim once."""
         found: Known = {}
         for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS):
             about = f"silent:{task.id}:{task.claim}"
             if about in known:
                 found[about] = None
-            elif (silent := self._silence(task)) and (waiting := self._most_wait_for(task)):
-                left = length(max(leases.length(self.team) - silent, 1))
-                text = f"{task.id}, for which {waiting} wait: {task.owner}, silent for {length(silent)}"
-                text += f"; its lease ends in {left}, and others take it"
+            elif text := self._holds_up(task):
                 found[about] = fact("silent", task.id, text, steps.WAIT_TO_LEAD)
         return found
 
-    def _silence(self, task: Task) -> float:
-        """Seconds for which nothing was heard of its owner, from most of a lease on."""
+    def _holds_up(self, task: Task) -> str:
+        """That most tasks wait for one whose owner is silent for most of a lease; or that others have nothing to do
+        until it is done, whose owner is silent for some minutes. Empty if neither is so.
+        """
         last_seen = presence.load(self.store, self.team.name, task.owner or "").last_seen
         silent = seconds_since(max(last_seen or "", task.claimed_at or ""), self.store.now())
-        left = _SILENT_FOR * leases.length(self.team) - silent
-        if left > 0:
-            self.alarm.ring_in(left + _PAST)
-        return silent if left <= 0 else 0.0
-
-    def _most_wait_for(self, task: Task) -> int:
-        """How many tasks wait for it, themselves or through others, if they are most of those that are left."""
+        late = _SILENT_FOR * leases.length(self.team)
+        if ahead := [end - silent for end in (min(late, _IDLE_FOR), late) if end > silent]:
+            self.alarm.ring_in(ahead[0] + _PAST)
+        if silent < min(late, _IDLE_FOR):
+            return ""
         found = overviews.overview(self.store, self.team.name)
-        waiting = len(dependencies.waiting_for([task.id], found.found))
-        return waiting if waiting > 1 and 2 * waiting > found.counts["pending"] else 0
+        waiting = sorted(dependencies.waiting_for([task.id], found.found), key=tasks.TASK.number_in)
+        said = f"{task.owner}, silent for {length(silent)}"
+        if silent >= late and len(waiting) > 1 and 2 * len(waiting) > found.counts["pending"]:
+            left = length(max(leases.length(self.team) - silent, 1))
+            return f"{task.id}, for which {len(waiting)} wait: {said}; its lease ends in {left}, and others take it"
+        idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
+        if not (waiting and idle) or found.free or found.ready:
+            return ""
+        first = next(each.id for each in found.found if each.status == "pending" and task.id in each.blocked_by)
+        text = f"{task.id}, for which {listed(waiting, _FEW)} wait{'s' if len(waiting) == 1 else ''}: {said}"
+        text += f"; without a task: {listed(idle, _FEW)}"
+        return f"{text} (to go on without it: teams update-task {first} --unblock {task.id})"
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

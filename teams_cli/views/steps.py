@@ -30,6 +30,12 @@ _EXAMPLE = """- id: a
 _PATIENTLY = f"--wait {_PATIENCE}"
 CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{_EXAMPLE}."
 CLOSE = "teams close-team"
+LEADING = (
+    "as leader `teams wait --needed` brings you plans to decide, questions, what fails or stands still, and the end of "
+    "all; with --completed N also that N tasks are. `teams update-task ID --append TEXT` (or --owner NAME, --block ID, "
+    "--unblock ID) changes a task; who has it is told. At the end: `teams request-shutdown NAME...`, `teams close-team`"
+)
+"""What who makes a team has to know of leading it."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
@@ -49,20 +55,20 @@ def after_message(message: Found, matter: Found | None = None) -> str | None:
         return end(about)
     if about.startswith("task-"):
         return review(about) if matter is not None and matter["status"] == "in_review" else None
-    if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi"):
-        return None
+    if message["from"] == SYSTEM or kind in ("info", "question") or message.get("fyi") or "replyTo" in message:
+        return None  # an answer rarely wants another
     return reply(message["id"])
 
 
 def after_reading(found: list[Found], matter_of: Callable[[Found], Found | None]) -> str:
-    """What new messages ask for, by the first that asks for anything; older ones that are open are shown with how. An
-    answer rarely wants another. What was decided comes first: nobody tells of it again.
+    """What new messages ask for, by the first that asks for anything; older ones that are open are shown with how.
+    What was decided comes first: nobody tells of it again.
     """
     asked: list[str] = []
     decided: list[str] = []
     for message in found:
         matter = None if "readBefore" in message else matter_of(message)
-        if "replyTo" not in message and (step := after_message(message, matter)):
+        if step := after_message(message, matter):
             (asked if matter is None else decided).append(step)
     wanted = decided if any("readBefore" in message for message in found) else [*decided, *asked]
     more = f" ({len(wanted) - 1} more; all without an answer: teams ack)" if len(wanted) > 1 else ""

@@ -239,7 +239,7 @@ def test_what_was_created_is_told_with_all_that_completing_it_takes(cli: Cli) ->
 
 def test_a_claim_says_from_when_its_lease_runs(cli: Cli) -> None:
     told = cli("claim-task", "1", agent="bob").stdout
-    said = r"\n[45] min after your last command others may take it; to give it back: teams release-task 1\n"
+    said = r"\n[45] min after your last `teams` command others may take it; to give it back: teams release-task 1\n"
     assert re.search(said, told)  # some of the five minutes may be gone
 
 

@@ -127,7 +127,14 @@ def test_to_the_owners_of_tasks(cli: Cli) -> None:
 def test_replies_repeat_nothing(cli: Cli) -> None:
     cli.ok("send-message", "bob", "how far?", agent="lea")
     cli.ok("read-messages", agent="bob")
-    assert cli("reply", "1", "half", agent="bob").stdout == "msg-2: sent to lea; msg-1 is handled\n"
+    said = "msg-2: sent to lea; msg-1 is handled\nnext: teams wait --claim --timeout 540\n"
+    assert cli("reply", "1", "half", agent="bob").stdout == said
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("send-message", "bob", "and now?", agent="lea")
+    assert cli("reply", "3", "most of it", agent="bob").stdout == "msg-4: sent to lea; msg-3 is handled\n"
+    told = cli("wait", "--timeout", "0", agent="lea").stdout
+    assert told.endswith("| most of it\n  next: teams wait --needed --timeout 540\n")
 
 
 @pytest.fixture

@@ -117,10 +117,28 @@ def test_joining_and_the_first_task_are_one_command(tmp_path: Path, each_engine:
     assert late.stdout == "mia: in team alpha as team-member\nnext: teams wait --claim --timeout 540\n"
     add_tasks(cli, "two")
     assert (
-        "\ntask-2: in_progress by mia: two\n5 min after your last command "
+        "\ntask-2: in_progress by mia: two\n5 min after your last `teams` command "
         in cli("join-team", "--claim", agent="mia").stdout
     )
     assert cli.refused("join-team", "--claim", agent="human") == (2, "wrong_usage")
+
+
+def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
+    """And before for what it is needed for."""
+    add_tasks(cli, "one", "two", "three")
+    waiting = begin(cli, "lea", "wait", "--completed", "2", "--timeout", "60")
+    for task in ("1", "2"):
+        assert waiting.poll() is None
+        cli.ok("claim-task", task, agent="bob")
+        cli.ok("update-task", task, "--status", "completed", agent="bob")
+    found = ended(waiting)
+    assert [each["text"] for each in found["happened"]] == ["2 of 3 tasks are completed"]
+    assert len(found["messages"]) == 2 and found["next"] == "teams wait --needed --timeout 540"
+    waiting = begin(cli, "lea", "wait", "--completed", "3", "--timeout", "60")
+    cli.ok("send-message", "lea", "which?", agent="bob")
+    assert [each["message"] for each in ended(waiting)["messages"]] == ["which?"]
+    for words in (("--completed", "0"), ("--completed", "2", "--task", "1")):
+        assert cli.refused("wait", *words, agent="lea") == (2, "wrong_usage")
 
 
 def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:

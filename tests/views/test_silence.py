@@ -7,10 +7,13 @@ import pytest
 from teams_cli.errors import WaitRanOut
 from teams_cli.membership import founding, joining
 from teams_cli.store.contract import Store
-from teams_cli.tasks import claims, holding, tasks
+from teams_cli.tasks import changes, claims, holding, tasks
+from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import settings
 from teams_cli.teams.caller import Caller
 from teams_cli.views import concerns
+from teams_cli.views.concerns import Wanted
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 
@@ -41,7 +44,7 @@ def team(store: Store) -> Store:
 def told(team: Store) -> list[str]:
     """What the leader hears now."""
     try:
-        return [each["text"] for each in concerns.wait(team, ALPHA, LEA, 0, needed=True)["happened"]]
+        return [each["text"] for each in concerns.wait(team, ALPHA, LEA, 0, wanted=Wanted(needed=True))["happened"]]
     except WaitRanOut:
         return []
 
@@ -65,3 +68,23 @@ def test_a_sign_of_life_keeps_it_from_hearing(team: Store, clock: FakeClock) -> 
     assert TOLD not in told(team)
     clock.advance(2)
     assert TOLD in told(team)
+
+
+def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClock) -> None:
+    """Long before its lease ends, once of each claim; and not while there is something else to do."""
+    founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    for title, blockers in (("one", []), ("two", ["task-1"]), ("three", [])):
+        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
+    claims.claim(store, ALPHA, BOB, "1")
+    clock.advance(241)
+    assert told(store) == []
+    claims.claim(store, ALPHA, MIA, "3")
+    changes.change_task(store, ALPHA, MIA, "3", Edit(status="completed"))
+    holding.heartbeat(store, ALPHA, MIA)
+    alone = "task-1, for which task-2 waits: bob, silent for 4 min; without a task: mia"
+    assert told(store) == [f"{alone} (to go on without it: teams update-task task-2 --unblock task-1)"]
+    clock.advance(600)
+    assert told(store) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -70,6 +71,20 @@ def test_who_leads_nobody_hears_it_when_the_wait_begins(tmp_path: Path, each_eng
     assert cli("wait", "--needed", "--timeout", "0.2", agent="lea").stderr.startswith(
         "teams: nothing that needs you happened"
     )
+
+
+def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: Cli) -> None:
+    """The change that it waits behind is made all the same."""
+    add_tasks(cli, "one", "two")
+    for agent, task in (("mia", "1"), ("bob", "2")):
+        cli.ok("claim-task", task, agent=agent)
+    ending = ("update-task", "2", "--status", "completed", "--next", "--wait", "0.2")
+    said = cli(*ending, agent="bob").stdout.splitlines()
+    assert (said[0], said[2]) == ("task-2: completed by bob: two", "next: teams wait --claim --timeout 540")
+    assert re.fullmatch(r"nothing happened within 0.2 s\. In work: task-1 \(mia, [\d.]+ m?s\)\.", said[1]), said[1]
+    again = cli(*ending, "--json", agent="bob")
+    assert json.loads(again.stdout)["status"] == "completed"
+    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In work: task-1 (mia, ")
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:

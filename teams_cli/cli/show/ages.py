@@ -5,12 +5,18 @@ from __future__ import annotations
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
 from teams_cli.records.annotations import Any
 
+_OLD = 60
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 def ago(at: str | None) -> str:
     """`35 s ago`; a dash for what never was."""
     return "-" if at is None else f"{age(at)} ago"
+
+
+def is_old(at: str) -> bool:
+    """Whether that was long enough ago to be said: something may have been done since that it asks for."""
+    return seconds_since(at, SystemClock().now()) >= _OLD
 
 
 def age(at: str) -> str:

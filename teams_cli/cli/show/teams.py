@@ -5,7 +5,9 @@ from __future__ import annotations
 from teams_cli.cli.show import present, tasks
 from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
+from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ def created(team: dict[str, Any]) -> Parts:
         f"{team['name']}: created; its leader is {team['leader']}",
         f"token of {team['leader']}: {team['token']}" if "token" in team else None,
         f"token of human: {team['humanToken']}" if "humanToken" in team else None,
+        steps.LEADING if team["leader"] != HUMAN else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli.cli.show import landings, present, tasks
 from teams_cli.cli.show.agents import ended
+from teams_cli.cli.show.ages import ago, is_old
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
 from teams_cli.tasks.tasks import Task
@@ -54,7 +55,8 @@ def came(found: dict[str, Any]) -> Parts:
 
 def _message(document: dict[str, Any]) -> str:
     about = f" answers {document['replyTo']}" if "replyTo" in document else ""
-    return f"{document['id']}{about}\n{quote(Message.from_json(document))}"
+    old = f", {ago(document['timestamp'])}" if is_old(document["timestamp"]) else ""
+    return f"{document['id']}{about}{old}\n{quote(Message.from_json(document))}"
 
 
 def _step(command: str | None) -> str | None:

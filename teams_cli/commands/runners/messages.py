@@ -76,7 +76,20 @@ def reply(call: Call, message: str, text: str) -> Any:
     if question:
         return _answer(call, question, message, text)
     answer, original = handling.reply(call.store, call.team, call.caller, message, text, call.problems)
+    _go_on(call)
     return {**answer.to_json(), "repliedTo": original.to_json()}
+
+
+def _go_on(call: Call) -> None:
+    """Say how a member goes on that has no task: with one, it knows."""
+    from teams_cli.tasks import choosing
+
+    def say() -> None:
+        if call.load_team().member(call.agent) and choosing.is_free(call.store, call.load_team(), call.known):
+            call.say_what_follows()
+
+    if not call.known.is_human:
+        call.try_to(say)
 
 
 def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
@@ -84,6 +97,7 @@ def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, A
     original = handling.received(call.store, call.team, call.agent, word)
     answered = answering.answer(call.store, call.team, call.caller, question.id, text)
     said = next(answer for answer in answered.answers if answer.responder == call.agent)
+    _go_on(call)
     return {
         "id": answered.id,
         "from": call.agent,
