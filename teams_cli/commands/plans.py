@@ -171,7 +171,7 @@ COMMANDS = table(
     Command(
         "request-shutdown",
         _request,
-        argument("AGENT", "The member to end, or several.", name="to", many=True),
+        argument("AGENT", "Whom to end.", name="to", many=True),
         option("--reason", "Why.", text=True),
         doc=shutting_down.request,
         words="plans:shutdown",
