@@ -135,7 +135,11 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
         *([f"completing it runs this, and if that fails it stays yours: {task['check']}"] if "check" in task else []),
         *(_came_to(blocker) for blocker in done),
-        *(["it needs a plan first, that the leader approves: what you will do, and how, in some lines"] if task.get("planRequired") else []),
+        *(
+            ["it needs a plan first, that the leader approves: what you will do, and how, in some lines"]
+            if task.get("planRequired")
+            else []
+        ),
         f"{until(task['leaseExpiresAt'])} after your last `teams` command others may take it; "
         f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
     ]
