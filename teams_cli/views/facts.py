@@ -239,11 +239,13 @@ class Facts:
             left = length(max(leases.length(self.team) - silent, 1))
             return f"{task.id}, for which {len(waiting)} wait: {said}; its lease ends in {left}, and others take it"
         idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
-        if not (waiting and idle) or found.free or found.ready:
+        if not idle or found.free or found.ready:
             return ""
+        said += f"; without a task: {listed(idle, _FEW)}"
+        if not waiting:
+            return "" if found.counts["pending"] else f"{task.id}, for which all wait: {said}"
         first = next(each.id for each in found.found if each.status == "pending" and task.id in each.blocked_by)
         text = f"{task.id}, for which {listed(waiting, _FEW)} wait{'s' if len(waiting) == 1 else ''}: {said}"
-        text += f"; without a task: {listed(idle, _FEW)}"
         return f"{text} (to go on without it: teams update-task {first} --unblock {task.id})"
 
     def _questions(self) -> Known:

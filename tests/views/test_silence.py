@@ -88,3 +88,16 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     assert told(store) == [f"{alone} (to go on without it: teams update-task task-2 --unblock task-1)"]
     clock.advance(600)
     assert told(store) == []
+
+
+def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
+    claims.claim(store, ALPHA, BOB, "1")
+    clock.advance(241)
+    assert told(store) == []
+    holding.heartbeat(store, ALPHA, MIA)
+    assert told(store) == ["task-1, for which all wait: bob, silent for 4 min; without a task: mia"]
+    assert told(store) == []
