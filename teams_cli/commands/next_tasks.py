@@ -105,7 +105,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     while True:
         found = concerns.wait(call.store, call.team, call.known, left, call.say, of_these, again)
         others = [each for each in found["happened"] if each["what"] != "ready"]
-        if len(others) == len(found["happened"]) or any(each["next"] for each in [*found["messages"], *others]):
+        if len(others) == len(found["happened"]) or any(map(_comes_first, [*found["messages"], *others])):
             return found
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
@@ -118,6 +118,13 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         shown = taken(call, task)
         mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]
         return {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}
+
+
+def _comes_first(each: dict[str, Any]) -> bool:
+    """Whether what concerns the caller comes before a task that it takes; mail that it may answer comes with that."""
+    from teams_cli.views import steps
+
+    return bool(each["next"]) and each["next"] != steps.reply(each["id"])
 
 
 def _is_shown_with(notice: dict[str, Any], task: Task) -> bool:

@@ -17,7 +17,7 @@ def cli(tmp_path: Path, each_engine: str) -> Cli:
 
 
 def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
-    """But not before what else is to be done; where another was faster it waits on."""
+    """Mail comes with it; where another was faster it waits on."""
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
     add_tasks(cli, "one")
     add_tasks(cli, "two", blocked_by=["task-1"])
@@ -32,11 +32,26 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert ended(waiting)["claimed"]["blockers"][0]["result"] == "so it is"
     add_tasks(cli, "three")
     cli.ok("send-message", "bob", "which?", agent="mia")
-    assert cli("wait", "--claim", "--timeout", "0", agent="bob").stdout == (
+    said = cli("wait", "--claim", "--timeout", "0", agent="bob").stdout
+    assert said.startswith(
         'msg-2\n[From agent "mia"]:\n| which?\n  next: teams reply msg-2 TEXT, or ack msg-2\n'
-        "task-3 is ready: three\n  next: teams claim-task --next\n"
+        "task-3: in_progress by bob: three\n"
     )
+    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
     assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")
+
+
+def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
+    """Others wait for its answer; mail that one may answer comes with the task."""
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("ask-others", "which?", "--to", "bob", "--no-wait", agent="mia")
+    add_tasks(cli, "one")
+    found = cli.ok("wait", "--claim", "--timeout", "0", agent="bob")
+    assert ("claimed" in found, found["next"]) == (False, "teams answer ask-1 TEXT")
+    cli.ok("answer", "1", "the second", agent="bob")
+    cli.ok("send-message", "bob", "thanks", agent="mia")
+    found = cli.ok("wait", "--claim", "--timeout", "0", agent="bob")
+    assert [each["message"] for each in found["messages"]] == ["thanks"] and found["claimed"]["id"] == "task-1"
 
 
 def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> None:
