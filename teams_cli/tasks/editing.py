@@ -58,7 +58,7 @@ def _description(task: Task, changes: Edit) -> str | None:
     if changes.append is None:
         return said
     added = changes.append.strip("\n")
-    longer = f"{said}\n\n{added}" if said else added
+    longer = f"{said.rstrip()}\n\n{added}" if said else added
     return text.within(longer, "description", text.MAX_MESSAGE)
 
 

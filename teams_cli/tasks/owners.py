@@ -33,4 +33,6 @@ def state_of(task: Task) -> str:
     """Say the status in words, with who has the task: "in progress by bob"."""
     if task.status == IN_REVIEW:
         return f"in review ({task.review_by})"
+    if task.status == "completed" and task.owner:
+        return f"completed by {task.owner}"
     return f"in progress by {task.owner}" if task.status == "in_progress" else task.status

@@ -210,3 +210,22 @@ def test_another_attempt_has_a_result_of_its_own(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--result", "half", agent="bob")
     assert cli.ok("update-task", "1", "--status", "completed", agent="bob")["result"] == "half"
+
+
+def test_what_is_added_stands_behind_one_blank_line(cli: Cli) -> None:
+    cli.ok("create-task", "one", "--description", "first\n", agent="lea")
+    cli.ok("update-task", "1", "--append", "\nthen", agent="lea")
+    assert cli.ok("show-task", "1")["description"] == "first\n\nthen"
+
+
+def test_who_ends_a_task_that_another_completed_hears_who_did(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("release-task", "1", "--reason", "bob is silent", agent="lea")
+    cli.ok("claim-task", "1", agent="ann")
+    cli.ok("update-task", "1", "--status", "completed", agent="ann")
+    late = cli("update-task", "1", "--status", "completed", agent="bob")
+    assert (late.status, late.stderr.partition("\n")[0]) == (
+        11,
+        "teams: your claim on task-1 is over: it is completed by ann",
+    )
