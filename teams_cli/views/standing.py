@@ -53,8 +53,17 @@ def of_all(store: Store, team_name: str) -> str:
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
-    left = _left(store, team, but, found) if leads else ""
+    left = _left(store, team, but, found) if leads else _end(store, team)
     return "; ".join(filter(None, (_in_work(store, team, found), left)))
+
+
+def _end(store: Store, team: Team) -> str:
+    """That nothing is left to take, for who waits for work; and who ends the team's work, where all is done."""
+    counts = overviews.overview(store, team.name).counts
+    if counts["pending"] or not any(counts.values()):
+        return ""
+    at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
+    return "no other is left" if at_work else f"All tasks are settled, and {team.leader} has yet to close the team"
 
 
 def _in_work(store: Store, team: Team, found: list[Task]) -> str:

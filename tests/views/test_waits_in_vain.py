@@ -81,10 +81,17 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
     ending = ("update-task", "2", "--status", "completed", "--next", "--wait", "0.2")
     said = cli(*ending, agent="bob").stdout.splitlines()
     assert (said[0], said[2]) == ("task-2: completed by bob: two", "next: teams wait --claim --timeout 540")
-    assert re.fullmatch(r"nothing happened within 0.2 s\. In work: task-1 \(mia, [\d.]+ m?s\)\.", said[1]), said[1]
+    assert re.fullmatch(
+        r"nothing happened within 0.2 s\. In work: task-1 \(mia, [\d.]+ m?s\); no other is left\.", said[1]
+    ), said[1]
+    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
+    assert "  All tasks are settled, and lea has yet to close the team. Wait on: teams wait --claim " in said
+    add_tasks(cli, "three")
+    cli.ok("claim-task", "3", agent="mia")
     again = cli(*ending, "--json", agent="bob")
     assert json.loads(again.stdout)["status"] == "completed"
-    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In work: task-1 (mia, ")
+    assert again.stderr.startswith("teams: nothing happened within 0.2 s. In work: task-3 (mia, ")
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
