@@ -54,8 +54,8 @@ def find(name: str) -> Command | None:
     words = name.split("-")
     modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
     for likely in (True, False):
-        for module in modules:
-            for meant in names:
+        for meant in names:  # all modules for the name as it was said first: mostly one has it
+            for module in modules:
                 if (not likely or _mentions(module, meant)) and (command := _table(module).get(meant)):
                     return command
     return None
