@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from teams_cli.errors import InvalidValue
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 MAX_NAME = 64
@@ -66,6 +70,11 @@ def number_of(text: str, kind: str) -> int:
 def id_of(text: str, kind: str) -> str:
     """The whole id, `task-7`, for `7`, `#7` or `task-7`."""
     return f"{kind}-{number_of(text, kind)}"
+
+
+def each_name(words: Iterable[str]) -> list[str]:
+    """The names in *words*, of which each has one, or several with commas between them."""
+    return [name for word in words for name in word.split(",") if name]
 
 
 def is_number(text: str) -> bool:

@@ -6,7 +6,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.errors import AgentNotFound, NobodyThere, WrongState, WrongUsage
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
-from teams_cli.names import HUMAN
+from teams_cli.names import HUMAN, each_name
 from teams_cli.records.annotations import Any
 from teams_cli.teams import presence
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _send(
     call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
 ) -> Any:
-    named = [name for word in to for name in word.split(",") if name]
+    named = each_name(to)
     if len(to) > 1:
         _refuse_unquoted(call, to, text)
     elif to and text.isascii() and " " not in text:
@@ -63,7 +63,7 @@ def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
     team = call.load_team()
 
     def known(word: str) -> bool:
-        return all(name in (HUMAN, "leader") or team.find(name) is not None for name in word.split(",") if name)
+        return all(name in (HUMAN, "leader") or team.find(name) is not None for name in each_name([word]))
 
     strangers = (place for place, word in enumerate(words) if not known(word))
     names = words[: next(strangers, len(words))]

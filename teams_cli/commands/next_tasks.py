@@ -8,7 +8,7 @@ from teams_cli.commands.task_documents import taken
 from teams_cli.errors import WaitRanOut
 from teams_cli.messages.messages import EDIT
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks import choosing, leases
 from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import Task
@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.views.concerns import Wanted
+
+    Found = dict[str, Any]
 
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -34,36 +36,36 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
     came: dict[str, Any] = {}
-    call.try_to(lambda: came.update(_concerns(call, document, wait)))
+    call.try_to(lambda: came.update(_in_time(call, document, wait, _concerning)))
     return document | came
 
 
-def _concerns(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
-    from teams_cli.views import concerns, steps
-
-    if call.begin_answer(document):
+def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[Call, float], Found]) -> Found:
+    """What a wait behind the change brings; where it is in vain, it is said that the time is over, how the work stands,
+    and what follows.
+    """
+    if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = "waiting:came"
     try:
-        return concerns.wait(call.store, call.team, call.known, wait, call.say, again=steps.WAIT_A_WHILE)
+        return what(call, wait)
     except WaitRanOut as over:
-        _say_in_vain(call, over, wait)
+        if wait:
+            call.more = f"{over.message}. {(over.hint or '').partition('Wait on: ')[0]}".rstrip()
+        call.say_what_follows()
         return {}
 
 
-def _say_in_vain(call: Call, over: WaitRanOut, wait: float) -> None:
-    """Say that the time is over, how the work stands, and what follows; the change itself was told."""
-    if wait:
-        call.more = f"{over.message}. {(over.hint or '').partition('Wait on: ')[0]}".rstrip()
-    call.say_what_follows()
+def _concerning(call: Call, wait: float) -> Found:
+    from teams_cli.views import concerns, steps
+
+    return concerns.wait(call.store, call.team, call.known, wait, call.say, again=steps.WAIT_A_WHILE)
 
 
 def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
     """What comes behind the change that the document tells of: nothing for who has a task."""
     is_free = choosing.is_free(call.store, call.load_team(), call.known)
     if is_free and wait is not None:
-        if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
-            call.words = "waiting:came"
-        return _in_time(call, wait)
+        return _in_time(call, document, wait, _for_work)
     found = _at_once(call) if is_free else {}
     if not found:
         call.say_what_follows()
@@ -78,14 +80,10 @@ def _at_once(call: Call) -> dict[str, Any]:
         return {}
 
 
-def _in_time(call: Call, wait: float) -> dict[str, Any]:
+def _for_work(call: Call, wait: float) -> Found:
     from teams_cli.views.concerns import ANYTHING
 
-    try:
-        return awaited(call, ANYTHING, wait)
-    except WaitRanOut as over:
-        _say_in_vain(call, over, wait)
-        return {}
+    return awaited(call, ANYTHING, wait)
 
 
 def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:

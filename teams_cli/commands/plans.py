@@ -6,6 +6,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.errors import WrongUsage
 from teams_cli.membership import shutting_down
 from teams_cli.membership.shutdowns import Shutdown
+from teams_cli.names import each_name
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
@@ -69,8 +70,7 @@ def _go_on(call: Call) -> None:
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
-    names = [name for word in to for name in word.split(",") if name]
-    asked = shutting_down.request_each(call.store, call.team, call.caller, names, reason)
+    asked = shutting_down.request_each(call.store, call.team, call.caller, each_name(to), reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
 

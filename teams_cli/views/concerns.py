@@ -22,7 +22,7 @@ from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 from teams_cli.views import conditions, matters, needed, reminders, standing, steps, work
-from teams_cli.views.facts import Facts, fact
+from teams_cli.views.facts import PLAN, Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
-_PLAN = "plan:"
 _PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
@@ -279,7 +278,7 @@ class Lookout:
 
 def _plans_among(told: list[str]) -> set[str]:
     """The plans that the agent was told of; the message of one may be slower than a wait."""
-    return {about.removeprefix(_PLAN) for about in told if about.startswith(_PLAN)}
+    return {about.removeprefix(PLAN) for about in told if about.startswith(PLAN)}
 
 
 def _is_notice(message: Message, told: set[str]) -> bool:

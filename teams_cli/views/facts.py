@@ -21,7 +21,7 @@ from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
-from teams_cli.views import conditions, steps, work
+from teams_cli.views import conditions, standing, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Found = dict[str, Any]
     Known = dict[str, Found | None]
 
+PLAN = "plan:"
+"""What the word begins with under which a plan is told."""
 _TITLE = 60
 _NAMED = 5
 _FEW = 3
@@ -225,8 +227,7 @@ class Facts:
         """That most tasks wait for one whose owner is silent for most of a lease; or that others have nothing to do
         until it is done, whose owner is silent for some minutes. Empty if neither is so.
         """
-        last_seen = presence.load(self.store, self.team.name, task.owner or "").last_seen
-        silent = seconds_since(max(last_seen or "", task.claimed_at or ""), self.store.now())
+        silent = standing.silence(self.store, self.team, task)
         late = _SILENT_FOR * leases.length(self.team)
         if ahead := [end - silent for end in (min(late, _IDLE_FOR), late) if end > silent]:
             self.alarm.ring_in(ahead[0] + _PAST)
@@ -261,5 +262,5 @@ class Facts:
             if plan.from_ != self.caller.name:
                 about = f" for {plan.task}" if plan.task else ""
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
-                found[f"plan:{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
+                found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found

@@ -67,16 +67,17 @@ def _end(store: Store, team: Team) -> str:
 
 
 def _in_work(store: Store, team: Team, found: list[Task]) -> str:
-    by_silence = sorted(((_silence(store, team, task), task) for task in found), key=lambda each: -each[0])
+    by_silence = sorted(((silence(store, team, task), task) for task in found), key=lambda each: -each[0])
     named = text.listed([_named(store, task, silent) for silent, task in by_silence], _NAMED)
     return f"In work: {named}" if named else ""
 
 
 def of_completions(store: Store, team_name: str, keys: list[str]) -> str:
     """Which tasks were completed, and how many of all are; nothing where there are none."""
+    if not keys:
+        return ""
     counts = overviews.overview(store, team_name).counts
-    of_all = f"{counts['completed']} of {sum(counts.values())} tasks"
-    return f"Completed meanwhile: {text.listed(keys)} (so {of_all})" if keys else ""
+    return f"Completed meanwhile: {text.listed(keys)} (so {counts['completed']} of {sum(counts.values())} tasks)"
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
@@ -96,7 +97,7 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
     if blocker.status != tasks.IN_PROGRESS:
         return str(blocker)
     task = tasks.get(store, team.name, blocker.id)
-    return _named(store, task, _silence(store, team, task))
+    return _named(store, task, silence(store, team, task))
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:
@@ -115,7 +116,7 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
     return "; ".join(filter(None, (started, _in_work(store, teams.get(store, team_name), found))))
 
 
-def _silence(store: Store, team: Team, task: Task) -> float:
+def silence(store: Store, team: Team, task: Task) -> float:
     """Seconds for which nothing was heard of the owner."""
     last_seen = presence.load(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())

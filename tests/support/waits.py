@@ -29,3 +29,8 @@ def ended(process: Any, status: int = 0) -> Any:
     out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == status, (out, err)
     return json.loads(err if status else out)
+
+
+def nothing(cli: Cli, agent: str) -> None:
+    """Nothing that the agent was not told of waits for it."""
+    assert cli("wait", "--timeout", "0", agent=agent).status == 14

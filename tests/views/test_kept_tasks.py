@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, add_tasks, make_team
-from tests.support.waits import begin, ended
+from tests.support.waits import begin, ended, nothing
 
 
 @pytest.fixture
 def cli(tmp_path: Path, each_engine: str) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
-
-
-def nothing(cli: Cli, agent: str) -> None:
-    """Nothing that the agent was not told of waits for it."""
-    assert cli("wait", "--timeout", "0", agent=agent).status == 14
 
 
 def test_a_task_that_is_kept_is_told_once(cli: Cli) -> None:

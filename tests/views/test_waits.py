@@ -11,17 +11,12 @@ from teams_cli.records.owed import Owed
 from teams_cli.tasks.plans import PLAN, Plan
 from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import begin, ended, until
+from tests.support.waits import begin, ended, nothing, until
 
 
 @pytest.fixture
 def cli(tmp_path: Path, each_engine: str) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
-
-
-def nothing(cli: Cli, agent: str) -> None:
-    """It was told all that there is."""
-    assert cli("wait", "--timeout", "0", agent=agent).status == 14
 
 
 def texts(found: dict[str, Any]) -> list[str]:

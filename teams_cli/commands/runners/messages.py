@@ -85,11 +85,10 @@ def _go_on(call: Call) -> None:
     from teams_cli.tasks import choosing
 
     def say() -> None:
-        if call.load_team().member(call.agent) and choosing.is_free(call.store, call.load_team(), call.known):
+        if choosing.is_free(call.store, call.load_team(), call.known):
             call.say_what_follows()
 
-    if not call.known.is_human:
-        call.try_to(say)
+    call.try_to(say)
 
 
 def _answer(call: Call, question: Question, word: str, text: str) -> dict[str, Any]:
