@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
@@ -25,7 +26,7 @@ from teams_cli.serving.watching import Departed, Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from teams_cli.commands.declaration import Command
 
@@ -49,17 +50,20 @@ class Api:
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
         """The ASGI application."""
-        api = [
+        words = [
             Route("/agents", _answering(self.agents)),
+            Route("/board", _answering(self.boards.whole)),
+            Route("/events", _answering(self.events)),
+            *(self._route(command) for command in requests.offered()),
+        ]
+        api = [
+            Route("/{word}", _ByWord(words)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
             Route("/agents/{name}/log", _answering(self.log)),
-            Route("/board", _answering(self.boards.whole)),
             Route("/board/teams", _answering(self.boards.teams)),
             Route("/board/rows", _answering(self.boards.rows)),
             Route("/board/messages", _answering(self.boards.messages)),
             Route("/board/report", _answering(self.boards.report)),
-            Route("/events", _answering(self.events)),
-            *(self._route(command) for command in requests.offered()),
         ]
         routes = [
             Mount("/api", routes=api),
@@ -119,6 +123,20 @@ class Api:
     async def description(self, request: Request) -> Response:
         """The description of the API."""
         return Document(openapi.document())
+
+
+class _ByWord:
+    """Answers each address that is one word by the route of that word, without a look at the others."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        self._routes = {route.path[1:]: route for route in routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        route = self._routes.get(scope["path_params"]["word"])
+        if route is None:
+            raise HTTPException(404)
+        await route.handle(scope, receive, send)
 
 
 def _query(request: Request, command: Command) -> dict[str, Any]:

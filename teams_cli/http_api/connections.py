@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from teams_cli.http_api import limits
 
@@ -13,10 +13,15 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n
 _FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
 
 
-class HttpConnection(H11Protocol):
-    """One connection. A request's head has to come in time, and what is sent has to be taken in time."""
+class HttpConnection(HttpToolsProtocol):
+    """One connection. A request's head has to come in time, and be no longer than it may; what is sent has to be taken
+    in time.
+    """
 
     _deadline: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head = 0
+    """Bytes of the head so far, and of what a client says of itself behind the body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         """Take the connection, unless there are too many."""
@@ -38,16 +43,36 @@ class HttpConnection(H11Protocol):
         if self.transport is None:
             return
         super().data_received(data)
+        if self._in_head:  # what the parser has of a field that has not ended is told to nobody yet
+            self._head += len(data)
+            if self._head > limits.HEAD and not self.transport.is_closing():
+                self.send_400_response("The head of the request is too long.")
         if self._is_busy():
             self._clear()
         elif self._deadline is None:
             self._wait_for_head()
 
-    def handle_events(self) -> None:
-        """Handle what came; the application of a request may abort the connection."""
-        super().handle_events()
-        if self.scope is not None:
-            self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._in_head, self._head = True, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head, or of the trailer.
+
+        Raises:
+            ValueError: They are too long; the parser makes a wrong request of it.
+        """
+        self._head += len(name) + len(value)
+        if self._head > limits.HEAD:
+            raise ValueError("the head is too long")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin the answer; the application of a request may abort the connection."""
+        self._in_head, self._head = False, 0
+        super().on_headers_complete()
+        self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
 
     def on_response_complete(self) -> None:
         """Go on, or end."""

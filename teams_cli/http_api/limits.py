@@ -11,6 +11,7 @@ BODY = 8 << 20
 """The longest text there is, 1 MiB, with every character escaped, fits in."""
 BODIES = 64 << 20
 """All bodies that are being read together."""
+HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 UNTAKEN = 256 << 10

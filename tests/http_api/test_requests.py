@@ -161,10 +161,30 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
             assert received(connection).startswith((b"HTTP/1.1 400", b"HTTP/1.1 421"))
-    with server.connect() as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 200_000)
-        assert received(connection).startswith(b"HTTP/1.1 4")
     assert server.get("/api/board")["tasks"] == []
+
+
+def test_a_head_that_does_not_end_is_refused(server: Server) -> None:
+    """One field that goes on, fields that go on, and those behind a body, each also where the request is not the first
+    of its connection.
+    """
+    first = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+    post = f"POST /api/send-message HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+    post += f"Authorization: Bearer {server.token}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n"
+    fields = b"".join(b"X-%d: %s\r\n" % (n, b"a" * 90) for n in range(900))
+    for endless in (
+        b"GET /" + b"a" * 90_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 90_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + fields,
+        post.encode() + fields,
+    ):
+        for before in (b"", first):
+            with server.connect() as connection:
+                connection.sendall(before)
+                assert not before or connection.recv(65536).startswith(b"HTTP/1.1 200")
+                connection.sendall(endless)
+                assert b"HTTP/1.1 400" in received(connection), endless[:20]
+    assert server.get("/api/board")["messages"] == []
 
 
 def test_the_board(cli: Cli, server: Server) -> None:
