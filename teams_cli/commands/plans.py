@@ -70,7 +70,9 @@ def _go_on(call: Call) -> None:
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
-    asked = shutting_down.request_each(call.store, call.team, call.caller, each_name(to), reason)
+    if not (named := each_name(to)):
+        raise WrongUsage("say whom to end", "teams request-shutdown AGENT")
+    asked = shutting_down.request_each(call.store, call.team, call.caller, named, reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]
 
@@ -175,7 +177,7 @@ COMMANDS = table(
         option("--reason", "Why.", text=True),
         doc=shutting_down.request,
         words="plans:shutdown",
-        answers=Shutdown,
+        answers=Shutdown | list[Shutdown],
         daily=True,
         example='request-shutdown bob --reason "the work is done"',
         also="shutdown shut-down dismiss end-agent kick remove-member remove-agent",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import UnionType
+
 from teams_cli.records.annotations import Any
 from teams_cli.records.validation import schema_of
 from teams_cli.serving import requests
@@ -117,7 +119,10 @@ def answer(command: Command) -> dict[str, Any]:
     record = _record_of(command)
     if record is None:
         return {}
-    return ref(record.__name__) if record is command.answers else _many(ref(record.__name__))
+    one = ref(record.__name__)
+    if isinstance(command.answers, UnionType):  # one of one, many of many
+        return {"anyOf": [one, _many(one)]}
+    return one if record is command.answers else _many(one)
 
 
 def _record_of(command: Command) -> Any:

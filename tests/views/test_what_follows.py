@@ -174,6 +174,7 @@ def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
     cli.ok("join-team", agent="mia")
     assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
     assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
+    assert cli.refused("request-shutdown", ",", agent="lea") == (2, "wrong_usage")
     assert cli("wait", "--timeout", "0", agent="bob").status == 14
     assert cli("request-shutdown", "bob", "mia", agent="lea").stdout == (
         "shutdown-1: requested, for bob, asked by lea\nshutdown-2: requested, for mia, asked by lea\n"
