@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-_RESULT = 400
+_RESULT = 1200
 
 
 class PlanRequired(Conflict):

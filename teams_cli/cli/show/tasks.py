@@ -172,7 +172,7 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"{blocker['id']}{by} came to: {said}{more}"
 
 
-_CLIPPED = 800
+_CLIPPED = 1200
 """Characters of a result that who claims is told: most are whole."""
 
 
