@@ -8,6 +8,7 @@ from teams_cli import environment
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli.names import each_name
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -31,6 +32,12 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     edit.check_from = checks.set_from(values["check"], call.said_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
+    if len(named := each_name([task])) > 1:
+        if files:
+            raise WrongUsage("evidence is of one task", "Name one task.")
+        from teams_cli.tasks import several
+
+        return [to_document(call, one) for one in several.change_each(call.store, call.team, call.caller, named, edit)]
     if edit.status == "completed" or files:
         changed = _checked(call, task, edit, files)
     else:
@@ -38,6 +45,8 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     if changed.status == "completed":
         call.try_to(lambda: land_too(call, changed))
     document = to_document(call, changed)
+    if edit.unseen:
+        document["unseenEditBy"] = edit.unseen
     if next:
         from teams_cli.commands import next_tasks
 
@@ -96,7 +105,7 @@ COMMANDS = table(
     Command(
         "update-task",
         _update,
-        _ID,
+        argument("ID", "Task 7, or several: 7,8.", name="task"),
         option("--status", "completed, failed, pending (open again) or cancelled.", choices=STATUSES),
         option("--result", "What came out.", metavar="TEXT", text=True),
         option("--title", "Another title.", text=True, seldom=True),
@@ -125,7 +134,7 @@ COMMANDS = table(
         long=True,
         sleeps=True,
         words="tasks:updated",
-        answers=Task,
+        answers=Task | list[Task],
         daily=True,
         example='update-task 7 --status completed --result "src/parser.py"',
         want="end it: --status completed --result TEXT",

@@ -68,6 +68,8 @@ class Edit:
         self.submitted: str | None = None
         """The commit that is handed in to be reviewed, if it is one."""
         self.evidence: list[Evidence] = []
+        self.unseen: str | None = None
+        """Who edited the task before it was completed, if its owner was not told of that yet."""
         self.keeping = False
         """Whether evidence is to be kept with it."""
 
@@ -122,14 +124,13 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     team = who.team
     changes.refuse_senseless()
     task_id = tasks.get(store, team_name, word).id
-    if changes.owner:
-        _refuse_unable(team, changes.owner, who.caller)
-    if changes.block:
-        dependencies.refuse_cycle(store, team_name, task_id, changes.block)
+    _refuse(store, who, task_id, changes)
 
     def change(task: Task) -> Task:
         changed = _changed(store, team, task, changes, who)
-        told = _notices(store, team, task, changed, who) + editing.notices(task, changed, changes, who.name)
+        if changes.status == "completed" != task.status:
+            changes.unseen = editing.unseen_by(store, team, task, who.name)
+        told = _notices(store, team, task, changed, changes, who) + editing.notices(task, changed, changes, who.name)
         return changed if changed is task else owing(changed, *told)
 
     if changes.owner:
@@ -145,10 +146,20 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     return task.having(owed=None) if paid else task
 
 
-def _refuse_unable(team: Team, owner: str, caller: Caller) -> None:
-    from teams_cli.tasks import claims
+def try_change(store: Store, who: Standing, task: Task, changes: Edit) -> None:
+    """Refuse what `change_task` would refuse, and change nothing."""
+    _refuse(store, who, task.id, changes)
+    _changed(store, who.team, task, changes, who)
 
-    claims.refuse_unable(team, owner, caller)
+
+def _refuse(store: Store, who: Standing, task_id: str, changes: Edit) -> None:
+    """Refuse an owner that can't have the task, and blockers that wait for it."""
+    if changes.owner:
+        from teams_cli.tasks import claims
+
+        claims.refuse_unable(who.team, changes.owner, who.caller)
+    if changes.block:
+        dependencies.refuse_cycle(store, who.team.name, task_id, changes.block)
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
@@ -335,7 +346,7 @@ def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     return assigning.give_up(store, task, who.name, changes.reason)
 
 
-def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) -> list[Owed]:
+def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:
     """Whom the change concerns: the new owner of a task handed over, those who can go on, the leader if it ended; not
     of what a run does.
     """
@@ -356,6 +367,7 @@ def _notices(store: Store, team: Team, before: Task, task: Task, who: Standing) 
     of_a_run = task.run is not None or task.prompt is not None
     if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
         checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
+        checked += f", who had not seen the last edit by {changes.unseen}" if changes.unseen else ""
         body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"
         said = _said(task, task.result)
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name, about=task.id))

@@ -6,7 +6,7 @@ import os
 
 from teams_cli import text
 from teams_cli.errors import NotAllowed, WrongState
-from teams_cli.messages.messages import EDIT
+from teams_cli.messages.messages import EDIT, MESSAGE
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -14,7 +14,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import EDITABLE, TASK, Task
-from teams_cli.teams import history, teams
+from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.tasks.changes import Edit
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.teams import Team
 
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
@@ -87,9 +88,25 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
 
 
 def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
-    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"edited-{task.id}-{os.urandom(6).hex()}"
+    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"{_uid_of_edit(task)}{os.urandom(6).hex()}"
     about = f"{EDIT}{task.id}" if did == "edited" and task.status == "pending" else None
     return Owed(to=task.concerned or "", message=body, uid=uid, by=name, about=about)
+
+
+def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
+    """Who edited the task of that owner last, where the owner has not been told of it yet."""
+    edits = [note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or "")]
+    if not edits or edits[-1].by in (None, owner):
+        return None
+    from teams_cli.messages import inboxes
+
+    told_to = presence.load(store, team.name, owner).told_to or 0
+    news = {number for number, uid, _ in store.envelopes(team.name, MESSAGE, told_to) if _uid_of_edit(task) in uid}
+    return edits[-1].by if news.intersection(inboxes.unread(store, team.name, owner, quiet=True)) else None
+
+
+def _uid_of_edit(task: Task) -> str:
+    return f"edited-{task.id}-"
 
 
 @operation("note", may=EVERYBODY)

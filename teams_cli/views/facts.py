@@ -40,6 +40,8 @@ _SILENT_FOR = 0.8
 """Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
 _IDLE_FOR = 240.0
 """Seconds of silence that are worth a word where others have nothing to do until then."""
+_LONGER = (600.0, 1200.0, 2400.0)
+"""Seconds of silence after which it is said again: the first word may have been about somebody who writes."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 
@@ -213,21 +215,30 @@ class Facts:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _held_up(self, known: set[str]) -> Known:
-        """Tasks that hold up others, and whose owners are silent; of each claim once."""
+        """Tasks that hold up others, and whose owners are silent: once of each claim, and again where the silence goes
+        on.
+        """
         found: Known = {}
         for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS):
-            about = f"silent:{task.id}:{task.claim}"
+            silent = standing.silence(self.store, self.team, task)
+            about = f"silent:{task.id}:{task.claim}" + self._again(silent)
             if about in known:
                 found[about] = None
-            elif text := self._holds_up(task):
+            elif text := self._holds_up(task, silent):
                 found[about] = fact("silent", task.id, text, steps.WAIT_TO_LEAD)
         return found
 
-    def _holds_up(self, task: Task) -> str:
+    def _again(self, silent: float) -> str:
+        """Which of the later times of being told of it the silence has come to; the alarm rings at the next."""
+        later = sum(silent >= seconds for seconds in _LONGER)
+        if later < len(_LONGER):
+            self.alarm.ring_in(_LONGER[later] - silent + _PAST)
+        return f":{later}" if later else ""
+
+    def _holds_up(self, task: Task, silent: float) -> str:
         """That most tasks wait for one whose owner is silent for most of a lease; or that others have nothing to do
         until it is done, whose owner is silent for some minutes. Empty if neither is so.
         """
-        silent = standing.silence(self.store, self.team, task)
         late = _SILENT_FOR * leases.length(self.team)
         if ahead := [end - silent for end in (min(late, _IDLE_FOR), late) if end > silent]:
             self.alarm.ring_in(ahead[0] + _PAST)
@@ -245,9 +256,19 @@ class Facts:
         said += f"; without a task: {listed(idle, _FEW)}"
         if not waiting:
             return "" if found.counts["pending"] else f"{task.id}, for which all wait: {said}"
-        first = next(each.id for each in found.found if each.status == "pending" and task.id in each.blocked_by)
         text = f"{task.id}, for which {listed(waiting, _FEW)} wait{'s' if len(waiting) == 1 else ''}: {said}"
-        return f"{text} (to go on without it: teams update-task {first} --unblock {task.id})"
+        return f"{text} ({self._without(task, found)})"
+
+    def _without(self, task: Task, found: overviews.Overview) -> str:
+        """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait, or give
+        the task to another.
+        """
+        behind = [each for each in found.found if each.status == "pending" and task.id in each.blocked_by]
+        waits = {each.id: [one.id for one in dependencies.open_blockers(each, found.status_of)] for each in behind}
+        first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
+        freed = " ".join(f"--unblock {key}" for key in waits[first])
+        give = f"or to another with it: teams update-task {task.id} --owner NAME"
+        return f"to go on without it: teams update-task {first} {freed}; {give}"
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

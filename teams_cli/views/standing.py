@@ -8,6 +8,7 @@ from teams_cli import text
 from teams_cli.agents import sessions
 from teams_cli.clock import length, seconds_since
 from teams_cli.errors import TeamsError
+from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
@@ -54,7 +55,8 @@ def of_all(store: Store, team_name: str) -> str:
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
     left = _left(store, team, but, found) if leads else _end(store, team)
-    return "; ".join(filter(None, (_in_work(store, team, found), left)))
+    pending = overviews.overview(store, team.name).found if found else []
+    return "; ".join(filter(None, (_in_work(store, team, found, pending), left)))
 
 
 def _end(store: Store, team: Team) -> str:
@@ -66,9 +68,9 @@ def _end(store: Store, team: Team) -> str:
     return "no other is left" if at_work else f"All tasks are settled, and {team.leader} has yet to close the team"
 
 
-def _in_work(store: Store, team: Team, found: list[Task]) -> str:
+def _in_work(store: Store, team: Team, found: list[Task], pending: Sequence[Task] = ()) -> str:
     by_silence = sorted(((silence(store, team, task), task) for task in found), key=lambda each: -each[0])
-    named = text.listed([_named(store, task, silent) for silent, task in by_silence], _NAMED)
+    named = text.listed([_named(store, task, silent, pending) for silent, task in by_silence], _NAMED)
     return f"In work: {named}" if named else ""
 
 
@@ -122,9 +124,12 @@ def silence(store: Store, team: Team, task: Task) -> float:
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
-def _named(store: Store, task: Task, silent: float) -> str:
+def _named(store: Store, task: Task, silent: float, pending: Sequence[Task] = ()) -> str:
+    """The task with its owner, since when, and how many of the *pending* ones wait for it."""
     since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
-    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent))))})"
+    behind = len(dependencies.waiting_for([task.id], pending))
+    waited_for = f"{behind} wait{'s' if behind == 1 else ''} for it" if behind else ""
+    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), waited_for)))})"
 
 
 def _silent_for(silent: float) -> str:

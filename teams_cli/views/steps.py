@@ -32,8 +32,9 @@ CREATE = f"teams create-task TITLE, or many: teams create-task --from - <<'.'\n{
 CLOSE = "teams close-team"
 LEADING = (
     "as leader `teams wait --needed` brings you plans to decide, questions, what fails or stands still, and the end of "
-    "all; with --completed N also that N tasks are. `teams update-task ID --append TEXT` (or --owner NAME, --block ID, "
-    "--unblock ID) changes a task; who has it is told. At the end: `teams request-shutdown NAME...`, `teams close-team`"
+    "all; with --completed N also that N tasks are. `teams update-task ID,ID --append TEXT` (or --owner NAME, "
+    "--blocked-by ID, --unblock ID) changes one task or several; who has one is told. At the end: "
+    "`teams request-shutdown NAME...`, `teams close-team`"
 )
 """What who makes a team has to know of leading it."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"

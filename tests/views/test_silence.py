@@ -85,9 +85,33 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     changes.change_task(store, ALPHA, MIA, "3", Edit(status="completed"))
     holding.heartbeat(store, ALPHA, MIA)
     alone = "task-1, for which task-2 waits: bob, silent for 4 min; without a task: mia"
-    assert told(store) == [f"{alone} (to go on without it: teams update-task task-2 --unblock task-1)"]
-    clock.advance(600)
+    how = "to go on without it: teams update-task task-2 --unblock task-1"
+    give = "or to another with it: teams update-task task-1 --owner NAME"
+    assert told(store) == [f"{alone} ({how}; {give})"]
+    clock.advance(350)
     assert told(store) == []
+
+
+def test_it_hears_again_of_a_silence_that_goes_on(store: Store, clock: FakeClock) -> None:
+    """After 10 and 20 minutes; and of the task that waits for the fewest, with all that it waits for."""
+    founding.spawn_team(store, ALPHA, LEA)
+    settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    for title, blockers in (("one", []), ("two", []), ("all", ["task-1", "task-2"]), ("few", ["task-1"])):
+        tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
+    claims.claim(store, ALPHA, BOB, "1")
+    claims.claim(store, ALPHA, MIA, "2")
+    changes.change_task(store, ALPHA, MIA, "2", Edit(status="failed"))
+    heard: list[str] = []
+    for _ in range(20):
+        clock.advance(61)
+        holding.heartbeat(store, ALPHA, MIA)
+        heard += told(store)
+    said = [each.partition("; without")[0] for each in heard]
+    waits = "task-1, for which task-3, task-4 wait: bob, silent for"
+    assert said == [f"{waits} 4 min", f"{waits} 10 min", f"{waits} 20 min"]
+    assert all("teams update-task task-4 --unblock task-1; or" in each for each in heard)
 
 
 def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:

@@ -29,12 +29,12 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     assert re.search(standstill, said)
     cli.ok("claim-task", "1", agent="bob")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    in_work = r"In work: task-1 \(bob, .* s\); without a task: mia\. Wait on: teams wait"
+    in_work = r"In work: task-1 \(bob, .* s, 1 waits for it\); without a task: mia\. Wait on: teams wait"
     assert re.fullmatch(rf"teams: .* within 0 s\n  {in_work}\n", said)
     cli.ok("create-task", "three", agent="lea")
     cli("wait", "--timeout", "0", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    assert re.search(r"\(bob, .* s\); 1 ready; without a task: mia\. Wait on: teams wait\n", said)
+    assert re.search(r"\(bob, .* s, 1 waits for it\); 1 ready; without a task: mia\. Wait on: teams wait\n", said)
     then = rfc3339(later(cli.store().now(), -200))
     update(cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
     update(cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
@@ -115,8 +115,8 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
     assert in_vain(cli, "--task", "1") == "In work: task-1 (mia, T). "
     assert in_vain(cli, "--task", "2") == "task-2 waits for task-1 (mia, T). "
     assert in_vain(cli, "--agent", "mia") == "In work: task-1 (mia, T). "
-    assert in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T); without a task: bob. "
-    assert in_vain(cli, "--ready", agent="bob") == "In work: task-1 (mia, T). "
+    assert in_vain(cli, "--all-tasks") == "In work: task-1 (mia, T, 1 waits for it); without a task: bob. "
+    assert in_vain(cli, "--ready", agent="bob") == "In work: task-1 (mia, T, 1 waits for it). "
     cli.ok("propose-plan", "so", "--task", "1", agent="mia")
     assert in_vain(cli, "--plan", "1", agent="mia") == "plan-1 has waited T for lea, last heard of T ago. "
     cli.ok("update-task", "1", "--review-by", "bob", agent="lea")

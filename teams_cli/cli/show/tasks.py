@@ -83,8 +83,10 @@ def _given(task: dict[str, Any], in_full: bool) -> str:
 _SHORT = 60
 
 
-def updated(task: dict[str, Any]) -> Parts:
-    """Show a task with what of it changed just now and is not in its line."""
+def updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
+    """Show a task with what of it changed just now and is not in its line; or several."""
+    if isinstance(task, list):
+        return [part for one in task for part in updated(one)]
     changed = [
         key
         for note in task["notes"]
@@ -99,7 +101,18 @@ def updated(task: dict[str, Any]) -> Parts:
     }
     more = claimed(task["claimed"]) if "claimed" in task else []
     passed = ", its check passed" if task["status"] == "completed" and "checked" in task else ""
-    return line(task, passed + "".join(f", {said[key]}" for key in said if key in changed)) + more
+    shown = line(task, passed + "".join(f", {said[key]}" for key in said if key in changed))
+    return [*shown, *_edited_unseen(task), *more]
+
+
+def _edited_unseen(task: dict[str, Any]) -> Parts:
+    """How to go on where another had edited what is completed."""
+    if "unseenEditBy" not in task:
+        return []
+    amend = f"teams update-task {task['id']} --result TEXT"
+    return [
+        f"{task['unseenEditBy']} had edited it, as you are told now: if your work lacks that, mend it, and: {amend}"
+    ]
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:

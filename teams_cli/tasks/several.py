@@ -1,0 +1,50 @@
+"""Several tasks that are changed in the same way: all of them, or none."""
+
+from __future__ import annotations
+
+from teams_cli import text
+from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli.names import id_of
+from teams_cli.store.contract import Store
+from teams_cli.tasks import changes, tasks
+from teams_cli.tasks.changes import Edit
+from teams_cli.tasks.tasks import Task
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+def change_each(store: Store, team_name: str, caller: Caller | None, words: list[str], edit: Edit) -> list[Task]:
+    """Change several tasks in the same way; none if one of them can't be so changed.
+
+    What comes between, and refuses a later one, is told with what was changed already.
+
+    Raises:
+        WrongUsage: The change is one that only a single task can have.
+        TaskNotFound, NotAllowed, WrongState, DependencyCycle: As for one of them.
+    """
+    _refuse_for_several(edit)
+    who = require(store, team_name, caller, "update-task", words[0])
+    found = [tasks.get(store, team_name, key) for key in dict.fromkeys(id_of(word, "task") for word in words)]
+    for task in found:
+        changes.try_change(store, who, task, edit)
+    changed: list[Task] = []
+    for task in found:
+        try:
+            changed.append(changes.change_task(store, team_name, caller, task.id, edit))
+        except TeamsError as refused:
+            if changed:
+                done = text.listed([one.id for one in changed])
+                refused.message = f"{done} changed, and then {task.id} was not: {refused.message}"
+            raise
+    return changed
+
+
+def _refuse_for_several(edit: Edit) -> None:
+    """Refuse what one task alone can have: its title, its claim, its end, and what came of it."""
+    ends = edit.status in ("completed", "failed")
+    if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.evidence:
+        raise WrongUsage("a title, a claim, a result and an end are those of one task", "Name one task.")
+    edit.refuse_senseless()

@@ -1,0 +1,87 @@
+"""`teams update-task 7,8`: one change of several tasks, all or none; and a completion that an edit came before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, *"abcd")
+    return cli
+
+
+def test_a_change_of_several(cli: Cli) -> None:
+    found = cli.ok("update-task", "1,#2,task-3,1", "--append", "With separators", "--priority", "high", agent="lea")
+    assert [(each["id"], each["description"], each["priority"]) for each in found] == [
+        (f"task-{n}", "With separators", "high") for n in (1, 2, 3)
+    ]
+    assert cli("update-task", "2,3", "--blocked-by", "4", agent="lea").stdout == (
+        "task-2: pending, waits for task-4: b\ntask-3: pending, waits for task-4: c\n"
+    )
+    freed = cli.ok("update-task", "2,3", "--unblock", "4", agent="lea")
+    assert [each["openBlockers"] for each in freed] == [[], []]
+    cli.ok("update-task", "2,3", "--owner", "bob", agent="lea")
+    assert [cli.ok("show-task", n)["assignee"] for n in "23"] == ["bob", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("1,9", "--append", "x"), (10, "task_not_found")),
+        (("1,x", "--append", "x"), (2, "invalid_value")),
+        (("1,2", "--unblock", "4"), (11, "wrong_state")),
+        (("1,4", "--blocked-by", "4"), (11, "dependency_cycle")),
+        (("1,2", "--owner", "nobody"), (10, "agent_not_found")),
+        (("1,2",), (2, "wrong_usage")),
+        (("1,2", "--title", "one"), (2, "wrong_usage")),
+        (("1,2", "--result", "done"), (2, "wrong_usage")),
+        (("1,2", "--status", "completed"), (2, "wrong_usage")),
+        (("1,2", "--status", "failed", "--next"), (2, "wrong_usage")),
+        (("1,2", "--claim", "1", "--append", "x"), (2, "wrong_usage")),
+    ],
+)
+def test_what_one_refuses_none_has(cli: Cli, words: tuple[str, ...], refused: tuple[int, str]) -> None:
+    cli.ok("update-task", "1", "--blocked-by", "4", agent="lea")
+    before = [cli.ok("show-task", n) for n in "1234"]
+    assert cli.refused("update-task", *words, agent="lea") == refused
+    assert [cli.ok("show-task", n) for n in "1234"] == before
+
+
+def test_each_owner_hears_of_a_change_of_several(cli: Cli) -> None:
+    for who, task in (("bob", "1"), ("mia", "2")):
+        cli.ok("claim-task", task, agent=who)
+    cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
+    for who, task in (("bob", "task-1 (a)"), ("mia", "task-2 (b)")):
+        assert f"lea edited {task}: added: With separators" in cli("heartbeat", agent=who).stderr
+
+
+def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli) -> None:
+    """The owner is told how to mend that, and who leads hears of it; what was seen before needs no word."""
+    for task in ("1", "2"):
+        cli.ok("claim-task", task, agent="bob")
+    cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
+    said = cli("update-task", "1", "--status", "completed", "--result", "r", agent="bob")
+    assert said.stdout.splitlines()[:2] == [
+        "task-1: completed by bob: a",
+        "lea had edited it, as you are told now: if your work lacks that, mend it, and: "
+        "teams update-task task-1 --result TEXT",
+    ]
+    assert "lea edited task-1 (a): added: With separators" in said.stderr
+    assert "had edited" not in cli("update-task", "2", "--status", "completed", agent="bob").stdout
+    letters = cli.ok("read-messages", agent="lea")
+    assert [letter["message"] for letter in letters] == [
+        "task-1 (a) completed by bob, who had not seen the last edit by lea: r",
+        "task-2 (b) completed by bob",
+    ]
+
+
+def test_the_document_says_that_an_edit_was_not_seen(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--description", "Otherwise", agent="lea")
+    assert cli.ok("update-task", "1", "--status", "completed", agent="bob", team=ALPHA)["unseenEditBy"] == "lea"
