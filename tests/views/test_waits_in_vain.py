@@ -42,7 +42,7 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     joined = [member.having(joined_at=then) for member in teams.get(cli.store(), ALPHA).members]
     update(cli.store(), ALPHA, TEAM, ALPHA, lambda team: team.having(members=joined))
     said = cli("wait", "--timeout", "0.1", agent="lea").stderr
-    both = "task-1 (bob, 3 min, silent for 3 min); 1 ready; without a task: mia (silent for 3 min)."
+    both = "task-1 (bob, 3 min, silent for 3 min, 1 waits for it); 1 ready; without a task: mia (silent for 3 min)."
     assert "within 0.1 s" in said and both in said
     assert len(said) < 190
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
