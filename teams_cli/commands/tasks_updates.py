@@ -32,7 +32,9 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     edit.check_from = checks.set_from(values["check"], call.said_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
-    if len(named := each_name([task])) > 1:
+    named = each_name([task]) or [task]
+    task = named[0]
+    if len(named) > 1:
         if files:
             raise WrongUsage("evidence is of one task", "Name one task.")
         from teams_cli.tasks import several

@@ -10,7 +10,7 @@ from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path, each_engine: str) -> Cli:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *"abcd")
     return cli
@@ -21,6 +21,7 @@ def test_a_change_of_several(cli: Cli) -> None:
     assert [(each["id"], each["description"], each["priority"]) for each in found] == [
         (f"task-{n}", "With separators", "high") for n in (1, 2, 3)
     ]
+    assert cli.ok("update-task", "1,", "--priority", "low", agent="lea")["priority"] == "low"
     assert cli("update-task", "2,3", "--blocked-by", "4", agent="lea").stdout == (
         "task-2: pending, waits for task-4: b\ntask-3: pending, waits for task-4: c\n"
     )
