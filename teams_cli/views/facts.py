@@ -260,15 +260,12 @@ class Facts:
         return f"{text} ({self._without(task, found)})"
 
     def _without(self, task: Task, found: overviews.Overview) -> str:
-        """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait, or give
-        the task to another.
-        """
+        """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait."""
         behind = [each for each in found.found if each.status == "pending" and task.id in each.blocked_by]
         waits = {each.id: [one.id for one in dependencies.open_blockers(each, found.status_of)] for each in behind}
         first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
         freed = " ".join(f"--unblock {key}" for key in waits[first])
-        give = f"or to another with it: teams update-task {task.id} --owner NAME"
-        return f"to go on without it: teams update-task {first} {freed}; {give}"
+        return f"to go on without it: teams update-task {first} {freed}"
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]
