@@ -11,6 +11,7 @@ from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
+from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
@@ -54,23 +55,23 @@ def of_all(store: Store, team_name: str) -> str:
 
 def _work(store: Store, team: Team, but: str, leads: bool) -> str:
     found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
-    left = _left(store, team, but, found) if leads else _end(store, team)
-    pending = overviews.overview(store, team.name).found if found else []
-    return "; ".join(filter(None, (_in_work(store, team, found, pending), left)))
+    whole = overviews.overview(store, team.name)
+    left = _left(store, team, but, found, whole) if leads else _end(team, whole)
+    return "; ".join(filter(None, (_in_work(store, team, found, whole.found), left)))
 
 
-def _end(store: Store, team: Team) -> str:
+def _end(team: Team, whole: Overview) -> str:
     """That nothing is left to take, for who waits for work; and who ends the team's work, where all is done."""
-    counts = overviews.overview(store, team.name).counts
+    counts = whole.counts
     if counts["pending"] or not any(counts.values()):
         return ""
     at_work = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
     return "no other is left" if at_work else f"All tasks are settled, and {team.leader} has yet to close the team"
 
 
-def _in_work(store: Store, team: Team, found: list[Task], pending: Sequence[Task] = ()) -> str:
+def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task] = ()) -> str:
     by_silence = sorted(((silence(store, team, task), task) for task in found), key=lambda each: -each[0])
-    named = text.listed([_named(store, task, silent, pending) for silent, task in by_silence], _NAMED)
+    named = text.listed([_named(store, task, silent, others) for silent, task in by_silence], _NAMED)
     return f"In work: {named}" if named else ""
 
 
@@ -124,10 +125,10 @@ def silence(store: Store, team: Team, task: Task) -> float:
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
-def _named(store: Store, task: Task, silent: float, pending: Sequence[Task] = ()) -> str:
-    """The task with its owner, since when, and how many of the *pending* ones wait for it."""
+def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
+    """The task with its owner, since when, and how many of the *others* wait for it."""
     since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
-    behind = len(dependencies.waiting_for([task.id], pending))
+    behind = len(dependencies.waiting_for([task.id], others))
     waited_for = f"{behind} wait{'s' if behind == 1 else ''} for it" if behind else ""
     return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), waited_for)))})"
 
@@ -137,15 +138,14 @@ def _silent_for(silent: float) -> str:
     return f"silent for {length(silent)}" if silent >= _SILENT else ""
 
 
-def _left(store: Store, team: Team, but: str, in_work: list[Task]) -> str:
+def _left(store: Store, team: Team, but: str, in_work: list[Task], whole: Overview) -> str:
     """What there is to take, and who has nothing to do; where nobody works, also what else is left, and who was last
     heard of.
     """
-    found = overviews.overview(store, team.name)
-    ready = len(found.ready) + found.free
+    ready = len(whole.ready) + whole.free
     if in_work:
         return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but, in_work))))
-    waiting = found.counts["pending"] - ready
+    waiting = whole.counts["pending"] - ready
     if not ready + waiting:
         return ""
     counts = [f"{number} {what}" for number, what in ((ready, "ready"), (waiting, "blocked")) if number]
