@@ -88,25 +88,27 @@ def _about_text(before: Task, task: Task, changes: Edit) -> str:
 
 
 def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
-    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"{_uid_of_edit(task)}{os.urandom(6).hex()}"
+    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"{_uid(did, task)}{os.urandom(6).hex()}"
     about = f"{EDIT}{task.id}" if did == "edited" and task.status == "pending" else None
     return Owed(to=task.concerned or "", message=body, uid=uid, by=name, about=about)
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Who edited the task of that owner last, where the owner has not been told of it yet."""
-    edits = [note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or "")]
-    if not edits or edits[-1].by in (None, owner):
+    """Who else edited the task of that owner last, where the owner has not been told of it yet."""
+    edits = (note for note in task.notes if note.what == "edited" and note.at >= (task.claimed_at or ""))
+    others = [note.by for note in edits if note.by not in (None, owner)]
+    if not others:
         return None
     from teams_cli.messages import inboxes
 
     told_to = presence.load(store, team.name, owner).told_to or 0
-    news = {number for number, uid, _ in store.envelopes(team.name, MESSAGE, told_to) if _uid_of_edit(task) in uid}
-    return edits[-1].by if news.intersection(inboxes.unread(store, team.name, owner, quiet=True)) else None
+    news = {number for number, uid, _ in store.envelopes(team.name, MESSAGE, told_to) if _uid("edited", task) in uid}
+    return others[-1] if news.intersection(inboxes.unread(store, team.name, owner, quiet=True)) else None
 
 
-def _uid_of_edit(task: Task) -> str:
-    return f"edited-{task.id}-"
+def _uid(did: str, task: Task) -> str:
+    """How the uids of the notices begin that tell of what was done to the task."""
+    return f"{did.replace(' ', '-')}-{task.id}-"
 
 
 @operation("note", may=EVERYBODY)

@@ -82,6 +82,19 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     ]
 
 
+def test_what_came_behind_an_edit_that_was_seen_hides_none_and_is_none(cli: Cli) -> None:
+    """A note of another is no edit; an edit by the owner itself does not make up for one that it has not seen."""
+    for task in ("1", "2"):
+        cli.ok("claim-task", task, agent="bob")
+    cli.ok("update-task", "1", "--append", "With separators", agent="lea")
+    assert "lea edited task-1" in cli("heartbeat", agent="bob").stderr
+    cli.ok("note", "1", "Seen", agent="mia")
+    assert "unseenEditBy" not in cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    cli.ok("update-task", "2", "--append", "With separators", agent="lea")
+    ended = cli.ok("update-task", "2", "--title", "two", "--status", "completed", agent="bob")
+    assert ended["unseenEditBy"] == "lea"
+
+
 def test_the_document_says_that_an_edit_was_not_seen(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--description", "Otherwise", agent="lea")
