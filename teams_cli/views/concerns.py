@@ -192,21 +192,22 @@ class Lookout:
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] == "settled" for each in happened):
             self._have_ends_told()
-        mail = self._mail(team, {each["id"] for each in happened}, agent)
+        mail = self._mail({each["id"] for each in happened}, agent)
         if not (happened or mail):
             return {}
         return _with_next(happened, mail, self._otherwise(team))
 
-    def _mail(self, team: Team, told: set[str], agent: presence.Agent) -> list[Found]:
+    def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
         """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was
         told whole at the end of another answer, is not told again.
         """
         name = self.caller.name
+        ends_expected = self.wanted.needed and needed.expects_ends(self.store, self.team, name)
         numbers = inboxes.unread(self.store, self.team, name, quiet=True)[:_MOST]
         if not numbers:
             return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
-        if not told and len(found) < _MOST and self._can_wait(team, found):
+        if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
             return []
         shown, told = [], told | _plans_among(agent.told)
         for each in found:
@@ -217,10 +218,10 @@ class Lookout:
         inboxes.mark_read(self.store, self.team, name, set(numbers))
         return shown
 
-    def _can_wait(self, team: Team, found: list[Message]) -> bool:
+    def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""
         asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
-        return not asking or (self.wanted.needed and needed.can_wait(self.store, team, self.caller.name, asking))
+        return not asking or (self.wanted.needed and needed.can_wait(asking, ends_expected))
 
     def _have_ends_told(self) -> None:
         """Have what the ends of tasks still owe be sent: who hears that all are over hears what came of them."""
@@ -270,7 +271,7 @@ class Lookout:
     def _when_idle(self, team: Team) -> str:
         """How to wait; or to end the team's work, where all is done and whoever was asked to end did."""
         step = work.when_idle(team, self.caller)
-        if step != steps.WAIT_TO_LEAD or needed.expects_ends(self.store, team, self.caller.name):
+        if step != steps.WAIT_TO_LEAD or needed.expects_ends(self.store, team.name, self.caller.name):
             return step
         found = conditions.settled(self.store, team.name)
         return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
