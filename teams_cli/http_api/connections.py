@@ -19,9 +19,11 @@ class HttpConnection(HttpToolsProtocol):
     """
 
     _deadline: asyncio.TimerHandle | None = None
-    _in_head = False
-    _head = 0
-    """Bytes of the head so far, and of what a client says of itself behind the body."""
+    _fields = 0
+    """Bytes of the fields of a request, in its head and behind its body."""
+    _unended = 0
+    """Bytes since the last head, part of a body or request that ended: of what has not, the parser keeps all."""
+    _has_ended = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         """Take the connection, unless there are too many."""
@@ -42,11 +44,11 @@ class HttpConnection(HttpToolsProtocol):
         """Take a part of a request."""
         if self.transport is None:
             return
+        self._has_ended = False
         super().data_received(data)
-        if self._in_head:  # what the parser has of a field that has not ended is told to nobody yet
-            self._head += len(data)
-            if self._head > limits.HEAD and not self.transport.is_closing():
-                self.send_400_response("The head of the request is too long.")
+        self._unended = 0 if self._has_ended else self._unended + len(data)
+        if self._unended > limits.HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too long.")
         if self._is_busy():
             self._clear()
         elif self._deadline is None:
@@ -55,7 +57,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._in_head, self._head = True, 0
+        self._fields = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head, or of the trailer.
@@ -63,16 +65,26 @@ class HttpConnection(HttpToolsProtocol):
         Raises:
             ValueError: They are too long; the parser makes a wrong request of it.
         """
-        self._head += len(name) + len(value)
-        if self._head > limits.HEAD:
+        self._fields += len(name) + len(value)
+        if self._fields > limits.HEAD:
             raise ValueError("the head is too long")
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin the answer; the application of a request may abort the connection."""
-        self._in_head, self._head = False, 0
+        self._has_ended = True
         super().on_headers_complete()
         self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._has_ended = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        self._has_ended = True
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Go on, or end."""

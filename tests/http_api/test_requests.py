@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -165,26 +167,45 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
 
 
 def test_a_head_that_does_not_end_is_refused(server: Server) -> None:
-    """One field that goes on, fields that go on, and those behind a body, each also where the request is not the first
-    of its connection.
+    """An address, a field, and fields that go on, those behind a body, and what is said of a part of a body, each also
+    where the request is not the first of its connection.
     """
     first = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     post = f"POST /api/send-message HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
-    post += f"Authorization: Bearer {server.token}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n"
+    post += f"Authorization: Bearer {server.token}\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    post += "2\r\n{}\r\n0"
     fields = b"".join(b"X-%d: %s\r\n" % (n, b"a" * 90) for n in range(900))
-    for endless in (
-        b"GET /" + b"a" * 90_000,
-        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 90_000,
-        b"GET / HTTP/1.1\r\nHost: x\r\n" + fields,
-        post.encode() + fields,
+    for beginning, endless in (
+        (b"", b"GET /" + b"a" * 90_000),
+        (b"", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 90_000),
+        (b"", b"GET / HTTP/1.1\r\nHost: x\r\n" + fields),
+        (b"", post.encode() + b"\r\n" + fields),
+        (post.encode(), b"\r\nX: " + b"a" * 90_000),
+        (post.encode(), b";x=" + b"a" * 90_000),
     ):
         for before in (b"", first):
             with server.connect() as connection:
-                connection.sendall(before)
-                assert not before or connection.recv(65536).startswith(b"HTTP/1.1 200")
+                if before:
+                    connection.sendall(before)
+                    with http.client.HTTPResponse(connection) as answer:
+                        answer.begin()
+                        assert answer.status == 200 and answer.read()
+                connection.sendall(beginning)
+                assert not beginning or connection.recv(65536).startswith(b"HTTP/1.1 100")  # so it was read by itself
                 connection.sendall(endless)
                 assert b"HTTP/1.1 400" in received(connection), endless[:20]
     assert server.get("/api/board")["messages"] == []
+
+
+def test_a_long_head_is_read_in_however_many_parts_it_comes(server: Server) -> None:
+    head = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: close\r\n".encode()
+    head += b"".join(b"X-%d: %s\r\n" % (n, b"a" * 990) for n in range(60)) + b"\r\n"
+    for size in (len(head), 40_000, 1_500):
+        with server.connect() as connection:
+            for begin in range(0, len(head), size):
+                connection.sendall(head[begin : begin + size])
+                time.sleep(0.005)  # so that each part is read by itself
+            assert received(connection).startswith(b"HTTP/1.1 200"), size
 
 
 def test_the_board(cli: Cli, server: Server) -> None:
