@@ -35,8 +35,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     named = each_name([task]) or [task]
     task = named[0]
     if len(named) > 1:
-        if files:
-            raise WrongUsage("evidence is of one task", "Name one task.")
+        edit.keeping = bool(files)
         from teams_cli.tasks import several
 
         return [to_document(call, one) for one in several.change_each(call.store, call.team, call.caller, named, edit)]

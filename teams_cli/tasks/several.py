@@ -43,8 +43,8 @@ def change_each(store: Store, team_name: str, caller: Caller | None, words: list
 
 
 def _refuse_for_several(edit: Edit) -> None:
-    """Refuse what one task alone can have: its title, its claim, its end, and what came of it."""
+    """Refuse what one task alone can have: its title, its claim, its end, what came of it, and evidence for that."""
     ends = edit.status in ("completed", "failed")
-    if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.evidence:
-        raise WrongUsage("a title, a claim, a result and an end are those of one task", "Name one task.")
+    if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.keeping:
+        raise WrongUsage("a title, a claim, a result, evidence and an end are those of one task", "Name one task.")
     edit.refuse_senseless()

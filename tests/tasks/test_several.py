@@ -45,6 +45,7 @@ def test_a_change_of_several(cli: Cli) -> None:
         (("1,2", "--status", "completed"), (2, "wrong_usage")),
         (("1,2", "--status", "failed", "--next"), (2, "wrong_usage")),
         (("1,2", "--claim", "1", "--append", "x"), (2, "wrong_usage")),
+        (("1,2", "--evidence", __file__, "--append", "x"), (2, "wrong_usage")),
     ],
 )
 def test_what_one_refuses_none_has(cli: Cli, words: tuple[str, ...], refused: tuple[int, str]) -> None:
