@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.clock import length, seconds_since
+from teams_cli.clock import seconds_since
 from teams_cli.membership import shutdowns
 from teams_cli.messages import receipts
 from teams_cli.names import HUMAN
@@ -14,14 +14,14 @@ from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import choosing, claims, dependencies, leases, overviews, plans, tasks
+from teams_cli.tasks import choosing, claims, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
-from teams_cli.views import conditions, standing, steps, work
+from teams_cli.views import conditions, silences, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,14 +34,7 @@ PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
 _NAMED = 5
-_FEW = 3
 _PAST = 0.005
-_SILENT_FOR = 0.8
-"""Of a lease: who writes code says nothing for some minutes, and is not worth a word before."""
-_IDLE_FOR = 240.0
-"""Seconds of silence that are worth a word where others have nothing to do until then."""
-_LONGER = (600.0, 1200.0, 2400.0)
-"""Seconds of silence after which it is said again: the first word may have been about somebody who writes."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 
@@ -85,7 +78,8 @@ class Facts:
         if self.works:
             found |= self._ready(known)
         if self.leads:
-            found |= self._settled() | self._plans() | self._lost(known) | self._held_up(known)
+            found |= self._settled() | self._plans() | self._lost(known)
+            found |= self._silent(known)
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
@@ -214,58 +208,12 @@ class Facts:
         text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
-    def _held_up(self, known: set[str]) -> Known:
-        """Tasks that hold up others, and whose owners are silent: once of each claim, and again where the silence goes
-        on.
-        """
-        found: Known = {}
-        for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS):
-            silent = standing.silence(self.store, self.team, task)
-            about = f"silent:{task.id}:{task.claim}" + self._again(silent)
-            if about in known:
-                found[about] = None
-            elif text := self._holds_up(task, silent):
-                found[about] = fact("silent", task.id, text, steps.WAIT_TO_LEAD)
-        return found
-
-    def _again(self, silent: float) -> str:
-        """Which of the later times of being told of it the silence has come to; the alarm rings at the next."""
-        later = sum(silent >= seconds for seconds in _LONGER)
-        if later < len(_LONGER):
-            self.alarm.ring_in(_LONGER[later] - silent + _PAST)
-        return f":{later}" if later else ""
-
-    def _holds_up(self, task: Task, silent: float) -> str:
-        """That most tasks wait for one whose owner is silent for most of a lease; or that others have nothing to do
-        until it is done, whose owner is silent for some minutes. Empty if neither is so.
-        """
-        late = _SILENT_FOR * leases.length(self.team)
-        if ahead := [end - silent for end in (min(late, _IDLE_FOR), late) if end > silent]:
-            self.alarm.ring_in(ahead[0] + _PAST)
-        if silent < min(late, _IDLE_FOR):
-            return ""
-        found = overviews.overview(self.store, self.team.name)
-        waiting = sorted(dependencies.waiting_for([task.id], found.found), key=tasks.TASK.number_in)
-        said = f"{task.owner}, silent for {length(silent)}"
-        if silent >= late and len(waiting) > 1 and 2 * len(waiting) > found.counts["pending"]:
-            left = length(max(leases.length(self.team) - silent, 1))
-            return f"{task.id}, for which {len(waiting)} wait: {said}; its lease ends in {left}, and others take it"
-        idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
-        if not idle or found.free or found.ready:
-            return ""
-        said += f"; without a task: {listed(idle, _FEW)}"
-        if not waiting:
-            return "" if found.counts["pending"] else f"{task.id}, for which all wait: {said}"
-        text = f"{task.id}, for which {listed(waiting, _FEW)} wait{'s' if len(waiting) == 1 else ''}: {said}"
-        return f"{text} ({self._without(task, found)})"
-
-    def _without(self, task: Task, found: overviews.Overview) -> str:
-        """How to go on without a task whose owner is silent: have the one that waits for the fewest not wait."""
-        behind = [each for each in found.found if each.status == "pending" and task.id in each.blocked_by]
-        waits = {each.id: [one.id for one in dependencies.open_blockers(each, found.status_of)] for each in behind}
-        first = min(behind, key=lambda each: (len(waits[each.id]), tasks.TASK.number_in(each.id))).id
-        freed = " ".join(f"--unblock {key}" for key in waits[first])
-        return f"to go on without it: teams update-task {first} {freed}"
+    def _silent(self, known: set[str]) -> Known:
+        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.completed is not None)
+        return {
+            about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
+            for about, text in found.items()
+        }
 
     def _questions(self) -> Known:
         asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]

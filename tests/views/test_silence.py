@@ -17,7 +17,7 @@ from teams_cli.views.concerns import Wanted
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
 
-LEA, BOB, MIA = (Caller(name) for name in ("lea", "bob", "mia"))
+LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
 TOLD = "task-1, for which 3 wait: bob, silent for 4 min; its lease ends in 59 s, and others take it"
 
 
@@ -41,12 +41,13 @@ def team(store: Store) -> Store:
     return store
 
 
-def told(team: Store) -> list[str]:
-    """What the leader hears now."""
+def told(team: Store, completed: int | None = None) -> list[str]:
+    """What the leader hears now, also if it waits for so many *completed* tasks."""
     try:
-        return [each["text"] for each in concerns.wait(team, ALPHA, LEA, 0, wanted=Wanted(needed=True))["happened"]]
+        found = concerns.wait(team, ALPHA, LEA, 0, wanted=Wanted(needed=True, completed=completed))
     except WaitRanOut:
         return []
+    return [each["text"] for each in found["happened"]]
 
 
 def test_it_hears_once_of_each_claim_for_which_most_wait(team: Store, clock: FakeClock) -> None:
@@ -84,33 +85,63 @@ def test_it_hears_of_one_for_whom_others_stand_idle(store: Store, clock: FakeClo
     claims.claim(store, ALPHA, MIA, "3")
     changes.change_task(store, ALPHA, MIA, "3", Edit(status="completed"))
     holding.heartbeat(store, ALPHA, MIA)
-    alone = "task-1, for which task-2 waits: bob, silent for 4 min; without a task: mia"
-    how = "to go on without it: teams update-task task-2 --unblock task-1"
-    assert told(store) == [f"{alone} ({how})"]
+    assert told(store) == []
+    clock.advance(360)
+    holding.heartbeat(store, ALPHA, MIA)
+    alone = "task-1, for which task-2 waits: bob, silent for 10 min; its lease ends in 20 min, and others take it; "
+    how = "without a task: mia (to go on without it: teams update-task task-2 --unblock task-1)"
+    assert told(store) == [alone + how]
     clock.advance(350)
     assert told(store) == []
 
 
-def test_it_hears_again_of_a_silence_that_goes_on(store: Store, clock: FakeClock) -> None:
-    """After 10 and 20 minutes; and of the task that waits for the fewest, with all that it waits for."""
+@pytest.fixture
+def four(store: Store) -> Store:
+    """Two tasks in work with leases of 30 minutes; the others wait for them."""
     founding.spawn_team(store, ALPHA, LEA)
     settings.change(store, ALPHA, LEA, "staleAfterSeconds", "1800")
-    for caller in (BOB, MIA):
+    for caller in (BOB, MIA, ANN):
         joining.join(store, ALPHA, caller)
     for title, blockers in (("one", []), ("two", []), ("all", ["task-1", "task-2"]), ("few", ["task-1"])):
         tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at="", blocked_by=blockers))
     claims.claim(store, ALPHA, BOB, "1")
-    claims.claim(store, ALPHA, MIA, "2")
-    changes.change_task(store, ALPHA, MIA, "2", Edit(status="failed"))
+    return store
+
+
+def minutes(store: Store, clock: FakeClock, count: int, completed: int | None = None) -> list[str]:
+    """What the leader hears in so many minutes, in which ann says something each minute."""
     heard: list[str] = []
-    for _ in range(20):
+    for _ in range(count):
         clock.advance(61)
-        holding.heartbeat(store, ALPHA, MIA)
-        heard += told(store)
-    said = [each.partition("; without")[0] for each in heard]
+        holding.heartbeat(store, ALPHA, ANN)
+        heard += told(store, completed)
+    return heard
+
+
+def test_it_hears_again_of_a_silence_when_the_lease_is_about_to_end(four: Store, clock: FakeClock) -> None:
+    """And of the task that waits for the fewest, with all that it waits for."""
+    claims.claim(four, ALPHA, MIA, "2")
+    changes.change_task(four, ALPHA, MIA, "2", Edit(status="failed"))
+    heard = minutes(four, clock, 28)
+    said = [each.partition(", and others")[0] for each in heard]
     waits = "task-1, for which task-3, task-4 wait: bob, silent for"
-    assert said == [f"{waits} 4 min", f"{waits} 10 min", f"{waits} 20 min"]
+    assert said == [f"{waits} 10 min; its lease ends in 20 min", f"{waits} 24 min; its lease ends in 6 min"]
     assert all("teams update-task task-4 --unblock task-1)" in each for each in heard)
+
+
+def test_one_that_waits_for_so_many_completed_hears_only_of_the_end_of_a_lease(four: Store, clock: FakeClock) -> None:
+    assert [each[:45] for each in minutes(four, clock, 23, completed=4)] == []
+    assert len(minutes(four, clock, 3, completed=4)) == 1
+    assert minutes(four, clock, 2) == []
+
+
+def test_it_hears_of_others_that_are_silent_with_the_first(four: Store, clock: FakeClock) -> None:
+    assert minutes(four, clock, 4) == []
+    claims.claim(four, ALPHA, MIA, "2")
+    heard = minutes(four, clock, 6)
+    assert [each.partition(", for which")[0] for each in heard] == ["task-1", "task-2"]
+    assert ["silent for 10 min" in heard[0], "silent for 6 min" in heard[1]] == [True, True]
+    assert minutes(four, clock, 12) == []
 
 
 def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> None:
@@ -122,5 +153,6 @@ def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> Non
     clock.advance(241)
     assert told(store) == []
     holding.heartbeat(store, ALPHA, MIA)
-    assert told(store) == ["task-1, for which all wait: bob, silent for 4 min; without a task: mia"]
+    said = "bob, silent for 4 min; its lease ends in 59 s, and others take it; without a task: mia"
+    assert told(store) == [f"task-1, for which all wait: {said}"]
     assert told(store) == []
