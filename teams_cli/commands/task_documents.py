@@ -36,18 +36,28 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON for who has it now: with the results of what it waited for, whose it was before, and the pages
-    that its owner was not told of. What follows is to complete it, or the plan that it takes.
+    that its owner was not told of. What follows is to complete it, or the plan that it takes, unless one is approved.
     """
     from teams_cli.views import steps
 
-    call.follows = steps.propose(task.id) if task.plan_required else steps.complete(task.id)
-    document = with_blockers(call, to_document(call, task)) | untold_pages(call)
+    planned = _approved_plan(call, task) if task.plan_required else {}
+    call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
+    document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
     before = leases.lost_before(task)
     if before is None:
         return document
     told = {"from": before.owner, "how": before.what, "at": before.at, "reason": before.reason}
     call.try_to(lambda: told.update(_last_known(call, before)))  # the task is the caller's by now
     return {**document, "takenOver": {key: value for key, value in told.items() if value is not None}}
+
+
+def _approved_plan(call: Call, task: Task) -> dict[str, Any]:
+    """The plan that was approved for the task, under `approvedPlan`: it holds for whoever has the task."""
+    from teams_cli.tasks import plans
+
+    found: list[plans.Plan | None] = []
+    call.try_to(lambda: found.append(plans.approved(call.store, call.team, task.id)))
+    return {"approvedPlan": found[0].to_document()} if found and found[0] else {}
 
 
 def untold_pages(call: Call) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         from teams_cli.commands import next_tasks
 
         return next_tasks.after(call, document, wait)
-    if edit.status in ("completed", "failed") and changed.owner == call.agent:
+    if (edit.status in ("completed", "failed") or edit.result is not None) and changed.owner == call.agent:
         call.try_to(call.say_what_follows)
     return document
 

@@ -13,7 +13,7 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.dependencies import TaskBlocked
-from teams_cli.tasks.owners import refuse_stranger, state_of
+from teams_cli.tasks.owners import how_to_take, refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
 from teams_cli.teams.operations import EVERYBODY, operation
@@ -287,7 +287,7 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
 def _has_plan(store: Store, team: Team, task: Task) -> bool:
     from teams_cli.tasks import plans
 
-    return plans.is_approved(store, team.name, task.id)
+    return plans.approved(store, team.name, task.id) is not None
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
@@ -323,7 +323,8 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
         return assigning.keep(store, team, task, owner, who.name)
     if not (who.manages or task.owner == who.name):
         raise NotAllowed(
-            f"{task.id} is not yours to hand over: it is {state_of(task)}", "Ask a task-manager or the human."
+            f"{task.id} is not yours to hand over: it is {state_of(task)}; nothing was changed",
+            how_to_take(task, who.leads),
         )
     if task.status in FINISHED:
         raise WrongState(f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending")

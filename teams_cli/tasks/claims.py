@@ -80,7 +80,7 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
     lost = leases.lost_before(task)
     if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
-    body = f"{task.id} ({task.title}){leases.WAS_YOURS}{task.owner} has it now."
+    body = f"{task.id} ({task.title}){leases.WAS_YOURS}{task.owner} has it now, and its files."
     return owing(
         task, Owed(to=lost.owner or "", message=body, uid=f"taken-{task.id}-{task.claim}", by=task.owner or "")
     )

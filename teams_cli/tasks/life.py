@@ -10,7 +10,7 @@ from teams_cli.teams import presence, teams
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
 
-_PART = 0.25
+_PART = presence.RENEWED_AFTER
 
 
 def renew(store: Store, team: Team, agent: Agent, reading: bool = False) -> tuple[Agent, list[Task]]:

@@ -26,7 +26,16 @@ def _how_back(task: Task) -> str:
     """What who lost the task does with what came out."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
-    return f"teams note {task.id} TEXT" if task.owner else f"see teams show-task {task.id}"
+    if not task.owner:
+        return f"see teams show-task {task.id}"
+    return f"teams note {task.id} TEXT; its files are {task.owner}'s now. Go on: teams wait --claim"
+
+
+def how_to_take(task: Task, leads: bool) -> str:
+    """How who may not hand the task over comes to have another own it."""
+    if leads and task.status == "in_progress":
+        return f"Take it from {task.owner} first: teams release-task {task.id}"
+    return "Ask a task-manager or the human."
 
 
 def state_of(task: Task) -> str:

@@ -6,7 +6,7 @@ from teams_cli import text
 from teams_cli.errors import NotAllowed, NotFound, TeamsError, WrongState
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, TaskId, Text, Time
+from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, Sequence, TaskId, Text, Time
 from teams_cli.records.owed import Owed, owing
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -185,6 +185,11 @@ def _decision(plan: Plan) -> Owed:
     return Owed(to=plan.from_, message=told, uid=uid, type="plan", by=plan.decided_by or "", about=plan.id)
 
 
-def is_approved(store: Store, team: str, task_id: str) -> bool:
-    """Whether a plan for the task was approved."""
-    return any(plan.status == "approved" and plan.task == task_id for plan in all_of(store, team, []))
+def approved(store: Store, team: str, task_id: str) -> Plan | None:
+    """The plan for the task that was approved, whoever proposed it; the newest of several."""
+    return newest_approved(all_of(store, team, []), task_id)
+
+
+def newest_approved(found: Sequence[Plan], task_id: str) -> Plan | None:
+    """The newest of these plans that is approved for the task."""
+    return next((plan for plan in reversed(found) if plan.status == "approved" and plan.task == task_id), None)

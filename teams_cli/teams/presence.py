@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HISTORY = 50
 _SEEN_EVERY = 30.0
 """How often a sign of life is noted, and that in a worktree compared with those of others, in seconds."""
-_PART = 0.25
+RENEWED_AFTER = 0.25
 
 
 class Status(Record):
@@ -203,7 +203,7 @@ def every(team: Team, worktree: str = "") -> float:
     """How often a sign of life is written down that renews leases, in seconds: when a quarter of one is gone; of who is
     in a worktree also for the branches of others to be looked at.
     """
-    part = team.silence * _PART
+    part = team.silence * RENEWED_AFTER
     return min(part, _SEEN_EVERY) if worktree else part
 
 

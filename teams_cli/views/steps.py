@@ -93,7 +93,7 @@ def look_at(message: str) -> str:
 
 def decide(plan: str) -> str:
     """How to decide a plan."""
-    return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY"
+    return f"teams approve-plan {plan}, or reject-plan {plan} --feedback WHY (both take --feedback)"
 
 
 def propose(task: str) -> str:

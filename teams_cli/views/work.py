@@ -76,10 +76,14 @@ def _seconds_left(store: Store, task: Task) -> int | None:
 
 
 def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
-    """How it stands with the owner's newest plan for the task, or that one is required; and its id."""
+    """How it stands with the owner's newest plan for the task, or that one is required; and its id. A plan that was
+    approved for who had the task before holds on.
+    """
     own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
     if own:
         return own[-1].status, own[-1].id
+    if task.plan_required and (approved := plans.newest_approved(proposed, task.id)):
+        return approved.status, approved.id
     return ("required", None) if task.plan_required else (None, None)
 
 

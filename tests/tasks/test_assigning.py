@@ -96,3 +96,20 @@ def test_who_is_gone_keeps_nothing(cli: Cli, how: str) -> None:
 def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
     assert cli.refused("create-task", "t", "--require", "rust", "--for", "bob", agent="lea") == (13, "not_allowed")
     assert cli.ok("get-tasks") == []
+
+
+def test_a_leader_hears_how_to_give_another_what_one_has(cli: Cli) -> None:
+    """Nothing of the change is made, and its text can be sent again."""
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("claim-task", "1", agent="ann")
+    refused = cli("update-task", "1", "--owner", "bob", "--append", "and this", agent="lea")
+    assert (refused.status, refused.stderr.splitlines()) == (
+        13,
+        [
+            "teams: task-1 is not yours to hand over: it is in progress by ann; nothing was changed",
+            "  Take it from ann first: teams release-task task-1",
+        ],
+    )
+    assert "description" not in cli.ok("show-task", "1")
+    cli.ok("release-task", "1", agent="lea")
+    assert cli.ok("update-task", "1", "--owner", "bob", "--append", "and this", agent="lea")["assignee"] == "bob"

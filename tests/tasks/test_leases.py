@@ -74,7 +74,7 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
     assert "task-1" in text and "bob" in text
     lost, taken = told(team, BOB)
     assert lost.startswith("task-1 (one) is no longer yours: the lease of bob ended ")
-    assert taken == "task-1 (one), which was yours: mia has it now."
+    assert taken == "task-1 (one), which was yours: mia has it now, and its files."
     clock.advance(301)
     seen(team)
     assert "mia" in told(team)[-1]

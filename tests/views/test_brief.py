@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
-DECIDE = "teams approve-plan {0}, or reject-plan {0} --feedback WHY"
+DECIDE = "teams approve-plan {0}, or reject-plan {0} --feedback WHY (both take --feedback)"
 
 
 @pytest.fixture

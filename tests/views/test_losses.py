@@ -88,7 +88,7 @@ def test_who_lost_a_task_is_told_who_has_it_in_the_end(cli: Cli) -> None:
     lines = cli("brief", agent="bob").stdout.splitlines()
     assert lines[1].startswith("task-1 (one) is no longer yours: the lease of bob ended ")
     assert "it is free" not in lines[1]
-    assert lines[2] == "task-1 (one), which was yours: mia has it now."
+    assert lines[2] == "task-1 (one), which was yours: mia has it now, and its files."
     assert "no longer yours" not in cli("brief", agent="bob").stdout
 
 
@@ -102,7 +102,9 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
     assert refused.status == 11
     assert "Keep your result: teams claim-task task-1, and complete it again" in refused.stderr
     cli.ok("claim-task", "1", agent="bob")
-    assert "teams note task-1 TEXT" in cli("update-task", "1", "--status", "completed", agent="mia").stderr
+    refused = cli("update-task", "1", "--status", "completed", agent="mia")
+    note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Go on: teams wait --claim"
+    assert (refused.status, refused.stderr.splitlines()[-1].strip()) == (11, note)
 
 
 def test_who_waits_in_vain_for_a_team_hears_how_to_wait_on(cli: Cli) -> None:

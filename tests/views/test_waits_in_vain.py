@@ -87,6 +87,10 @@ def test_who_waited_in_vain_for_the_next_task_hears_that_the_time_is_over(cli: C
     cli.ok("update-task", "1", "--status", "completed", agent="mia")
     said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
     assert "  All tasks are settled, and lea has yet to close the team. Wait on: teams wait --claim " in said
+    then = rfc3339(later(cli.store().now(), -200))
+    upsert(cli.store(), ALPHA, presence.AGENT, "lea", presence.Agent(agent="lea"), lambda a: a.having(last_seen=then))
+    said = cli("wait", "--claim", "--timeout", "0", agent="mia").stderr
+    assert "  All tasks are settled, and lea (silent for 3 min) has yet to close the team. " in said
     add_tasks(cli, "three")
     cli.ok("claim-task", "3", agent="mia")
     again = cli(*ending, "--json", agent="bob")

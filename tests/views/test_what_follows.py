@@ -184,3 +184,38 @@ def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
     assert [(each["id"], each["agent"]) for each in again] == [("shutdown-1", "bob"), ("shutdown-2", "mia")]
     assert cli.ok("approve-shutdown", agent="bob")["status"] == "approved"
     assert cli.ok("request-shutdown", "mia", agent="lea")["id"] == "shutdown-2"
+
+
+def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
+    """The new owner is shown it, once, with what its approval said; the one before only that there is one."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    for agent in ("bob", "mia"):
+        cli.ok("join-team", agent=agent)
+    cli.ok("create-task", "one", "--plan-required", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("propose-plan", "first this\nthen that", "--task", "1", agent="bob")
+    cli.ok("approve-plan", "1", "--feedback", "mind the dates", agent="lea")
+    cli.ok("release-task", "1", agent="bob")
+    lines = cli("claim-task", "--next", agent="mia").stdout.splitlines()
+    where = lines.index("plan-1 of bob is approved for it: go on with that, with the note: mind the dates")
+    assert lines[where + 1 : where + 3] == ["  first this", "  then that"]
+    complete = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
+    assert lines[-1] == complete and "needs a plan" not in "".join(lines)
+    assert last(cli, "mia", "brief") == complete
+    assert cli.ok("claim-task", "1", agent="mia")["approvedPlan"]["id"] == "plan-1"
+    cli.ok("release-task", "1", agent="lea")
+    said = cli("claim-task", "1", agent="bob").stdout
+    assert "\nyour plan-1 is approved for it: go on with that (teams show-plan plan-1)\n" in said
+    assert said.endswith(f"{complete}\n") and "first this" not in said
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+
+
+def test_who_amends_a_result_hears_what_follows(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    assert last(cli, "bob", "update-task", "1", "--result", "half").startswith("next: teams update-task task-1 ")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    amended = cli("update-task", "1", "--result", "whole", agent="bob").stdout
+    assert amended == "task-1: completed by bob: one\nnext: teams wait --claim --timeout 540\n"

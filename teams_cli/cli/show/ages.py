@@ -47,9 +47,9 @@ def left(moment: str) -> str:
     return f"{until(moment)} left"
 
 
-def until(moment: str) -> str:
-    """`5 min`, from now to that moment; a second less is no minute less."""
-    return _length(1 - seconds_since(moment, SystemClock().now()))
+def until(moment: str, part: float = 1.0) -> str:
+    """`5 min`, from now to that moment, or a part of that time; a second less is no minute less."""
+    return _length(part * (1 - seconds_since(moment, SystemClock().now())))
 
 
 def _length(seconds: float) -> str:

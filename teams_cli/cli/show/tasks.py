@@ -7,6 +7,7 @@ from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import age, ago, left, moment, until
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,16 +147,31 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
         *_taken_over(task.get("takenOver"), task.get("owner")),
         *_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
-        *([f"completing it runs this, and if that fails it stays yours: {task['check']}"] if "check" in task else []),
+        *_check(task),
         *(_came_to(blocker) for blocker in done),
-        *(
-            ["it needs a plan first, that the leader approves: what you will do, and how, in some lines"]
-            if task.get("planRequired")
-            else []
-        ),
-        f"{until(task['leaseExpiresAt'])} after your last `teams` command others may take it; "
+        *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
+        f"{until(task['leaseExpiresAt'], _KEPT)} after your last `teams` command others may take it; "
         f"to give it back: teams release-task {str(task['id']).removeprefix('task-')}",
     ]
+
+
+def _check(task: dict[str, Any]) -> Parts:
+    """What completing it runs; in a checkout, where what others have not committed is missing."""
+    if "check" not in task:
+        return []
+    on = " on your commit alone" if "checkFrom" in task and "checkIn" not in task else ""
+    return [f"completing it runs this{on}, and if that fails it stays yours: {task['check']}"]
+
+
+def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
+    """The plan that was approved for the task, to who did not propose it; or that it needs one."""
+    if approved is None:
+        return ["it needs a plan first, that the leader approves: what you will do, and how, in some lines"]
+    if approved["from"] == owner:
+        return [f"your {approved['id']} is approved for it: go on with that (teams show-plan {approved['id']})"]
+    noted = f", with the note: {approved['note']}" if "note" in approved else ""
+    said = f"{approved['id']} of {approved['from']} is approved for it: go on with that{noted}"
+    return [said, *_indented(approved["plan"])]
 
 
 def _taken_over(before: dict[str, Any] | None, owner: str | None) -> Parts:
@@ -185,6 +201,8 @@ def _came_to(blocker: dict[str, Any]) -> str:
     return f"{blocker['id']}{by} came to: {said}{more}"
 
 
+_KEPT = 1 - presence.RENEWED_AFTER
+"""Of a lease: what a command is sure to leave of it, since one that is nearly whole is not renewed."""
 _CLIPPED = 1200
 """Characters of a result that who claims is told: most are whole."""
 
