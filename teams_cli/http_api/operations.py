@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
-from anyio import to_thread
 
 from teams_cli.commands.call import Call
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
+from teams_cli.http_api.threads import Threads
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.serving import requests
@@ -39,7 +39,7 @@ class Operations:
         self.watchers = watchers
         self._quick = anyio.CapacityLimiter(limits.QUICK)
         self._long = anyio.CapacityLimiter(limits.WAITING)
-        self._threads = anyio.CapacityLimiter(limits.QUICK + limits.WAITING)
+        self._threads = Threads(limits.QUICK + limits.WAITING)
         self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -61,7 +61,7 @@ class Operations:
         """What *run* makes of the call of a request, in a thread, by *agent* or as the request says.
 
         One that may take *long*, or that may have to ask the person for leave, takes no place of those that the
-        person's own requests wait for.
+        person's own requests wait for, and ends when its client goes.
 
         Raises:
             Refused: Too many others wait.
@@ -69,18 +69,20 @@ class Operations:
         """
         agent = agent or request.query_params.get("as") or HUMAN
         client = Requester()
-        watch = asyncio.create_task(_look_out(request, client))
-        limiter = self._long if long or agent != HUMAN else self._quick
+        may_wait = long or agent != HUMAN
+        limiter = self._long if may_wait else self._quick
+        watch = asyncio.create_task(_look_out(request, client)) if may_wait else None
         self._clients.add(client)
         try:
             await _acquire(limiter, client)
             try:
-                return await to_thread.run_sync(lambda: run(self._made(request, agent, client)), limiter=self._threads)
+                return await self._threads.run(lambda: run(self._made(request, agent, client)))
             finally:
                 limiter.release_on_behalf_of(client)
         finally:
             self._clients.discard(client)
-            watch.cancel()
+            if watch:
+                watch.cancel()
 
     async def team(self, request: Request) -> str:
         """The name of the team that the request is about."""
