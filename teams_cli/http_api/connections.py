@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -11,6 +12,46 @@ from teams_cli.http_api import limits
 _BODY = b'{"error": {"code": "busy", "message": "too many connections are open", "hint": "Close some, and retry."}}'
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
 _FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
+
+_BEGIN = b"HTTP/1.1 "
+
+
+class _Joining:
+    """The transport of a connection, with the head of an answer sent in one go with its body, where that comes at once:
+    uvicorn writes each by itself.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send it; the head of an answer when the next is sent, or the loop goes on."""
+        if self._head:
+            self._flush(data)
+        elif data.startswith(_BEGIN):
+            self._head = data
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def _flush(self, more: bytes = b"") -> None:
+        head, self._head = self._head, b""
+        if head:
+            self._transport.write(head + more)
+
+    def close(self) -> None:
+        """Close it once all is sent."""
+        self._flush()
+        self._transport.close()
+
+    def get_write_buffer_size(self) -> int:
+        """How many bytes are still to be sent."""
+        return len(self._head) + self._transport.get_write_buffer_size()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -31,7 +72,7 @@ class HttpConnection(HttpToolsProtocol):
             transport.write(_FULL)
             transport.close()
             return
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _Joining(transport, self.loop)))
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T")
-    Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, asyncio.Future[Any]]
 
 
 class Threads:
@@ -25,37 +25,65 @@ class Threads:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._started = 0
         self._busy = 0
 
     async def run(self, what: Callable[[], T]) -> T:
         """What that returns, or raises, in a thread. Who is cancelled meanwhile is so once it has ended."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
+        job = _Job(what, asyncio.get_running_loop())
         self._busy += 1
         if self._started < min(self._busy, self._most):
             self._started += 1
             threading.Thread(target=self._work, name=f"request {self._started}", daemon=True).start()
-        self._jobs.put((what, loop, done))
+        self._jobs.put(job)
         try:
-            return await asyncio.shield(done)
+            found: T = await job.outcome
         except asyncio.CancelledError:
-            if not done.done():
-                await asyncio.wait([done])
+            await job.end()
             raise
         finally:
             self._busy -= 1
+        return found
 
     def _work(self) -> None:
-        while True:
-            what, loop, done = self._jobs.get()
-            try:
-                settle, outcome = done.set_result, what()
-            except BaseException as error:
-                settle, outcome = done.set_exception, error
-            try:
-                loop.call_soon_threadsafe(settle, outcome)
-            except RuntimeError:  # the loop is closed, and with it whoever waited
-                return
-            del what, done, settle, outcome  # nothing of a job is kept until the next
+        while self._jobs.get().run():
+            pass
+
+
+class _Job:
+    """Something to run in a thread, and what comes of it, in the loop."""
+
+    def __init__(self, what: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self._what = what
+        self._loop = loop
+        self._has_ended = False
+        self.outcome: asyncio.Future[Any] = loop.create_future()
+
+    def run(self) -> bool:
+        """Run it; whether the loop is still there to hear of it."""
+        try:
+            ended: tuple[Any, BaseException | None] = self._what(), None
+        except BaseException as error:
+            ended = None, error
+        try:
+            self._loop.call_soon_threadsafe(self._settle, *ended)
+        except RuntimeError:  # it is closed, and with it whoever waited
+            return False
+        return True
+
+    def _settle(self, found: Any, error: BaseException | None) -> None:
+        self._has_ended = True
+        if self.outcome.cancelled():
+            return
+        if error is None:
+            self.outcome.set_result(found)
+        else:
+            self.outcome.set_exception(error)
+
+    async def end(self) -> None:
+        """Wait for the end, whatever it is, of what nobody waits for any more."""
+        while not self._has_ended:
+            self.outcome = self._loop.create_future()
+            with suppress(BaseException):
+                await self.outcome
