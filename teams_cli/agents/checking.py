@@ -98,8 +98,9 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplac
     directory = checkouts.worktree_of(store, at.team.name, at.name)
     found = _Examination(store, at.team, task, at.name, place).made(directory or "")
     if not found.passed:
+        found = found.having(result=checks.kept_result(task, at.name) if edit.result is None else edit.result)
         note_failed(store, at.team, task, found)
-        checks.refuse_failed(task, found)
+        checks.refuse_failed(task, found, edit.options)
     return found
 
 
@@ -171,7 +172,8 @@ class _Examination:
             trial_trees.tree(self.team, top, checkout.head, path, self.place.environ, otherwise),
         ):
             found = self._run(path)
-        left_out = f"; not committed here, so no part of it: {text.listed(names)}" if names else ""
+        named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
+        left_out = f"; not committed here, so no part of it: {text.listed(named)}" if names else ""
         said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
         output = found.output if found.passed else f"{found.output}\n{said}"
         return found.having(commit=checkout.head, directory=None, output=output)

@@ -29,6 +29,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         block=list(values["blocked_by"]),
         unblock=list(values["unblock"]),
     )
+    edit.options = (" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else "")
     edit.check_from = checks.set_from(values["check"], call.said_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)

@@ -6,7 +6,7 @@ from teams_cli import text
 from teams_cli.errors import Conflict, InvalidValue, NotAllowed, StaleClaim, WrongState, WrongUsage
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, MessageType
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -72,6 +72,8 @@ class Edit:
         """Who edited the task before it was completed, if its owner was not told of that yet."""
         self.keeping = False
         """Whether evidence is to be kept with it."""
+        self.options = ""
+        """What the command says besides, for who has to say it again."""
 
     @property
     def words(self) -> bool:
@@ -234,7 +236,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     status = _status_after(task, changes)
     done = task.having(
         status=status,
-        result=task.result_so_far if changes.result is None else changes.result,
+        result=checks.kept_result(task, who.name) or task.result_so_far if changes.result is None else changes.result,
         checked=changes.checked.to_json() if changes.checked else task.checked,
         submitted=changes.submitted if status == IN_REVIEW else task.submitted,
         evidence=[*(task.evidence or ()), *changes.evidence] or None,
@@ -371,7 +373,8 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         checked += f", who had not seen the last edit by {changes.unseen}" if changes.unseen else ""
         body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"
         said = _said(task, task.result)
-        notices.append(Owed(to=team.leader, message=body + said, uid=uid, type="info", by=who.name, about=task.id))
+        kind: MessageType = "notice" if changes.unseen else "info"  # who leads may want it another way
+        notices.append(Owed(to=team.leader, message=body + said, uid=uid, type=kind, by=who.name, about=task.id))
     return notices
 
 

@@ -33,7 +33,7 @@ class Check(Record):
     """What came of a command: its exit *status* (0: passed), the end of its *output*, on which *commit*, *by* whom.
 
     It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
-    ignore.
+    ignore. The *result* is what the owner said of a task that was not completed, since the check failed.
     """
 
     command: Text
@@ -45,6 +45,7 @@ class Check(Record):
     directory: Text | None = None
     stale: bool | None = None
     left: list[Text] | None = None
+    result: Text | None = None
 
     @property
     def passed(self) -> bool:
@@ -54,7 +55,8 @@ class Check(Record):
     def brief(self) -> dict[str, Any]:
         """The check as others see it, without what was printed."""
         document = self.to_document()
-        document.pop("output", None)
+        for key in ("output", "result"):
+            document.pop(key, None)
         return document
 
     @property
@@ -80,6 +82,12 @@ class Evidence(Record):
 def of(task: Task) -> Check | None:
     """What came of the task's check the last time."""
     return Check.from_json(task.checked) if task.checked else None
+
+
+def kept_result(task: Task, name: str) -> str | None:
+    """What its owner of that name said as its result when its check failed: it need not be said again."""
+    found = of(task)
+    return found.result if found and found.by == name else None
 
 
 def set_from(check: str | None, directory: str) -> str | None:
@@ -139,10 +147,11 @@ def refuse_unchecked(task: Task, found: Check | None) -> None:
     refuse_failed(task, found)
 
 
-def refuse_failed(task: Task, found: Check) -> None:
-    """Raises CheckFailed: With the end of the output."""
+def refuse_failed(task: Task, found: Check, options: str = "") -> None:
+    """Raises CheckFailed: With the end of the output, and how to complete the task again, with these *options*."""
     if not found.passed:
+        kept = " (your result is kept)" if found.result else ""
         raise CheckFailed(
             f"{task.id} is not done: {found.told}",
-            f"Mend it, commit, and complete it again: teams update-task {task.id} --status completed",
+            f"Mend it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
         )

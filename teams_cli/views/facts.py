@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 
 from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
-from teams_cli.messages import receipts
+from teams_cli.messages import counting, receipts
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
@@ -171,10 +172,19 @@ class Facts:
         if others:
             named = " ".join(others) if len(others) <= _NAMED else "NAME ..."
             text += f"; still here: {listed(others, _NAMED)}, who hear it when you close the team"
-            text += f" (or first: teams request-shutdown {named})"
+            text += f" (or first: teams request-shutdown {named}); {self._unread(others)}"
         what = steps.after_all(found["stuck"])
         about = "-".join(str(count) for count in found["taskCounts"].values())
         return {f"settled:{about}": fact("settled", self.team.name, text, what)}
+
+    def _unread(self, others: list[str]) -> str:
+        """Who of the others has mail that it has not read: something may be left to do."""
+        try:
+            counts = counting.unread_counts(self.store, self.team.name, others)
+        except TeamsError:  # the doctor says what is wrong
+            return "who has unread mail can't be told"
+        unread = [f"{name} ({count})" for name, count in counts.items() if count]
+        return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"
 
     def _lost(self, known: set[str]) -> Known:
         """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.

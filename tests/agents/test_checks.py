@@ -22,6 +22,11 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     shop.write(shop.trees["bob"], "broken", "")
     done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
     assert done.returncode == 11 and CHECK in done.stderr
+    assert done.stderr.endswith(
+        "Mend it, commit, and complete it again (your result is kept): teams update-task task-1 --status completed\n"
+    )
+    again = shop.at("bob", "update-task", "1", "--status", "completed", "--next", "--wait", "9").stderr
+    assert again.endswith("again (your result is kept): teams update-task task-1 --status completed --next --wait 9\n")
     task = shop.task()
     assert (task["status"], task["checked"]["status"], task["checked"]["by"]) == ("in_progress", 1, "bob")
     assert task["checked"]["commit"] == git(shop.trees["bob"], "rev-parse", "HEAD") and "result" not in task
@@ -33,7 +38,8 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     os.unlink(shop.trees["bob"] / "pipe")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--evidence", "file")
     task = shop.task()
-    assert (task["status"], task["checked"]["status"]) == ("completed", 0)
+    assert (task["status"], task["checked"]["status"], task["result"]) == ("completed", 0, "all is well")
+    assert "result" not in task["checked"]
     assert [(one["name"], one["size"]) for one in task["evidence"]] == [("file", 1)]
     assert "  checked  " in shop.cli("get-tasks", agent="lea").stdout
 
@@ -107,6 +113,25 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
     assert shop.task()["status"] == "in_progress"
 
 
+def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
+    """And another that is said when it passes goes before it."""
+    shop.create("t", "--check", "test -e new")
+    for result in ("mine", "yours"):
+        shop.ok("bob", "claim-task", "1")
+        assert shop.at("bob", "update-task", "1", "--status", "completed", "--result", result).returncode == 11
+        shop.ok("bob", "release-task", "1")
+    shop.ok("mia", "claim-task", "1")
+    shop.write(shop.trees["mia"], "new", "2")
+    shop.ok("mia", "update-task", "1", "--status", "completed")
+    assert "result" not in shop.task()
+    shop.create("u", "--check", "test -e newer")
+    shop.ok("bob", "claim-task", "2")
+    assert shop.at("bob", "update-task", "2", "--status", "completed", "--result", "old").returncode == 11
+    shop.write(shop.trees["bob"], "newer", "2")
+    shop.ok("bob", "update-task", "2", "--status", "completed", "--result", "new")
+    assert shop.task("2")["result"] == "new"
+
+
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
     """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
     shop.trees["bob"] = shop.main
@@ -120,6 +145,11 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     (tmp_path / "go").touch()
     done = shop.at("bob", "update-task", "1", "--status", "completed")
     assert done.returncode == 11 and "not committed here, so no part of it: half" in done.stderr
+    for name in ("also", "new"):  # what the check speaks of comes first
+        (shop.main / name).write_text("what bob is at")
+    done = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert "not committed here, so no part of it: half, new, also; " in done.stderr
+    (shop.main / "new").unlink()
     shop.write(shop.main, "new", "2")
     shop.ok("bob", "update-task", "1", "--status", "completed")
     assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())

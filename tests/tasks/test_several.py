@@ -76,7 +76,7 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     ]
     assert "lea edited task-1 (a): added: With separators" in said.stderr
     assert "had edited" not in cli("update-task", "2", "--status", "completed", agent="bob").stdout
-    letters = cli.ok("read-messages", agent="lea")
+    letters = cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["messages"]
     assert [letter["message"] for letter in letters] == [
         "task-1 (a) completed by bob, who had not seen the last edit by lea: r",
         "task-2 (b) completed by bob",

@@ -57,13 +57,17 @@ def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
 def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> None:
     """Its own it knows."""
     add_tasks(cli, "one", "two")
-    add_tasks(cli, "three", blocked_by=["task-1", "task-2"])
+    add_tasks(cli, "silent")
+    add_tasks(cli, "four", blocked_by=["task-1", "task-2", "task-3"])
     for agent, task in (("mia", "1"), ("bob", "2")):
         cli.ok("claim-task", task, agent=agent)
         cli.ok("update-task", task, "--status", "completed", "--result", f"as {agent} said", agent=agent)
+    cli.ok("claim-task", "3", agent="mia")
+    cli.ok("update-task", "3", "--status", "completed", agent="mia")
     said = cli("wait", "--claim", agent="bob").stdout
-    assert "task-1 (mia) came to: as mia said\n" in said and "as bob said" not in said
-    assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
+    assert "task-1 (mia) came to: as mia said\ntask-3 (mia) came to: (it was not said)\n" in said
+    assert "as bob said" not in said
+    assert said.endswith("\nnext: teams update-task task-4 --status completed --result RESULT --next --wait 540\n")
 
 
 def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:

@@ -139,8 +139,8 @@ def claimed_knowing(task: dict[str, Any]) -> Parts:
 
 
 def _claimed(task: dict[str, Any], said: Parts) -> Parts:
-    others = (blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner"))
-    done = [blocker for blocker in others if blocker.get("result")]
+    others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
+    done = [blocker for blocker in others if blocker.get("result") or blocker["status"] == "completed"]
     return [
         *line(task),
         *said,
@@ -156,10 +156,10 @@ def _claimed(task: dict[str, Any], said: Parts) -> Parts:
 
 
 def _check(task: dict[str, Any]) -> Parts:
-    """What completing it runs; in a checkout, where what others have not committed is missing."""
+    """What completing it runs; in a checkout, without what nobody has committed."""
     if "check" not in task:
         return []
-    on = " on your commit alone" if "checkFrom" in task and "checkIn" not in task else ""
+    on = " on what is committed, yours and others'" if "checkFrom" in task and "checkIn" not in task else ""
     return [f"completing it runs this{on}, and if that fails it stays yours: {task['check']}"]
 
 
@@ -195,7 +195,7 @@ def _pages(task: dict[str, Any]) -> Parts:
 
 def _came_to(blocker: dict[str, Any]) -> str:
     """What the task came to, or how that begins."""
-    said = text.clipped_line(blocker["result"], _CLIPPED)
+    said = text.clipped_line(blocker.get("result") or "(it was not said)", _CLIPPED)
     more = f" (teams show-task {blocker['id']})" if said.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
     return f"{blocker['id']}{by} came to: {said}{more}"
