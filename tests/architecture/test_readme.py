@@ -75,6 +75,14 @@ def run(shell, command):
     return "\n".join(lines).strip("\n")
 
 
+def test_an_agent_is_told_in_few_words_how_to_begin():
+    """In fewer characters than in version 0.1; each is read by every agent."""
+    lines = re.findall(r"^> (.*)$", TEXTS[0].partition("## For agents")[2].partition("\n## ")[0], re.MULTILINE)
+    said = " ".join(lines)
+    assert 0 < len(said) < 665
+    assert all(f"`teams {word}" in said for word in ("join-team", "spawn-team", "update-task", "wait", "help"))
+
+
 def test_the_transcripts_are_true(shell):
     """All `console` blocks in order, in one shell, line by line; those on a database where there is a server."""
     for block in blocks("console"):
