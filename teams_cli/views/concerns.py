@@ -37,8 +37,8 @@ _MOST = 20
 
 class Wanted:
     """What of all that concerns one a wait is for. With *needed*, what went well (see `needed`) is told with the next
-    that asks for more. Who *claims_ready* tasks is told of one also when it was before. That so many tasks are
-    *completed* is told too.
+    that asks for more, or when the time is over. Who *claims_ready* tasks is told of one also when it was before. That
+    so many tasks are *completed* is told too.
     """
 
     def __init__(self, needed: bool = False, claims_ready: bool = False, completed: int | None = None) -> None:
@@ -80,32 +80,14 @@ def wait(
     lookout.begin()
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
-            what = "nothing that needs you" if wanted.needed else "nothing"
-            raise WaitRanOut(f"{what} happened within {length(timeout or 0.0)}")
+            found.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, WaitRanOut) as ended:
-        ended.hint = _how_to_go_on(store, team, caller, again, wanted.needed)
+        said = standing.in_words(store, team, caller)
+        ended.hint = f"{f'{said}. ' if said else ''}Wait on: {again}"
         raise
     finally:
         lookout.end()
     return found
-
-
-def _how_to_go_on(store: Store, team: str, caller: Caller, again: str, needed: bool) -> str:
-    """How the work stands, for who wonders whether to wait on, and how to; for who was not called for what merely was
-    completed, what was.
-    """
-    said = [_completed(store, team, caller) if needed else "", standing.in_words(store, team, caller)]
-    return " ".join([*(f"{each}." for each in said if each), f"Wait on: {again}"])
-
-
-def _completed(store: Store, team: str, caller: Caller) -> str:
-    """The tasks that were completed meanwhile; nothing where that can't be read: that nothing came is told all the
-    same.
-    """
-    try:
-        return standing.of_completions(store, team, needed.completions(store, team, caller.name))
-    except TeamsError:
-        return ""
 
 
 class Lookout:
@@ -196,6 +178,22 @@ class Lookout:
         if not (happened or mail):
             return {}
         return _with_next(happened, mail, self._otherwise(team))
+
+    def look_at_the_rest(self, waited: float) -> Found:
+        """When the time is over, what did not end the wait, and how the work stands.
+
+        Raises:
+            WaitRanOut: There is nothing; who *waited* no time asked only for what would have ended it.
+        """
+        what = "nothing that needs you" if self.wanted.needed else "nothing"
+        ran_out = WaitRanOut(f"{what} happened within {length(waited)}")
+        if not (self.wanted.needed and waited):
+            raise ran_out
+        of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
+        rest = Lookout(self.store, self.team, self.caller, of_these).look()
+        if not rest:
+            raise ran_out
+        return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
 
     def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
         """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was

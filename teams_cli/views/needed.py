@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli.membership import shutdowns
-from teams_cli.messages import inboxes, messages
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -19,13 +18,6 @@ def can_wait(found: list[Message], ends_expected: bool) -> bool:
     """
     rest = [message for message in found if not _is_completion(message)]
     return not rest or (ends_expected and all(map(_is_end, rest)))
-
-
-def completions(store: Store, team: str, name: str) -> list[str]:
-    """The tasks of whose completion the agent of that name has a message that it has not read."""
-    numbers = inboxes.unread(store, team, name, quiet=True)
-    found = store.fetch(team, messages.MESSAGE, numbers, []) if numbers else []
-    return [message.about or "" for message in found if _is_completion(message)]
 
 
 def expects_ends(store: Store, team_name: str, name: str) -> bool:

@@ -78,14 +78,6 @@ def _in_work(store: Store, team: Team, found: list[Task], others: Sequence[Task]
     return f"In work: {named}" if named else ""
 
 
-def of_completions(store: Store, team_name: str, keys: list[str]) -> str:
-    """Which tasks were completed, and how many of all are; nothing where there are none."""
-    if not keys:
-        return ""
-    counts = overviews.overview(store, team_name).counts
-    return f"Completed meanwhile: {text.listed(keys)} (so {counts['completed']} of {sum(counts.values())} tasks)"
-
-
 def of_task(store: Store, team_name: str, task_id: str) -> str:
     """Who has the task and since when; of one that nobody has, why not."""
     team = teams.get(store, team_name)

@@ -130,15 +130,27 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
 
 
 def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None:
-    """It is told in full of that with what asks for something."""
+    """When the time is over, or with what asks for something; and once."""
+    add_tasks(cli, "zero")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", "--result", "all of it", agent="bob")
+    add_tasks(cli, "half")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    said = cli("wait", "--needed", "--timeout", "0.3", agent="lea")
+    assert re.fullmatch(
+        'msg-1\\n\\[From agent "system"\\]:\\n\\| task-1 \\(zero\\) completed by bob: all of it\\n'
+        r"Nobody has a task: 1 ready; last heard of: bob, [\d.]+ m?s ago\n"
+        r"  next: teams wait --needed --timeout 540\n",
+        said.stdout,
+    ), said
+    assert said.status == 0 and cli("wait", "--needed", "--timeout", "0.1", agent="lea").status == 14
+
+
+def test_a_leader_hears_with_what_asks_for_something_what_was_completed(cli: Cli) -> None:
     add_tasks(cli, "one", "two", "three")
     for task in ("1", "2"):
         cli.ok("claim-task", task, agent="bob")
         cli.ok("update-task", task, "--status", "completed", agent="bob")
-    said = cli("wait", "--needed", "--timeout", "0", agent="lea")
-    assert said.status == 14
-    assert said.stderr.startswith("teams: nothing that needs you happened within 0 s\n  Completed meanwhile: task-1, ")
-    assert "task-2 (so 2 of 3 tasks). Nobody has a task: 1 ready; last heard of: bob, " in said.stderr
     cli.ok("send-message", "lea", "what now?", agent="bob")
     found = cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["messages"]
     assert [each["message"].partition(" completed")[0] for each in found] == [

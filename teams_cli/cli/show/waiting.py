@@ -48,6 +48,7 @@ def came(found: dict[str, Any]) -> Parts:
         lines += [each["text"], *present(_step(each["next"]))]
     if "claimed" in found:
         return lines + tasks.claimed(found["claimed"])
+    lines += present(found.get("standing"))
     if not any(each["next"] for each in [*found.get("messages", ()), *found.get("happened", ())]):
         lines += present(_step(found.get("next")))
     return lines
