@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from teams_cli.commands.task_documents import taken
-from teams_cli.errors import WaitRanOut
+from teams_cli.errors import WaitRanOut, WrongState
 from teams_cli.messages.messages import EDIT
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
@@ -20,24 +20,39 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
+_DONE = "You are done."
+
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
     """The answer to a change that is made, with the next task of the caller, who may have none: the best that is ready,
     under `claimed`; with *wait* also one that becomes ready so many seconds later, unless something else concerns the
     caller before. Asked again who was given one has that one.
 
-    Nothing refuses any more: that the team is closed is told beside the answer.
+    Nothing refuses any more: that the team is closed is the end of the answer, and what else goes wrong is told beside
+    it.
     """
-    came: dict[str, Any] = {}
-    call.try_to(lambda: came.update(_next(call, document, wait)))
-    return document | came
+    return document | _tried(call, lambda: _next(call, document, wait))
 
 
 def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
     """The answer to a change that is made, with what concerns the caller then, if that comes within so many seconds."""
-    came: dict[str, Any] = {}
-    call.try_to(lambda: came.update(_in_time(call, document, wait, _concerning)))
-    return document | came
+    return document | _tried(call, lambda: _in_time(call, document, wait, _concerning))
+
+
+def _tried(call: Call, find: Callable[[], Found]) -> Found:
+    """What is found behind a change; nothing in a closed team, where who closed it is told."""
+    found: Found = {}
+
+    def look() -> None:
+        try:
+            found.update(find())
+        except WrongState as over:
+            if call.load_team().state != "closed":
+                raise
+            call.more = f"{over.message}. {_DONE}"
+
+    call.try_to(look)
+    return found
 
 
 def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[Call, float], Found]) -> Found:

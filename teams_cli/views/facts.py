@@ -22,7 +22,7 @@ from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
-from teams_cli.views import conditions, silences, steps, work
+from teams_cli.views import conditions, silences, standing, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ class Facts:
         if counts["completed"] < self.completed:
             return {}
         text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
+        if said := standing.in_words(self.store, self.team.name, self.caller):
+            text += f". {said}"
         return {f"completed:{self.completed}": fact("completed", self.team.name, text, "")}
 
     def held(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -70,6 +71,22 @@ def test_from_a_team_to_its_end(cli: Cli) -> None:
     cli.ok("close-team", agent="lea")
     end = f"teams: team {ALPHA} is closed, by lea: nothing is left to do (2 of 2 tasks completed)\n"
     assert cli("wait", agent="bob").stderr.startswith(end)
+
+
+def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(cli: Cli) -> None:
+    """It is no refusal: what is said is done. In JSON it stands beside the document."""
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    ending = ("update-task", "1", "--status", "completed", "--next", "--wait")
+    waiting = cli.start(*ending, "60", agent="bob")
+    until(lambda: cli.ok("show-task", "1")["status"] == "completed")
+    cli.ok("close-team", agent="lea")
+    out, err = waiting.communicate()
+    closed = rf"team {ALPHA} is closed(, by lea)?: nothing is left to do \(1 of 1 tasks completed\)\. You are done\.\n"
+    assert re.fullmatch(rf"task-1: completed by bob: one\n{closed}", out.decode()) and not err
+    assert cli(*ending, "0", "--json", agent="bob").status == 11
 
 
 def test_many_tasks_are_made_as_the_first_answer_of_a_leader_says(cli: Cli) -> None:
