@@ -141,6 +141,8 @@ class _ByWord:
 
 def _query(request: Request, command: Command) -> dict[str, Any]:
     """The values in the address; a parameter that may be many is a list."""
+    if not request.scope["query_string"]:
+        return {}
     many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
     said = request.query_params
     keys = [key for key in said if key not in _ABOUT_REQUEST]

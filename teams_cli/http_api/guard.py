@@ -5,8 +5,6 @@ from __future__ import annotations
 from hmac import compare_digest
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers
-
 from teams_cli.http_api import refusals
 from teams_cli.http_api.refusals import RequestRefused
 
@@ -32,6 +30,15 @@ _HEADERS = [
 _API = ("/api/", "/openapi.json")
 
 
+def _said(scope: Scope) -> dict[bytes, list[str]]:
+    """What the fields of the head say that the guard looks at, found in one go."""
+    said: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": [], b"authorization": []}
+    for name, value in scope["headers"]:
+        if name in said:
+            said[name].append(value.decode("latin-1"))
+    return said
+
+
 class RequestGuard:
     """Lets through what comes from this machine for this server, with the token where it changes something.
 
@@ -55,31 +62,31 @@ class RequestGuard:
             await send(message)
 
         try:
-            self._check(scope, Headers(scope=scope))
+            self._check(scope, _said(scope))
         except RequestRefused as refused:
             return await refusals.answer(refused)(scope, receive, send_guarded)
         await self.app(scope, receive, send_guarded)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
-        hosts = headers.getlist("host")
+    def _check(self, scope: Scope, said: dict[bytes, list[str]]) -> None:
+        hosts = said[b"host"]
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             known = " or ".join(sorted(self.hosts))
             raise RequestRefused(421, "wrong_host", "this server does not go by that name", f"Call it {known}.")
-        origins = headers.getlist("origin")
+        origins = said[b"origin"]
         if origins and origins != [f"http://{hosts[0]}"]:
             raise RequestRefused(
                 403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
             )
         api = scope["path"].startswith(_API)
-        if api and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if api and said[b"sec-fetch-site"][:1] not in ([], ["none"], ["same-origin"]):
             raise RequestRefused(
                 403, "foreign_origin", "pages of other sites may not ask", "Use the board of this server."
             )
         if scope["method"] not in READING or (api and self.private):
-            self._check_token(scope, headers)
+            self._check_token(scope, "".join(said[b"authorization"][:1]))
 
-    def _check_token(self, scope: Scope, headers: Headers) -> None:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+    def _check_token(self, scope: Scope, said: str) -> None:
+        scheme, _, given = said.partition(" ")
         if not given and scope["path"] == "/api/events":  # browsers' event streams can't say more than the address
             scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
