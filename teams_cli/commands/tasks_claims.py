@@ -7,7 +7,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.commands.task_documents import taken
 from teams_cli.errors import WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
-from teams_cli.tasks import choosing, claims, leases
+from teams_cli.tasks import choosing, claims
 from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import FREED, Task
 
@@ -45,7 +45,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
             found[:] = [choosing.claim_next(call.store, call.team, call.caller)]
         except NothingReady:
             unread[:] = inboxes.unread(call.store, call.team, call.agent)
-            leases.release_and_set_alarm(call.store, call.load_team(), alarm)
+            choosing.release_lost(call.store, call.load_team(), alarm)
         return bool(found or unread)
 
     topics = {"team", f"message/{call.agent}", *FREED}

@@ -93,4 +93,5 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team handed over", to=to)
+        assigning.free_all(store, team, to, f"{to} leads the team now")
     return team

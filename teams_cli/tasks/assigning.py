@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import seconds_since
 from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
@@ -17,7 +18,14 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
+
+_PAST = 0.05
+_AGAIN = 1.0
+"""Seconds until what is kept for one that is lost, and for others to free, is looked at again."""
+_IS_KEPT = " is kept for you"
+_IS_READY = ", kept for you, is ready: "
 
 
 class TaskKept(Conflict):
@@ -68,8 +76,14 @@ def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str,
 def _standing(task: Task, status_of: Callable[[str], str]) -> str:
     blockers = dependencies.open_blockers(task, status_of)
     if not blockers:
-        return " is kept for you and ready: teams claim-task --next"
-    return f" is kept for you; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"
+        return f"{_IS_KEPT} and ready: teams claim-task --next"
+    return f"{_IS_KEPT}; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"
+
+
+def tells_of_keeping(notice: str, task: Task) -> bool:
+    """Whether the notice told its reader that the task is kept for it: so it is no more once it is not."""
+    said = f"{task.id} ({task.title})"
+    return notice.startswith((said + _IS_KEPT, said + _IS_READY))
 
 
 def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
@@ -108,6 +122,18 @@ def lost(store: Store, team: Team, task: Task) -> str:
     if presence.is_silent(store, team, name, task.updated_at):
         return f"nothing was heard of {name} for {team.silence:g} seconds"
     return ""
+
+
+def set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
+    """Have the alarm ring when silence alone may have lost a member for whom a task is kept."""
+    for task in tasks.labelled(store, team.name, KEPT):
+        member = team.member(task.assignee or "")
+        if member and not member.started_by:
+            agent = presence.load(store, team.name, member.agent_id)
+            since = max(agent.last_seen or "", task.updated_at or task.created_at)
+            left = team.silence - seconds_since(since, store.now())
+            alarm.ring_in(left + _PAST if left > 0 else _AGAIN)
+            alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 
 def free_lost(store: Store, team: Team) -> None:
@@ -163,6 +189,6 @@ def tell_ready(store: Store, team: Team, done: Task) -> None:
 
 
 def _ready(task: Task, done: Task) -> Owed:
-    body = f"{task.id} ({task.title}), kept for you, is ready: teams claim-task --next"
+    body = f"{task.id} ({task.title}){_IS_READY}teams claim-task --next"
     uid = f"ready-{task.id}-{done.id}-{done.claim}"
     return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM, about=task.id)

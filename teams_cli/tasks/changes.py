@@ -365,7 +365,7 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         notices += reviews.asked(team, task, who.caller.config)
     if task.status == "failed" and before.status != "failed" and team.leader != who.name:
         body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"
-        said = _said(task, task.why_ended) or f": teams show-task {task.id}"
+        said = _said(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, by=who.name, about=task.id))
     of_a_run = task.run is not None or task.prompt is not None
     if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:

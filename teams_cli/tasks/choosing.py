@@ -15,6 +15,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.store.pace import Alarm
     from teams_cli.teams.caller import Caller
 
 
@@ -44,8 +45,7 @@ def claim_next(
     at = require(store, team_name, caller, "claim-task", "--next")
     team, caller = at.team, at.caller
     if sweep:
-        leases.release_all(store, team)
-        assigning.free_lost(store, team)
+        release_lost(store, team)
     wrong: list[str] = []
     try:
         while True:
@@ -59,6 +59,17 @@ def claim_next(
                 )
     finally:
         _unmark(store, team, wrong)
+
+
+def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> None:
+    """Release every claim that is over, and give to anybody what is kept for members that are lost; the alarm rings
+    when more of that may be so.
+    """
+    leases.release_all(store, team)
+    assigning.free_lost(store, team)
+    if alarm:
+        leases.set_alarm(store, team, tasks.labelled(store, team.name, IN_PROGRESS), alarm)
+        assigning.set_alarm(store, team, alarm)
 
 
 def _unmark(store: Store, team: Team, wrong: list[str]) -> None:

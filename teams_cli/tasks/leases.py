@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PAST = 0.005
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
+_LOST = " is no longer yours: "
 _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
@@ -121,13 +122,19 @@ def without_offer(notice: str, others: Collection[str]) -> str:
     return notice.replace(_free(key), "") if taken else notice
 
 
+def lost_in(notice: str) -> str:
+    """The task of which the notice tells its reader that it has it no longer, or who has it since; empty if of none."""
+    key, _, rest = notice.partition(" (")
+    return key if _LOST in rest or WAS_YOURS in rest else ""
+
+
 def tells_of_loss(notice: str, task: Task) -> bool:
     """Whether the notice told its owner that it has the task no longer: so it is no more once it has it again."""
     return notice.startswith(_no_longer(task))
 
 
 def _no_longer(task: Task) -> str:
-    return f"{task.id} ({task.title}) is no longer yours: "
+    return f"{task.id} ({task.title}){_LOST}"
 
 
 def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
@@ -147,12 +154,6 @@ def release_all(store: Store, team: Team) -> list[str]:
         except (NotAllowed, WrongState):
             continue
     return released
-
-
-def release_and_set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
-    """Release every claim that is over, and have the alarm ring when one of the others may be."""
-    release_all(store, team)
-    set_alarm(store, team, tasks.labelled(store, team.name, tasks.IN_PROGRESS), alarm)
 
 
 def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:

@@ -200,8 +200,6 @@ def _is_news(message: Message) -> bool:
 
 def _is_past(store: Store, team: str, agent: str, notice: Message) -> bool:
     """Whether it tells of a task that the agent has taken since."""
-    if not notice.about:
-        return False
     from teams_cli.views import reminders  # what most briefs do without
 
     return reminders.is_done(store, team, agent, notice)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from teams_cli.agents import ending
 from teams_cli.clock import length
-from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
+from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
@@ -17,7 +17,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import upsert
-from teams_cli.tasks import leases, tasks
+from teams_cli.tasks import choosing, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
@@ -163,13 +163,14 @@ class Lookout:
             self.alarm.ring_in(conditions.TEAM_LOOK)
             return {}
         if not (self.caller.is_human or team.member(self.caller.name)):
+            _refuse_stopped(team, self.caller.name)
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
         require(self.store, self.team, self.caller, "read-messages")
         conditions.refuse_closed(self.store, self.team)
         started = ending.children(self.store, self.team, self.caller.name)
         ending.set_alarm(self.store, self.team, started, self.alarm)
-        leases.release_and_set_alarm(self.store, team, self.alarm)
+        choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] == "settled" for each in happened):
@@ -273,6 +274,13 @@ class Lookout:
             return step
         found = conditions.settled(self.store, team.name)
         return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
+
+
+def _refuse_stopped(team: Team, name: str) -> None:
+    """Raises WrongState: The agent was shut down, and can't join again."""
+    member = team.find(name)
+    if member and member.stopped_by:
+        raise WrongState(f"{name} was shut down: nothing is left for it to do", "You are done.")
 
 
 def _plans_among(told: list[str]) -> set[str]:

@@ -198,7 +198,7 @@ def all_settled(store: Store, team: str) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         found = settled(store, team)
         if found is None:
-            leases.release_and_set_alarm(store, teams.get(store, team), alarm)
+            choosing.release_lost(store, teams.get(store, team), alarm)
         return found
 
     def stands() -> str:
@@ -238,7 +238,7 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
         numbers = inboxes.unread(store, team, agent)
         return {"unread": [f"msg-{number}" for number in numbers]} if numbers else None
 
-    return Condition("message", "a message", [f"message/{agent}"], look)
+    return Condition("message", "a message", [f"message/{agent}"], _while_open(store, team, look))
 
 
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
@@ -246,7 +246,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
         of_now = teams.get(store, team)
-        leases.release_and_set_alarm(store, of_now, alarm)
+        choosing.release_lost(store, of_now, alarm)
         found = list(choosing.ready_for(store, of_now, caller))
         return {"ready": [task.id for task in found]} if found else None
 
@@ -266,7 +266,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         if session and not session.ended:
             ending.set_alarm(store, team, [session], alarm)
             return None
-        leases.release_and_set_alarm(store, teams.get(store, team), alarm)
+        choosing.release_lost(store, teams.get(store, team), alarm)
         busy = [task.id for task in tasks.labelled(store, team, tasks.IN_PROGRESS) if task.owner == name]
         return None if busy else {"agent": name}
 

@@ -61,10 +61,20 @@ def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
     news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
     _note(store, team, agent, unread[-1], {message.id for message in news[-_NAMED:] if _is_short(message)})
-    parts = [*([_named(mail)] if mail else []), *(_short(message) for message in news[-_NAMED:])]
+    lines = [_line(message) for message in news[-_NAMED:]]
+    parts = [*([_named(mail)] if mail else []), *map(_short, _true_together(lines), news[-_NAMED:])]
     if len(news) > _NAMED:
         parts.append(f"{len(news) - _NAMED} more: teams read-messages")
     return Reminder("; ".join(parts), bool(mail))
+
+
+def _true_together(lines: list[str]) -> list[str]:
+    """The lines without what another of them makes untrue."""
+    if len(lines) < 2:
+        return lines
+    from teams_cli.tasks import leases
+
+    return [leases.without_offer(line, lines) for line in lines]
 
 
 def _any_to(store: Store, team: str, agent: str, told_to: int) -> bool:
@@ -86,13 +96,25 @@ def is_message(about: str) -> bool:
 
 def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
     """Whether the message tells of a task that was kept for the agent, which took it since, and with that was shown
-    what it says, or heard that it is ready from a wait that was faster than the message.
+    what it says, or heard that it is ready from a wait that was faster than the message; or what is so no longer: that
+    one has lost a task which it has again, or that one is kept for it which is not.
     """
+    if message.from_ != SYSTEM:
+        return False
+    from teams_cli.tasks import leases
+
+    if lost := leases.lost_in(message.message):
+        again = _task(store, team, lost)
+        return again is not None and again.status == "in_progress" and again.owner == agent
     task = _kept_task(store, team, message)
     if task is None:
         return False
     if is_edit(message):
         return task.owner == agent and (task.claimed_at or "") >= message.timestamp
+    from teams_cli.tasks import assigning
+
+    if task.assignee != agent and assigning.tells_of_keeping(message.message, task):
+        return True
     if task.status == "pending":
         from teams_cli.views import work
 
@@ -125,10 +147,15 @@ def _kept_task(store: Store, team: str, message: Message) -> Task | None:
     about = (message.about or "").removeprefix(EDIT)
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
         return None
+    return _task(store, team, about)
+
+
+def _task(store: Store, team: str, key: str) -> Task | None:
+    """The task of that id; None where it can't be read."""
     from teams_cli.tasks import tasks
 
     try:
-        return tasks.get(store, team, about)
+        return tasks.get(store, team, key)
     except TeamsError:
         return None
 
@@ -147,8 +174,8 @@ def _is_short(message: Message) -> bool:
     return len(_line(message)) <= _LONGEST
 
 
-def _short(message: Message) -> str:
-    return text.clipped(_line(message), _LONGEST, f" ({message.id})")
+def _short(line: str, message: Message) -> str:
+    return text.clipped(line, _LONGEST, f" ({message.id})")
 
 
 def _note(store: Store, team: str, agent: str, number: int, whole: set[str]) -> None:

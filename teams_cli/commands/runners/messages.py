@@ -13,7 +13,7 @@ from teams_cli.records.annotations import Any
 from teams_cli.store import pace
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, reach
+from teams_cli.views import agents, conditions, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,10 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
         def look() -> bool:
             started = ending.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
             ending.set_alarm(call.store, call.team, started, alarm)
-            return bool(ready())
+            if ready():
+                return True
+            conditions.refuse_closed(call.store, call.team)
+            return False
 
         return pace.sleep_until(
             call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
