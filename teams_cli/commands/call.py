@@ -229,8 +229,9 @@ class Call:
             if kind := kinds.BY_NAME.get(name):
                 notices.settle(self.store, team, kind, key)
 
-    def note_seen(self, reading: bool = False) -> float:
-        """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again.
+    def note_seen(self, reading: bool = False, refused: bool = False) -> float:
+        """Note that the caller is alive, and keep its tasks from lapsing; in how many seconds to do so again. Of who
+        was *refused* as little is written as that takes.
 
         What it called for is done, so failing here is no failure.
         """
@@ -244,9 +245,9 @@ class Call:
             agent = presence.load(self.store, team.name, self.caller.name)
             due = not presence.renewed_lately(self.store, team, agent)
             if due:
-                agent = self._renewed(team, agent, reading)
+                agent = self._renewed(team, agent, reading, refused)
             worktree = environment.worktree_around(self.workplace)
-            if not reading:
+            if not (reading or refused):
                 self._note_work(agent, worktree, due)
                 self._notify(team)
             return presence.every(team, worktree)
@@ -272,11 +273,11 @@ class Call:
                 self._teller = overlaps.Teller(self.store, self.team, self.agent)
             self._teller.look()  # while the caller waits, only at those that moved since
 
-    def _renewed(self, team: Team, agent: presence.Agent, reading: bool) -> presence.Agent:
+    def _renewed(self, team: Team, agent: presence.Agent, reading: bool, refused: bool) -> presence.Agent:
         """What is known of the caller once its leases were renewed."""
         from teams_cli.tasks import life
 
-        agent, at_their_end = life.renew(self.store, team, agent, reading)
+        agent, at_their_end = life.renew(self.store, team, agent, reading, refused)
         for task in at_their_end:
             self.say(f"the lease of {task.id} was about to end; it goes on: commands of yours and waits renew it")
         return agent

@@ -263,6 +263,9 @@ class Command:
             if call.store.changed == before or isinstance(failure, OutcomeUnknown):
                 raise
             raise _after_a_change(failure) from None
+        except TeamsError:
+            call.note_seen(refused=True)  # it is alive, too
+            raise
         finally:
             meanwhile.act = waiting
         if self.changes or not self.at_shell:

@@ -47,9 +47,9 @@ def _create(
     review_by: str | None,
 ) -> Any:
     if from_ is not None or title is None:
-        return _create_many(call, title, from_)
+        beside = (title, description, *blocked_by, *require, *touches, run, keep_for, check, check_in, review_by)
+        return _create_many(call, from_, any(beside) or plan_required or priority != PRIORITIES[1])
     from teams_cli import text
-    from teams_cli.tasks import creating
 
     draft = Task(
         team_name=call.team,
@@ -66,10 +66,17 @@ def _create(
         **_where_checked(call, check, check_in),
         review_by=review_by,
     )
+    return to_document(call, _created(call, draft, keep_for))
+
+
+def _created(call: Call, draft: Task, keep_for: str | None) -> Task:
+    """The task as it is created, for anybody or for whom it is kept."""
     if keep_for is None:
-        return to_document(call, tasks.create(call.store, call.team, call.caller, draft))
+        return tasks.create(call.store, call.team, call.caller, draft)
+    from teams_cli.tasks import creating
+
     refuse_stopped(call, keep_for)
-    return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+    return creating.create_for(call.store, call.team, call.caller, draft, keep_for)
 
 
 def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[str, Any]:
@@ -78,11 +85,11 @@ def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[
     return {"check_in": check_in and whole(call, check_in), "check_from": check_from}
 
 
-def _create_many(call: Call, title: str | None, from_: str | None) -> Any:
+def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
     if from_ is None:
         raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
-    if title is not None:
-        raise WrongUsage("--from goes without a title", "The file has those of its tasks.")
+    if says_more:
+        raise WrongUsage("--from goes without a title and what else is said of one task", "The file says it of each.")
     created = named("commands.runners.tasks:created_from")(call, from_)
     call.try_to(call.say_what_follows)
     return [to_document(call, task) for task in created]

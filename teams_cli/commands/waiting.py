@@ -8,6 +8,7 @@ from teams_cli.agents.sessions import Session
 from teams_cli.commands import next_tasks
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli.names import each_name
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import concerns, conditions, steps
@@ -63,10 +64,16 @@ def _wait(
         call.follows = steps.after_all(found["stuck"])
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         conditions.count_as_read(call.store, call.team, call.agent, found)
-    if "landing" in found and call.caller:
-        call.follows = steps.after_landing(found["landing"], call.caller.name)
+    call.follows = _after(call, found) or call.follows
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _after(call: Call, found: dict[str, Any]) -> str:
+    """What follows on mail, a task that is ready, or a landing."""
+    if "landing" in found and call.caller:
+        return steps.after_landing(found["landing"], call.caller.name)
+    return steps.READ if "unread" in found else steps.CLAIM if "ready" in found else ""
 
 
 def _go_on(call: Call) -> None:
@@ -84,8 +91,8 @@ def _conditions(
     call: Call, task: str | None, all_tasks: bool, of: str | None, plan: str | None, message: bool, ready: bool
 ) -> Iterator[Condition]:
     store, team = call.store, call.load_team().name if any((task, all_tasks, of, plan, message, ready)) else ""
-    if task is not None:
-        yield conditions.task_finished(store, team, task)
+    for one in each_name([task]) if task is not None else ():
+        yield conditions.task_finished(store, team, one)
     if of is not None:
         yield conditions.agent_done(store, team, of)
     if plan is not None:
@@ -118,7 +125,7 @@ COMMANDS = table(
     Command(
         "wait",
         _wait,
-        option("--task", "Until this task ended.", metavar="ID"),
+        option("--task", "Until 7 ended; one of 7,8.", metavar="ID"),
         switch("--all-tasks", "Until none is in progress or can be claimed.", seldom=True),
         option("--agent", "Until it has nothing in progress, or ended.", name="of", seldom=True),
         option("--plan", "Until this plan is decided.", metavar="ID", seldom=True),

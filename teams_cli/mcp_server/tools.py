@@ -57,10 +57,11 @@ class Tool:
 
     @property
     def _annotations(self) -> ToolAnnotations:
-        if self.operation is None and not self.command.changes:
+        claims = any(parameter.key == "claim" for parameter in self.command.own)
+        if self.operation is None and not (self.command.changes or claims):
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
         return ToolAnnotations(
-            destructive_hint=not (self.command.repeatable or self.command.adding),
+            destructive_hint=self.command.changes and not (self.command.repeatable or self.command.adding),
             idempotent_hint=self.command.repeatable or None,
             open_world_hint=False,
         )
@@ -96,7 +97,7 @@ class Tool:
             rows = len(document) if asked else bounds.ROWS
             document = bounds.listed(document, () if whole else self.command.gist, rows)
         document = document | ({"more": more} if more else {})
-        return document if asked and not more else bounds.within(document)
+        return document if whole or (asked and not more) else bounds.within(document)
 
     def _marks(self, given: Mapping[str, Any]) -> bool:
         """Whether it marks what it shows, so that it may not take more than it shows."""

@@ -84,7 +84,8 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
         checked = _model(name, spelling).model_validate(given)
     except ValidationError as error:
         known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
-        raise InvalidValue(first_problem(error), f"{name} takes {known or 'nothing'}.") from None
+        called = name.replace("-", "_") if spelling is snake_case else name
+        raise InvalidValue(first_problem(error), f"{called} takes {known or 'nothing'}.") from None
     return _unsaid(name) | {
         key: value for key, value in checked if key in checked.model_fields_set and value is not None
     }

@@ -159,14 +159,18 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
         inboxes.mark_read(store, team.name, name, seen)
+    asking = _questions_to(store, team.name, name)
     return {
         "unread": len(unread),
         "unreadFrom": [f"{m.id} from {m.from_}" for m in mail if m.number in unread][-_WAITING:],
-        "unhandled": inboxes.unanswered(inbox, mail),
-        "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), None),
-        "questions": _questions_to(store, team.name, name),
+        "unhandled": (open_ones := inboxes.unanswered(inbox, mail, len(mail)))[:_WAITING],
+        "unhandledCount": len(open_ones),
+        "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), next(iter(asking), None)),
+        "questions": asking[:_WAITING],
+        "questionCount": len(asking),
         "toReview": _to_review(store, team, caller),
         "plans": [plan.id for plan in waiting[:_WAITING]],
+        "planCount": len(waiting),
         "proposed": shown,
         "shutdown": asked.id if asked else None,
         "news": [leases.without_offer(notice, news) for notice in news],
@@ -227,7 +231,7 @@ def _plans_for(team: Team, caller: Caller, proposed: list[Plan]) -> list[Plan]:
 def _questions_to(store: Store, team: str, name: str) -> list[str]:
     """The open questions that wait for the caller's answer."""
     asked = [question for question in questions.all_of(store, team, []) if question.open]
-    return [question.id for question in asked if name in question.waiting_for][:_WAITING]
+    return [question.id for question in asked if name in question.waiting_for]
 
 
 def _since(store: Store, team: Team, caller: Caller) -> Found:

@@ -82,6 +82,9 @@ def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
     own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
     if own:
         return own[-1].status, own[-1].id
+    waiting = [plan.id for plan in proposed if (plan.status, plan.from_, plan.task) == ("proposed", task.owner, None)]
+    if waiting:  # a plan for all of its work
+        return "proposed", waiting[-1]
     if task.plan_required and (approved := plans.newest_approved(proposed, task.id)):
         return approved.status, approved.id
     return ("required", None) if task.plan_required else (None, None)

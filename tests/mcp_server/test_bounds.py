@@ -124,6 +124,7 @@ def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
                     assert all(tool.title and tool.annotations for tool in tools)
                     says = {tool.name: tool.annotations for tool in tools}
                     assert says["get_tasks"].read_only_hint
+                    assert (says["wait"].read_only_hint, says["wait"].destructive_hint) == (None, False)
                     assert "claim_task" not in says or says["claim_task"].destructive_hint is False
                     assert "update_task" not in says or says["update_task"].destructive_hint is True
 

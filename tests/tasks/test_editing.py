@@ -229,3 +229,12 @@ def test_who_ends_a_task_that_another_completed_hears_who_did(cli: Cli) -> None:
         11,
         "teams: your claim on task-1 is over: it is completed by ann",
     )
+
+
+def test_what_is_said_of_one_task_goes_without_a_list(cli: Cli) -> None:
+    """It would be forgotten in silence."""
+    tasks = "[{title: one}]"
+    for words in (("--for", "bob"), ("--plan-required",), ("--priority", "high"), ("--check", "true"), ("title",)):
+        assert cli.refused("create-task", "--from", tasks, *words, agent="lea") == (2, "wrong_usage")
+    assert "no task is listed" in cli("create-task", "--from", "-", agent="lea", stdin=b"").stderr
+    assert cli.ok("get-tasks") == []

@@ -107,3 +107,15 @@ def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     assert said.startswith("task-1 (t) is no longer yours: ") and said.endswith("; ann has it now.")
     (heard,) = [m["message"] for m in cli.ok("read-messages", agent="lea") if "free again" in m["message"]]
     assert "ann has it now" in heard
+
+
+def test_a_command_that_is_refused_renews_too(cli: Cli) -> None:
+    """It is a sign of life; and nothing is written as long as the lease is nearly whole."""
+    cli.ok("set", "staleAfterSeconds", "8", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    before = lease(cli)
+    assert cli("show-plan", "9", agent="bob").status == 10
+    assert lease(cli) == before
+    time.sleep(2.5)
+    assert cli("claim-task", "99", agent="bob").status == 10
+    assert lease(cli) > before

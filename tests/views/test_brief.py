@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.waits import until
 
 DECIDE = "teams approve-plan {0}, or reject-plan {0} --feedback WHY (both take --feedback)"
 
@@ -169,3 +170,25 @@ def test_what_was_kept_for_one_that_took_it_is_not_told(cli: Cli) -> None:
     assert "yours: task-2 two" in shown
     assert "task-2 (two) is kept" not in shown
     assert "unread" not in shown
+
+
+def test_what_waits_is_told_with_how_much_more_there_is(cli: Cli) -> None:
+    """And the command that lists it."""
+    for number in range(6):
+        cli.ok("propose-plan", f"plan {number}", agent="bob")
+    said = cli("brief", agent="lea").stdout
+    assert "plans waiting for you: plan-1, plan-2, plan-3, plan-4 and 2 more: teams get-plans --open\n" in said
+
+
+def test_what_follows_a_plan_for_all_of_ones_work_and_a_question_that_was_set_aside(cli: Cli) -> None:
+    cli.ok("create-task", "one", "--plan-required", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    assert after(cli, "bob", "propose-plan", "all of it") == "teams wait --timeout 540"
+    asking = cli.start("ask-others", "which?", "--to", "bob", agent="lea")
+    try:
+        until(lambda: cli.ok("get-questions", agent="bob"))
+        cli.ok("read-messages", agent="bob")
+        assert after(cli, "bob", "ack") == "teams answer ask-1 TEXT"
+    finally:
+        asking.kill()
+        asking.communicate()

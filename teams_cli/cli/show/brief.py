@@ -86,13 +86,19 @@ def _waiting(found: dict[str, Any]) -> Lines:
     lines: list[str | None] = [
         f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
         f"unread: {found['unread']} ({', '.join(found['unreadFrom'])})" if found["unread"] else None,
-        f"read, not answered: {', '.join(found['unhandled'])}" if found["unhandled"] else None,
+        _first("read, not answered", found["unhandled"], found["unhandledCount"], "teams read-messages --peek"),
         *(f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}" for late in found["overdue"]),
-        f"questions to you: {', '.join(found['questions'])}" if found["questions"] else None,
-        f"plans waiting for you: {', '.join(found['plans'])}" if found["plans"] else None,
+        _first("questions to you", found["questions"], found["questionCount"], "teams get-questions"),
+        _first("plans waiting for you", found["plans"], found["planCount"], "teams get-plans --open"),
         *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in found["proposed"]),
     ]
     return [(line, _NEEDED) for line in lines if line]
+
+
+def _first(what: str, named: list[str], count: int, rest: str) -> str | None:
+    """The first of what waits, and how many more with the command that lists them; None if there is nothing."""
+    more = f" and {count - len(named)} more: {rest}" if count > len(named) else ""
+    return f"{what}: {', '.join(named)}{more}" if named else None
 
 
 def _others(found: dict[str, Any]) -> Lines:
