@@ -184,6 +184,7 @@ def test_what_follows_a_plan_for_all_of_ones_work_and_a_question_that_was_set_as
     cli.ok("create-task", "one", "--plan-required", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     assert after(cli, "bob", "propose-plan", "all of it") == "teams wait --timeout 540"
+    cli.ok("set", "broadcast", "agents", agent="lea")
     asking = cli.start("ask-others", "which?", "--to", "bob", agent="lea")
     try:
         until(lambda: cli.ok("get-questions", agent="bob"))
