@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.questions.asking import Person, ask, by_responder, wait_for
-from tests.support.cli import ALPHA, TIMEOUT, Cli
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 
 
 def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
@@ -217,3 +217,17 @@ def test_the_console_does_not_answer_in_a_closed_team(cli: Cli) -> None:
     answer = cli("human", "--once", stdin=b"that\n")
     assert answer.status == 11 and "closed" in answer.stderr
     assert [row["answers"] for row in cli.ok("get-questions")] == [[]]
+
+
+def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
+    """What was answered until then is there; as long as one is left that was asked, it waits."""
+    cli = make_team(tmp_path / "root", "bob", "ann")
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    words = ("ask-others", "which?", "--to", "bob", "--to", "ann", "--timeout", "100", "--json")
+    waiting = cli.start(*words, agent="lea")
+    wait_for(lambda: cli.ok("get-questions", "--open"))
+    cli.ok("answer", "1", "the second", agent="bob")
+    assert waiting.poll() is None
+    cli.ok("leave-team", agent="ann")
+    found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
+    assert [each["content"] for each in found["responses"]] == ["the second"]

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotAllowed, TeamsError
+from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions
 from teams_cli.questions.questions import Question
 from teams_cli.records.annotations import Any, Depth
@@ -42,10 +43,11 @@ def _asks_agents(call: Call) -> bool:
 
 
 def _answered(call: Call, asked: Question) -> Question:
-    """Wait for the answers, or the end of the time."""
+    """Wait for the answers, or the end of the time, or until nobody is left that could answer."""
 
     def settled() -> bool:
-        return not questions.get(call.store, call.team, asked.id).open
+        found, team = questions.get(call.store, call.team, asked.id), call.load_team()
+        return not found.open or not any(name == HUMAN or team.member(name) for name in found.waiting_for)
 
     if asked.open:
         left = questions.seconds_left(call.store, asked)
