@@ -98,7 +98,8 @@ def _checked(store: Store, at: Standing, task: Task, edit: Edit, place: Workplac
     directory = checkouts.worktree_of(store, at.team.name, at.name)
     found = _Examination(store, at.team, task, at.name, place).made(directory or "")
     if not found.passed:
-        found = found.having(result=checks.kept_result(task, at.name) if edit.result is None else edit.result)
+        kept = checks.kept_result(task, at.name) if edit.result is None else edit.result
+        found = found.having(result=kept, claim=task.claim if kept else None)
         note_failed(store, at.team, task, found)
         checks.refuse_failed(task, found, edit.options)
     return found

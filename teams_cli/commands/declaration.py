@@ -264,7 +264,8 @@ class Command:
                 raise
             raise _after_a_change(failure) from None
         except TeamsError:
-            call.note_seen(refused=True)  # it is alive, too
+            if self.changes or not self.at_shell:
+                call.note_seen(refused=True)  # it is alive, too
             raise
         finally:
             meanwhile.act = waiting

@@ -8,6 +8,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+import anyio
+
 from teams_cli.records.annotations import Any, Callable
 
 if TYPE_CHECKING:
@@ -33,11 +35,9 @@ class Threads:
         """What that returns, or raises, in a thread. Who is cancelled meanwhile is so once it has ended."""
         job = _Job(what, asyncio.get_running_loop())
         self._busy += 1
-        if self._started < min(self._busy, self._most):
-            self._started += 1
-            threading.Thread(target=self._work, name=f"request {self._started}", daemon=True).start()
-        self._jobs.put(job)
         try:
+            self._start_another()
+            self._jobs.put(job)
             found: T = await job.outcome
         except asyncio.CancelledError:
             await job.end()
@@ -45,6 +45,12 @@ class Threads:
         finally:
             self._busy -= 1
         return found
+
+    def _start_another(self) -> None:
+        """Start a thread if all are busy, and there may be more."""
+        if self._started < min(self._busy, self._most):
+            threading.Thread(target=self._work, name=f"request {self._started + 1}", daemon=True).start()
+            self._started += 1
 
     def _work(self) -> None:
         while self._jobs.get().run():
@@ -64,8 +70,8 @@ class _Job:
         """Run it; whether the loop is still there to hear of it."""
         try:
             ended: tuple[Any, BaseException | None] = self._what(), None
-        except BaseException as error:
-            ended = None, error
+        except BaseException as error:  # a future takes no StopIteration
+            ended = None, RuntimeError("it stopped") if isinstance(error, StopIteration) else error
         try:
             self._loop.call_soon_threadsafe(self._settle, *ended)
         except RuntimeError:  # it is closed, and with it whoever waited
@@ -83,7 +89,8 @@ class _Job:
 
     async def end(self) -> None:
         """Wait for the end, whatever it is, of what nobody waits for any more."""
-        while not self._has_ended:
-            self.outcome = self._loop.create_future()
-            with suppress(BaseException):
-                await self.outcome
+        with anyio.CancelScope(shield=True):
+            while not self._has_ended:
+                self.outcome = self._loop.create_future()
+                with suppress(BaseException):
+                    await self.outcome

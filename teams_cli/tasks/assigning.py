@@ -115,6 +115,8 @@ def lost(store: Store, team: Team, task: Task) -> str:
         return ""
     if not member.active:
         return f"{name} {'was shut down' if member.stopped_by else 'left the team'}"
+    if name == team.leader:
+        return f"{name} leads the team now"
     if member.started_by:
         return ""
     if presence.is_gone(presence.load(store, team.name, name)):
@@ -130,9 +132,9 @@ def set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
             agent = presence.load(store, team.name, member.agent_id)
-            since = max(agent.last_seen or "", task.updated_at or task.created_at)
-            left = team.silence - seconds_since(since, store.now())
-            alarm.ring_in(left + _PAST if left > 0 else _AGAIN)
+            if since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
+                left = team.silence - seconds_since(since, store.now())
+                alarm.ring_in(left + _PAST if left > 0 else _AGAIN)
             alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 

@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
-
 _RESULT = 1200
 
 
@@ -236,7 +235,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
     status = _status_after(task, changes)
     done = task.having(
         status=status,
-        result=checks.kept_result(task, who.name) or task.result_so_far if changes.result is None else changes.result,
+        result=checks.final_result(task, changes.result, changes.status, who.name),
         checked=changes.checked.to_json() if changes.checked else task.checked,
         submitted=changes.submitted if status == IN_REVIEW else task.submitted,
         evidence=[*(task.evidence or ()), *changes.evidence] or None,
@@ -267,7 +266,8 @@ def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     """The task with another result; of one that is finished, or was, the notes tell."""
     result = task.result if changes.result is None else changes.result
     evidence = [*(task.evidence or ()), *changes.evidence] or None
-    amended = task.having(result=result, evidence=evidence, updated_at=teams.now(store))
+    said = {"result": result, "checked": checks.when_said(task, changes.result), "evidence": evidence}
+    amended = task.having(**said, updated_at=teams.now(store))
     was_finished = task.status in FINISHED or any(note.what == "reopened" for note in task.notes)
     if not was_finished or (result == task.result_so_far and not changes.evidence):
         return amended

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_OUTPUT = 4000
 """Characters of a check's output that are kept: its end."""
 _TOLD = 1200
+_KEPT = ("result", "claim")
 CHECK_STALE = "check stale"
 """What history says where a check was of another commit than what landed."""
 
@@ -33,7 +34,7 @@ class Check(Record):
     """What came of a command: its exit *status* (0: passed), the end of its *output*, on which *commit*, *by* whom.
 
     It is *stale* when its commit is no part of what landed. *left* are files that it left behind, which git does not
-    ignore. The *result* is what the owner said of a task that was not completed, since the check failed.
+    ignore. The *result* is what the owner said under that *claim* of a task that was not completed, since it failed.
     """
 
     command: Text
@@ -46,6 +47,7 @@ class Check(Record):
     stale: bool | None = None
     left: list[Text] | None = None
     result: Text | None = None
+    claim: Count | None = None
 
     @property
     def passed(self) -> bool:
@@ -55,7 +57,7 @@ class Check(Record):
     def brief(self) -> dict[str, Any]:
         """The check as others see it, without what was printed."""
         document = self.to_document()
-        for key in ("output", "result"):
+        for key in ("output", *_KEPT):
             document.pop(key, None)
         return document
 
@@ -85,9 +87,25 @@ def of(task: Task) -> Check | None:
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """What its owner of that name said as its result when its check failed: it need not be said again."""
+    """What its owner of that name said as its result when its check failed: it need not be said again, under the same
+    claim and for the same check.
+    """
     found = of(task)
-    return found.result if found and found.by == name else None
+    return found.result if found and (found.by, found.claim, found.command) == (name, task.claim, task.check) else None
+
+
+def when_said(task: Task, result: str | None) -> dict[str, Any] | None:
+    """What came of the check, without the result that was kept with it once a newer one is said."""
+    if result is None or not task.checked:
+        return task.checked
+    return {key: value for key, value in task.checked.items() if key not in _KEPT}
+
+
+def final_result(task: Task, said: str | None, status: str | None, name: str) -> str | None:
+    """The result of a task that ends so: what is said with that, else what was before."""
+    if said is not None:
+        return said
+    return (kept_result(task, name) if status == "completed" else None) or task.result_so_far
 
 
 def set_from(check: str | None, directory: str) -> str | None:

@@ -23,6 +23,8 @@ _PAST = 0.005
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
 _LOST = " is no longer yours: "
+_RELEASED = " released it ("
+"""How a notice goes on that gives somebody's reason."""
 _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
@@ -126,6 +128,12 @@ def lost_in(notice: str) -> str:
     """The task of which the notice tells its reader that it has it no longer, or who has it since; empty if of none."""
     key, _, rest = notice.partition(" (")
     return key if _LOST in rest or WAS_YOURS in rest else ""
+
+
+def is_past(notice: str, task: Task) -> bool:
+    """Whether the notice told its reader, which has the task again, no more than that it had lost it."""
+    said = f"{task.id} ({task.title})"
+    return notice.startswith((said + _LOST, said + WAS_YOURS)) and _RELEASED not in notice
 
 
 def tells_of_loss(notice: str, task: Task) -> bool:

@@ -114,7 +114,7 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
 
 
 def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
-    """And another that is said when it passes goes before it."""
+    """Under that claim; one that is said later goes before it."""
     shop.create("t", "--check", "test -e new")
     for result in ("mine", "yours"):
         shop.ok("bob", "claim-task", "1")
@@ -125,11 +125,25 @@ def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
     shop.ok("mia", "update-task", "1", "--status", "completed")
     assert "result" not in shop.task()
     shop.create("u", "--check", "test -e newer")
+    completing = ("update-task", "2", "--status", "completed")
     shop.ok("bob", "claim-task", "2")
-    assert shop.at("bob", "update-task", "2", "--status", "completed", "--result", "old").returncode == 11
+    assert shop.at("bob", *completing, "--result", "of another claim").returncode == 11
+    shop.ok("bob", "release-task", "2")
+    shop.ok("bob", "claim-task", "2")
+    assert "result is kept" not in shop.at("bob", *completing).stderr
+    assert shop.at("bob", *completing, "--result", "old").returncode == 11
+    shop.ok("bob", "update-task", "2", "--result", "new")
     shop.write(shop.trees["bob"], "newer", "2")
-    shop.ok("bob", "update-task", "2", "--status", "completed", "--result", "new")
+    shop.ok("bob", *completing)
     assert shop.task("2")["result"] == "new"
+
+
+def test_a_result_that_was_kept_is_none_of_a_task_that_failed(shop: Shop) -> None:
+    shop.create("t", "--check", "false")
+    shop.ok("bob", "claim-task", "1")
+    assert shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well").returncode == 11
+    shop.ok("bob", "update-task", "1", "--status", "failed", "--reason", "it can't be done")
+    assert "result" not in shop.task()
 
 
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.store.retrying import update
+from teams_cli.teams.teams import TEAM
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended
 
@@ -104,3 +106,20 @@ def test_why_a_task_failed_is_told_to_who_leads_also_where_it_was_said_as_its_re
 def test_a_closed_team_is_said_to_be(cli: Cli) -> None:
     cli.ok("close-team", agent="lea")
     assert f"team {ALPHA} is closed" in cli("wait", "--message", "--timeout", "1", agent="bob").stderr
+
+
+def test_why_a_task_was_taken_from_one_is_told_also_when_one_has_it_again(cli: Cli) -> None:
+    """That is more than what one sees by having it."""
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("release-task", "1", "--reason", "use the other branch", agent="lea")
+    said = cli("claim-task", "1", agent="bob").stderr
+    assert "lea released it (use the other branch)" in said
+
+
+def test_what_is_kept_for_who_leads_is_freed_by_who_looks(cli: Cli) -> None:
+    """Whoever handed over may have been killed before it did so."""
+    cli.ok("create-task", "one", "--for", "bob", agent="lea")
+    store = cli.store()
+    update(store, ALPHA, TEAM, ALPHA, lambda team: team.having(leader="bob"))
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"

@@ -47,7 +47,9 @@ def _answered(call: Call, asked: Question) -> Question:
 
     def settled() -> bool:
         found, team = questions.get(call.store, call.team, asked.id), call.load_team()
-        return not found.open or not any(name == HUMAN or team.member(name) for name in found.waiting_for)
+        if not found.open or asked.status == "collecting":  # copies answer for who has left, too
+            return not found.open
+        return not any(name == HUMAN or team.member(name) for name in found.waiting_for)
 
     if asked.open:
         left = questions.seconds_left(call.store, asked)
