@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli import commands
-from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -38,7 +37,6 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         flag: parameter for parameter in command.parameters for flag in parameter.flags if not parameter.positional
     }
     places: list[str] = []
-    said: set[str] = set()
     rest = iter(words)
     for word in rest:
         if word == "--":
@@ -53,16 +51,8 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         if parameter.flag:
             values[parameter.name] = True
         else:
-            _refuse_second(command, parameter, flag, said)
             _put(values, parameter, value if equals else _next(rest))
     return places
-
-
-def _refuse_second(command: Command, parameter: Parameter, flag: str, said: set[str]) -> None:
-    """Refuse another value for what has one: the first would be forgotten in silence."""
-    if parameter.name in said and not parameter.many and parameter in command.own:
-        raise WrongUsage(f"{flag} was given twice", f"Give it once; see teams help {command.name}")
-    said.add(parameter.name)
 
 
 def _next(rest: Any) -> str:
