@@ -61,6 +61,14 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
     return True
 
 
+def _free_kept(store: Store, team: Team, heir: str) -> None:
+    """Give what is kept for who leads now to anybody; what fails here is done by whoever looks for work next."""
+    try:
+        assigning.free_all(store, team, heir, f"{heir} leads the team now")
+    except TeamsError:
+        return
+
+
 @operation("hand-over", may=LEADERS)
 def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
     """Make another member the leader; the old leader stays as a member.
@@ -93,5 +101,5 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team handed over", to=to)
-        assigning.free_all(store, team, to, f"{to} leads the team now")
+        _free_kept(store, team, to)
     return team
