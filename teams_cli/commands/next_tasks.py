@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
-_DONE = "You are done."
-
 
 def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
     """The answer to a change that is made, with the next task of the caller, who may have none: the best that is ready,
@@ -49,7 +47,7 @@ def _tried(call: Call, find: Callable[[], Found]) -> Found:
         except WrongState as over:
             if call.load_team().state != "closed":
                 raise
-            call.more = f"{over.message}. {_DONE}"
+            call.more = f"{over.message}. You are done."
 
     call.try_to(look)
     return found

@@ -67,7 +67,7 @@ class Operations:
             Refused: Too many others wait.
             Departed: The client did not wait for it.
         """
-        agent = agent or in_address(request, "as") or HUMAN
+        agent = agent or _in_address(request, "as") or HUMAN
         client = Requester()
         may_wait = long or agent != HUMAN
         limiter = self._long if may_wait else self._quick
@@ -100,7 +100,7 @@ class Operations:
             environ=base.environ,
             directory=base.said_directory,
         )
-        said = in_address(request, "team") or base.said_team
+        said = _in_address(request, "team") or base.said_team
         call = requests.call_as(fresh, agent, said or fresh.only_team(), request.headers.get("x-teams-token", ""))
         call.elsewhere = True
         return call
@@ -111,7 +111,7 @@ class Operations:
             client.leave()
 
 
-def in_address(request: Request, key: str) -> str:
+def _in_address(request: Request, key: str) -> str:
     """What the address of the request says under that key; most say nothing, and need not be taken apart."""
     return request.query_params.get(key, "") if request.scope["query_string"] else ""
 

@@ -276,20 +276,17 @@ def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
     """Raises PlanRequired or TaskBlocked: It can't be completed yet, whatever was done."""
-    if task.plan_required and not _has_plan(store, team, task):
-        raise PlanRequired(
-            f"{task.id} needs an approved plan before it is completed",
-            f"Propose one: teams propose-plan TEXT --task {task.id}",
-        )
+    if task.plan_required:
+        from teams_cli.tasks import plans
+
+        if plans.approved(store, team.name, task.id) is None:
+            raise PlanRequired(
+                f"{task.id} needs an approved plan before it is completed",
+                f"Propose one: teams propose-plan TEXT --task {task.id}",
+            )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
         raise TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
-
-
-def _has_plan(store: Store, team: Team, task: Task) -> bool:
-    from teams_cli.tasks import plans
-
-    return plans.approved(store, team.name, task.id) is not None
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:

@@ -132,8 +132,8 @@ def lost_in(notice: str) -> str:
 
 def is_past(notice: str, task: Task) -> bool:
     """Whether the notice told its reader, which has the task again, no more than that it had lost it."""
-    said = f"{task.id} ({task.title})"
-    return notice.startswith((said + _LOST, said + WAS_YOURS)) and _RELEASED not in notice
+    taken = f"{task.id} ({task.title}){WAS_YOURS}"
+    return notice.startswith((_no_longer(task), taken)) and _RELEASED not in notice
 
 
 def tells_of_loss(notice: str, task: Task) -> bool:

@@ -160,11 +160,12 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     if seen and team.state != "closed":
         inboxes.mark_read(store, team.name, name, seen)
     asking = _questions_to(store, team.name, name)
+    unhandled = inboxes.unanswered(inbox, mail, len(mail))
     return {
         "unread": len(unread),
         "unreadFrom": [f"{m.id} from {m.from_}" for m in mail if m.number in unread][-_WAITING:],
-        "unhandled": (open_ones := inboxes.unanswered(inbox, mail, len(mail)))[:_WAITING],
-        "unhandledCount": len(open_ones),
+        "unhandled": unhandled[:_WAITING],
+        "unhandledCount": len(unhandled),
         "toAnswer": next((m.about for m in mail if m.about and m.about.startswith("ask-")), next(iter(asking), None)),
         "questions": asking[:_WAITING],
         "questionCount": len(asking),

@@ -75,12 +75,11 @@ class Facts:
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._overdue() | self._completed()
+        found = self._overdue() | self._completed(known)
         if self.works:
             found |= self._ready(known)
         if self.leads:
-            found |= self._settled() | self._plans() | self._lost(known)
-            found |= self._silent(known)
+            found |= self._settled(known) | self._plans() | self._lost(known) | self._silent(known)
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
@@ -95,17 +94,20 @@ class Facts:
             for row in late
         }
 
-    def _completed(self) -> Known:
+    def _completed(self, known: set[str]) -> Known:
         """That so many tasks are completed as were asked for."""
         if self.completed is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
         if counts["completed"] < self.completed:
             return {}
+        about = f"completed:{self.completed}"
+        if about in known:
+            return {about: None}
         text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
         if said := standing.in_words(self.store, self.team.name, self.caller):
             text += f". {said}"
-        return {f"completed:{self.completed}": fact("completed", self.team.name, text, "")}
+        return {about: fact("completed", self.team.name, text, "")}
 
     def held(self) -> list[str]:
         """The tasks that the caller has in progress."""
@@ -164,10 +166,13 @@ class Facts:
         late = [task for task in left if self.queue[work.about(task)] <= time.monotonic()]
         return [*free[before:], *late] if free[before:] else late
 
-    def _settled(self) -> Known:
+    def _settled(self, known: set[str]) -> Known:
         found = conditions.settled(self.store, self.team.name)
         if found is None or not any(found["taskCounts"].values()):
             return {}
+        about = f"settled:{'-'.join(map(str, found['taskCounts'].values()))}"
+        if about in known:
+            return {about: None}
         counts = {status: count for status, count in found["taskCounts"].items() if count}
         text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
@@ -176,8 +181,7 @@ class Facts:
             text += f"; still here: {listed(others, _NAMED)}, who hear it when you close the team"
             text += f" (or first: teams request-shutdown {named}); {self._unread(others)}"
         what = steps.after_all(found["stuck"])
-        about = "-".join(str(count) for count in found["taskCounts"].values())
-        return {f"settled:{about}": fact("settled", self.team.name, text, what)}
+        return {about: fact("settled", self.team.name, text, what)}
 
     def _unread(self, others: list[str]) -> str:
         """Who of the others has mail that it has not read: something may be left to do."""

@@ -105,8 +105,9 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
 
     if lost := leases.lost_in(message.message):
         again = _task(store, team, lost)
-        has_it = again is not None and again.status == "in_progress" and again.owner == agent
-        return again is not None and has_it and leases.is_past(message.message, again)
+        if again is None or again.status != "in_progress" or again.owner != agent:
+            return False
+        return leases.is_past(message.message, again)
     task = _kept_task(store, team, message)
     if task is None:
         return False

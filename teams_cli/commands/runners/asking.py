@@ -46,9 +46,10 @@ def _answered(call: Call, asked: Question) -> Question:
     """Wait for the answers, or the end of the time, or until nobody is left that could answer."""
 
     def settled() -> bool:
-        found, team = questions.get(call.store, call.team, asked.id), call.load_team()
+        found = questions.get(call.store, call.team, asked.id)
         if not found.open or asked.status == "collecting":  # copies answer for who has left, too
             return not found.open
+        team = call.load_team()
         return not any(name == HUMAN or team.member(name) for name in found.waiting_for)
 
     if asked.open:
