@@ -17,16 +17,17 @@ from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
 from teams_cli.agents.terminals import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.errors import TeamsError
+from teams_cli.errors import Busy, StorageFailed, TeamsError
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
+from teams_cli.records.annotations import Callable
 from teams_cli.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, roles, settings, teams
 from teams_cli.teams.config import Config
-from teams_cli.teams.teams import Member
+from teams_cli.teams.teams import Member, Team
 
 _TO_BEGIN = 30.0
 """How many seconds a client that was started may take to begin its session."""
@@ -44,15 +45,26 @@ def main() -> None:
     logs.end(store, team, key)
 
 
-def start(store: Store, question: Question, environ: dict[str, str]) -> None:
-    """Ask at once whom nothing can be copied of; collect of the others, in a process that outlives the one who asks."""
+def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
+    """Ask at once whom nothing can be copied of; collect of the others, in a process that outlives the one who asks.
+    Its id; None if there is nothing to collect.
+    """
     team = teams.get(store, question.team_name)
-    found = [member for name in question.to if (member := team.member(name)) is not None]
-    if all([_asked_at_once(store, question, member) for member in found]):
-        return
+    if all([_asked_at_once(store, question, member) for member in _asked(question, team)]):
+        return None
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
-    processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
+    return processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
+
+
+def is_cut_off(store: Store, question: Question) -> bool:
+    """Whether a process that collected the answers, and ended, was killed before it had all: done, it leaves no log."""
+    return os.path.exists(logs.path_of(store, question.team_name, question.id))
+
+
+def _asked(question: Question, team: Team) -> list[Member]:
+    """The members of whom an answer is still to come."""
+    return [member for name in question.waiting_for if (member := team.member(name)) is not None]
 
 
 def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
@@ -74,30 +86,39 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
     team = teams.get(store, team_name)
     at_once = int(settings.value(team, "max_shadows"))
     with ThreadPoolExecutor(at_once) as pool:
-        for name in question.to:
-            member = team.member(name)
-            if member is not None:
-                pool.submit(_ask, store, question, member, user)
+        for member in _asked(question, team):
+            pool.submit(_ask, store, question, member, user)
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config) -> None:
     """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
     try:
         shadow = _shadow(store, question, member, user)
-        if shadow is None:
-            _ask_itself(store, question, member)
-            return
-        content, failed = shadow.run(_patience(store, question))
-        if failed and shadow.may_be_gone:
-            _ask_itself(store, question, member)
+        content, failed = shadow.run(_patience(store, question)) if shadow else ("", True)
+        if shadow is None or (failed and shadow.may_be_gone):
+            _insist(store, question, lambda: _ask_itself(store, question, member))
             return
     except Exception as error:
         traceback.print_exc()
         content, failed = f"the shadow failed: {error}", True
     try:
-        _record(store, question, member.agent_id, content, failed)
+        _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed))
     except TeamsError as error:  # it answered by itself meanwhile
         sys.stderr.write(f"{member.agent_id}: {error.message}\n")
+
+
+def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
+    """Write it down, again while that can't be done, until the question's time is over: an answer that was given is
+    waited for.
+    """
+    while True:
+        try:
+            return write()
+        except (Busy, StorageFailed) as problem:
+            sys.stderr.write(f"{problem.message}\n")
+            if not questions.seconds_left(store, question):
+                raise
+            time.sleep(_LOOK_AGAIN)
 
 
 def _patience(store: Store, question: Question) -> float:

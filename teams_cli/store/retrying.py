@@ -26,9 +26,10 @@ def update(
     made durable, so that "already so" can be answered for.
 
     Raises:
-        Busy: Other writers were first for *patience* seconds.
+        Busy: Other writers were first for *patience* seconds, counted from the first time: on a slow machine, a turn
+            alone may take as long.
     """
-    give_up = time.monotonic() + patience
+    give_up = 0.0
     while True:
         record, revision = store.get(team, kind, key)
         changed = change(record)
@@ -39,6 +40,7 @@ def update(
             store.replace(team, kind, key, changed, revision)
             return record, changed
         except StaleRevision:
+            give_up = give_up or time.monotonic() + patience
             if time.monotonic() > give_up:
                 raise Busy(f"{key} of team {team} kept changing for {patience:g} seconds", "Try again.") from None
             time.sleep(jitter(0.002))

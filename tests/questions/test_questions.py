@@ -122,6 +122,41 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
 
 
+def collectors(cli: Cli) -> list[int]:
+    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.shadows.collector" in line]
+
+
+def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_path: Path) -> None:
+    """As for want of memory: it is nobody's fault, and what was answered is not asked again."""
+    answer = f"echo >>{tmp_path}/asked; test -e {tmp_path}/again || sleep 30; echo yes"
+    joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
+    asking = cli.start("ask-others", "why?", "--to", "slow", "--to", "ann", "--json", agent="bob")
+    wait_for(lambda: (tmp_path / "asked").exists() and cli.ok("show-question", "1")["answers"])
+    (tmp_path / "again").touch()
+    for pid in collectors(cli):
+        os.kill(pid, signal.SIGKILL)
+    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
+    assert found["status"] == "complete" and by_responder(found)["slow"]["content"] == "yes"
+    assert (tmp_path / "asked").read_text().count("\n") == 2
+    assert len(cli.ok("show-question", "1")["answers"]) == 2
+
+
+def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path) -> None:
+    """It was given, and its asker waits for it."""
+    answer = f"until test -e {tmp_path}/go; do sleep 0.05; done; echo yes"
+    joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
+    asking = cli.start("ask-others", "why?", "--to", "slow", "--json", agent="bob")
+    wait_for(lambda: collectors(cli))
+    lock = cli.root / "teams/alpha/questions/.lock"
+    lock.unlink()
+    lock.mkdir()
+    (tmp_path / "go").touch()
+    wait_for(lambda: "is not a lock file" in (cli.root / "logs/alpha/ask-1.log").read_text())
+    lock.rmdir()
+    found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
+    assert by_responder(found)["slow"]["content"] == "yes"
+
+
 @pytest.mark.parametrize("seconds", ["0", "0.01", "86401", "1e11", "1e30", "inf", "nan"])
 def test_a_time_out_of_bounds_is_refused(cli: Cli, seconds: str) -> None:
     assert cli.refused("ask-others", "why?", "--to", "ann", "--timeout", seconds, agent="bob") == (2, "invalid_value")

@@ -327,6 +327,21 @@ def test_without_inotify_the_watch_looks_again_and_again(store, root):
     watch.close()
 
 
+def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root):
+    """The clocks of most files go on by some milliseconds, of some by a second."""
+    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
+    send(store, "bob", "first")
+    assert watch.wait(60)
+    log = root / "teams/alpha/messages"
+    places = [log, *(path for path in log.iterdir() if path.is_dir())]
+    times = [(path, path.stat()) for path in places]
+    send(store, "bob", "second")
+    for path, state in times:
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert watch.wait(60)
+    assert not watch.wait(0.1)
+
+
 LOOKED_INTO = """
 import sys
 from teams_cli.store.files.engine import FileStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from teams_cli import processes
 from teams_cli.environment import SANDBOX
 from teams_cli.errors import NotAllowed, TeamsError
 from teams_cli.names import HUMAN
@@ -18,6 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
+_LOOK_AGAIN = 10.0
+"""Seconds after which who waits for an answer looks for it though nothing woke it: few wait so, and not for long."""
+_TRIES = 3
+"""How often the process that collects is started, if it is killed."""
+
 
 def ask(
     call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
@@ -30,23 +36,57 @@ def ask(
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
     asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human, not no_wait)
+    collecting = _Collecting(call, asked)
     if asked.status == "collecting":
-        collector.start(store, asked, dict(call.environ))
+        collecting.start(asked)
     if no_wait:
         shown = {"pending": "pending", "collecting": "pending"}.get(asked.status, asked.status)
         return {**asking.result_of(store, asked), "status": shown}
-    return asking.result_of(store, _answered(call, asked))
+    return asking.result_of(store, _answered(call, asked, collecting))
 
 
 def _asks_agents(call: Call) -> bool:
     return settings.value(call.load_team(), "broadcast") == "agents"
 
 
-def _answered(call: Call, asked: Question) -> Question:
+class _Collecting:
+    """The process that collects the answers, as who waits for them looks after it."""
+
+    def __init__(self, call: Call, asked: Question) -> None:
+        self._call = call
+        self._left = _TRIES
+        self._process: tuple[int, str, str] | None = None
+
+    def start(self, question: Question) -> None:
+        """Start it, if one is needed for those of whom an answer is still to come."""
+        store = self._call.store
+        self._left -= 1
+        pid = collector.start(store, question, dict(self._call.environ))
+        self._process = (pid, processes.process_started(pid), processes.pid_scope(store.host)) if pid else None
+
+    def look_after(self, question: Question, alarm: pace.Alarm) -> None:
+        """Start it again where it was killed, as for want of memory; the alarm rings when it ends."""
+        if self._has_ended() and self._left and collector.is_cut_off(self._call.store, question):
+            self.start(question)
+        if self._process and not self._has_ended():
+            alarm.ring_at_end_of(*self._process)
+
+    def _has_ended(self) -> bool:
+        if self._process is None:
+            return False
+        _, started, _ = self._process
+        return not started or processes.has_ended(*self._process) is True
+
+
+def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
     """Wait for the answers, or the end of the time, or until nobody is left that could answer."""
+    alarm = pace.Alarm()
 
     def settled() -> bool:
         found = questions.get(call.store, call.team, asked.id)
+        alarm.ring_in(_LOOK_AGAIN)
+        if found.open:
+            collecting.look_after(found, alarm)
         if not found.open or asked.status == "collecting":  # copies answer for who has left, too
             return not found.open
         team = call.load_team()
@@ -56,7 +96,7 @@ def _answered(call: Call, asked: Question) -> Question:
         left = questions.seconds_left(call.store, asked)
         topics = {"team", f"question/{asked.id}"}
         try:
-            pace.sleep_until(call.store, call.team, settled, left, topics, pace.Alarm(), call.say)
+            pace.sleep_until(call.store, call.team, settled, left, topics, alarm, call.say)
         except BaseException:  # interrupted, or its client left: whoever answers shall know that
             with suppress(TeamsError):
                 questions.leave(call.store, call.team, asked)

@@ -25,6 +25,8 @@ _NAMES = _CREATE | _MOVED_TO | _DELETE
 _OVERFLOW, _GONE, _IS_DIRECTORY = 0x4000, 0x8000, 0x40000000
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 _PAUSE = 0.02
+_GRAIN = 1.0
+"""Seconds by which the coarsest of the usual clocks of files go on; of most it is some milliseconds."""
 _HEAD = 16
 """Bytes of an event before its name: descriptor, mask, cookie, length of the name; four each."""
 _KINDS = {"inboxes": "inbox"}
@@ -252,7 +254,7 @@ def _labels(index: str, key: str) -> list[str]:
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
     """A watch that looks at the times of the directories, which change with every rename into them."""
-    return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow)
+    return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow, _GRAIN)
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
