@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import stat
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -19,8 +17,6 @@ import pytest
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
-from teams_cli.store.files.watches import InotifyWatch, polling_watch
-from teams_cli.store.pace import Alarm, sleep_until
 from teams_cli.store.retrying import update
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import (
@@ -315,101 +311,3 @@ def test_a_team_whose_creation_crashed_is_none_and_can_be_made(store, root):
     assert store.teams() == ["alpha"]
     make_team(store, "Gamma")
     assert store.teams() == ["Gamma", "alpha"]
-
-
-def test_without_inotify_the_watch_looks_again_and_again(store, root):
-    """128 instances a user are a usual limit."""
-    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
-    assert not watch.wait(0.03)
-    for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
-        CHANGES[change](store)
-        assert watch.wait(60), change
-    watch.close()
-
-
-def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root):
-    """The clocks of most files go on by some milliseconds, of some by a second."""
-    watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
-    send(store, "bob", "first")
-    assert watch.wait(60)
-    log = root / "teams/alpha/messages"
-    places = [log, *(path for path in log.iterdir() if path.is_dir())]
-    times = [(path, path.stat()) for path in places]
-    send(store, "bob", "second")
-    for path, state in times:
-        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert watch.wait(60)
-    assert not watch.wait(0.1)
-
-
-LOOKED_INTO = """
-import sys
-from teams_cli.store.files.engine import FileStore
-from tests.store.kinds import send
-
-store = FileStore(sys.argv[1])
-send(store, "bob", "first")
-watch = store.watch("alpha")
-while watch.wait(0.02):
-    pass
-looked = []
-sys.addaudithook(lambda event, arguments: event in ("os.scandir", "os.listdir") and looked.append(arguments[0]))
-told = []
-for n in range(3):
-    send(store, "bob", str(n))
-    looked.clear()
-    told.append(watch.wait(60))
-    told.append(looked.copy())
-print(watch.slow or told)
-"""
-
-
-def test_who_waits_again_looks_through_no_directory(store, root):
-    """The system tells of those that are made, and a log of thousands is long."""
-    words = [sys.executable, "-c", LOOKED_INTO, str(root)]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    if "watches" not in said:  # all that others watch is too much for the system
-        assert said.strip() == str([True, []] * 3)
-
-
-class _NoMoreWatches:
-    """What the C library says when the user has as many watches as the system allows."""
-
-    def inotify_add_watch(self, descriptor: int, path: bytes, mask: int) -> int:
-        return -1
-
-
-def test_without_a_watch_left_it_looks_again_and_says_so(store, root):
-    descriptor, other_end = os.pipe2(os.O_NONBLOCK)
-    places = str(root / "teams/alpha"), str(root / "tasks/alpha")
-    watch = InotifyWatch(*places, ["message/bob"], _NoMoreWatches(), descriptor)
-    send(store, "bob", "hello")
-    while not watch.slow:
-        watch.wait(0)
-    assert "max_user_watches" in watch.slow
-    assert watch.wait(60)  # it can't tell, so that whoever waits looks
-    assert "*" in watch.heard
-    watch.close()
-    os.close(other_end)
-
-
-class _Slow:
-    """A store on a system that has no more watches."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def watch(self, team, topics=None):
-        return polling_watch(f"{self._store.root}/teams/{team}", f"{self._store.root}/tasks/{team}", "changes are late")
-
-
-def test_who_waits_is_told_once_that_changes_are_seen_late(store):
-    said: list[str] = []
-    looks: list[int] = []
-
-    def ready() -> bool:
-        looks.append(send(store, "bob", "hello").number)
-        return len(looks) == 3
-
-    assert sleep_until(_Slow(store), "alpha", ready, 60, ["message/bob"], Alarm(), said.append)
-    assert said == ["teams: changes are late"]
