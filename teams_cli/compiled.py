@@ -103,12 +103,14 @@ class Finder:
         return spec is not None
 
     def load_row(self, row: str, names: "list[str]") -> bool:
-        """Import the modules of a row from its file; False if it has others, or the source of one was changed."""
+        """Import the modules of a row from its file; False if it has others, the source of one was changed, or the
+        package of one was not imported: what comes before it in another row could not be had there.
+        """
         directory, prefix, modules = self._directory(), self.prefix, sys.modules
         for name, source, compiled, package, code, of in _row(self._file_of(row), names):
             if prefix + name not in modules:
                 source = directory + source
-                if _of(source) != of:
+                if _of(source) != of or (prefix + name).rpartition(".")[0] not in modules:
                     return False
                 _run(_spec(prefix + name, source, directory + compiled, package and directory + package, code))
         return all(prefix + name in modules for name in names)
