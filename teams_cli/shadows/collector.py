@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from teams_cli import processes, text
 from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
@@ -85,35 +86,37 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
     question = questions.get(store, team_name, key)
     team = teams.get(store, team_name)
     at_once = int(settings.value(team, "max_shadows"))
+    writing = Lock()
     with ThreadPoolExecutor(at_once) as pool:
         for member in _asked(question, team):
-            pool.submit(_ask, store, question, member, user)
+            pool.submit(_ask, store, question, member, user, writing)
 
 
-def _ask(store: Store, question: Question, member: Member, user: Config) -> None:
+def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
     """Have one member's shadow answer, or ask the member itself; whatever goes wrong is its answer."""
     try:
         shadow = _shadow(store, question, member, user)
         content, failed = shadow.run(_patience(store, question)) if shadow else ("", True)
         if shadow is None or (failed and shadow.may_be_gone):
-            _insist(store, question, lambda: _ask_itself(store, question, member))
+            _insist(store, question, writing, lambda: _ask_itself(store, question, member))
             return
     except Exception as error:
         traceback.print_exc()
         content, failed = f"the shadow failed: {error}", True
     try:
-        _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed))
+        _insist(store, question, writing, lambda: _record(store, question, member.agent_id, content, failed))
     except TeamsError as error:  # it answered by itself meanwhile
         sys.stderr.write(f"{member.agent_id}: {error.message}\n")
 
 
-def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
+def _insist(store: Store, question: Question, writing: Lock, write: Callable[[], None]) -> None:
     """Write it down, again while that can't be done, until the question's time is over: an answer that was given is
-    waited for.
+    waited for. One at a time: those of one question would be in each other's way.
     """
     while True:
         try:
-            return write()
+            with writing:
+                return write()
         except (Busy, StorageFailed) as problem:
             sys.stderr.write(f"{problem.message}\n")
             if not questions.seconds_left(store, question):

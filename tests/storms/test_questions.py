@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,12 @@ from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, make_team
 
 pytestmark = pytest.mark.slow
+
+
+def answered(process: Any) -> Any:
+    said, complaint = process.communicate(timeout=240)
+    assert process.returncode == 0, complaint
+    return json.loads(said)
 
 
 def test_ten_agents_ask_five_questions_each_at_once(tmp_path: Path) -> None:
@@ -26,7 +33,7 @@ def test_ten_agents_ask_five_questions_each_at_once(tmp_path: Path) -> None:
         for name in names
     ]
     try:
-        found = [json.loads(process.communicate(timeout=240)[0]) for process in asked]
+        found = [answered(process) for process in asked]
     finally:  # one that failed leaves nothing behind for the tests after it
         for process in asked:
             process.kill()
