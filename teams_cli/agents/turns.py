@@ -23,7 +23,7 @@ from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Watch
+    from teams_cli.store.watch import Watch
     from teams_cli.teams.config import Config
 
 _PAUSE = 0.03

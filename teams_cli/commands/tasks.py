@@ -99,9 +99,10 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     if limit is not None and limit < 1:
         raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     rows: list[dict[str, Any]] = []
-    status_of = dependencies.stored(call.store, call.team)
-    for task in _of_interest(call, status, owner, ready or blocked):
-        row = dependencies.to_document(task, status_of)
+    seen: dict[str, str] = {}  # most tasks wait for some before them
+    status_of = dependencies.stored(call.store, call.team, seen)
+    for document in _of_interest(call, seen, status, owner, ready or blocked):
+        row = dependencies.with_open(document, status_of)
         waits = row["blocked"]
         if (ready and waits) or (blocked and not waits):
             continue
@@ -111,14 +112,20 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     return rows
 
 
-def _of_interest(call: Call, status: str | None, owner: str | None, pending: bool) -> Iterator[Task]:
-    """The tasks of that status and owner, as they are once claims that are over are released."""
+def _of_interest(
+    call: Call, seen: dict[str, str], status: str | None, owner: str | None, pending: bool
+) -> Iterator[dict[str, Any]]:
+    """The tasks of that status and owner as JSON, as they are once claims that are over are released. The status of
+    each that was looked at is noted as *seen*.
+    """
     team = call.load_team()
-    for task in tasks.all_of(call.store, call.team, call.problems):
-        task = leases.current(call.store, team, task)
-        fits = task.status == (status or task.status) and task.owner == (owner or task.owner)
-        if fits and (not pending or task.status == "pending"):
-            yield task
+    for document in tasks.documents(call.store, call.team, call.problems):
+        if document["status"] == "in_progress":
+            document = leases.current(call.store, team, Task.from_json(document)).to_document()
+        now = seen[document["id"]] = document["status"]
+        fits = now == (status or now) and (owner is None or document.get("owner") == owner)
+        if fits and (not pending or now == "pending"):
+            yield document
 
 
 def _show(call: Call, task: str, short: bool) -> Any:

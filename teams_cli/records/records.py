@@ -43,6 +43,7 @@ class Record:
         attributes: ClassVar[dict[str, str]]
         blank: ClassVar[dict[str, Any]]
         unsure: ClassVar[list[str]]
+        usual: ClassVar[set[str]]
         nested: ClassVar[dict[str, type[Record]]]
         extra: dict[str, Any] = field(default_factory=dict)
 
@@ -50,13 +51,15 @@ class Record:
     """The attributes that hold a list of records, and of which kind."""
 
     def __init_subclass__(cls) -> None:
-        cls.fields, cls.attributes, cls.blank, cls.unsure = {}, {}, {}, []
+        cls.fields, cls.attributes, cls.blank, cls.unsure, cls.usual = {}, {}, {}, [], set()
         own = cls.__dict__
         for name in own.get("__annotations__", ()):  # inspect costs 10 ms to import
             key, default = key_of(name), own.get(name, MISSING)
             cls.fields[name] = key, default
             cls.attributes[key] = name
             cls.blank[name] = default
+            if default is not None:  # what every record has
+                cls.usual.add(key)
             if default is MISSING or type(default) is Fresh:
                 cls.unsure.append(name)
 

@@ -31,15 +31,15 @@ def fits(kind: type[Record], document: object) -> bool:
     checks = _checks.get(kind) or _checks_of(kind)
     good = _good[kind]
     for key, value in document.items():
-        is_text = type(value) is str
-        if is_text and good.get(key) == value:
-            continue
-        check = checks.get(key)
-        if check:
-            if not check(value):
-                return False
-            if is_text:
+        if type(value) is str:
+            if good.get(key) == value:
+                continue
+            if check := checks.get(key):
+                if not check(value):
+                    return False
                 good[key] = value
+        elif (check := checks.get(key)) and not check(value):
+            return False
     return True
 
 

@@ -12,7 +12,7 @@ from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Watch
+    from teams_cli.store.watch import Watch
 
     Listener = Callable[[], None]
     Topics = Collection[str] | None

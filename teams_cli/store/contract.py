@@ -33,33 +33,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-    from typing import Any, Generic, Protocol, TypeVar
+    from typing import Any, Generic, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.errors import TeamsError
+    from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
     Revision = Any
     Finding = dict[str, str]
-
-    class Watch(Protocol):
-        """A look-out for changes in one team, from the moment it is made."""
-
-        slow: str
-        """Why changes are seen late; empty where they wake at once."""
-
-        @property
-        def heard(self) -> frozenset[str]:
-            """The topics of the changes that ended the last wait."""
-
-        def wait(self, timeout: float) -> bool:
-            """Block until anything on a topic may have changed since the last call; False when time ran out."""
-
-        def fileno(self) -> int | None:
-            """What `select` wakes on when something changed; None where there is no such thing."""
-
-        def close(self) -> None:
-            """Stop looking out."""
 
 else:
     R = None
@@ -135,6 +117,12 @@ class Store:
     ) -> Iterator[tuple[R, Revision]]:
         """All records of a kind, or those under *keys*, by number or name; damaged ones are added to *problems*."""
         raise NotImplementedError
+
+    def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+        """All records of a kind as `scan` has them, each as its JSON object with every field that has a value: for who
+        only shows them, and may change what it gets.
+        """
+        return (record.having().to_json() for record, _ in self.scan(team, kind, problems))
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         """The keys of records with one of these labels, lowest number first.

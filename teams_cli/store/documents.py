@@ -74,6 +74,16 @@ def _seal(body: bytes) -> bytes:
     return b"%08x%s" % (crc32(body), _END)
 
 
+def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
+    """The JSON object of the record in a file as `decode` would find it good, if this tool wrote it, with every field
+    that has a value; None where more has to be looked at.
+    """
+    document = _own(data, kind, key)
+    if document is None or document.get(kind.key) != key or not kind.record.usual <= document.keys():
+        return None
+    return document
+
+
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     """The record in a file; checked field by field unless the checksum shows that this tool wrote it.
 
@@ -88,7 +98,8 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    record = _own(data, kind, key)
+    document: Any = _own(data, kind, key)
+    record = None if document is None else _made(kind.record, document)
     if record is None:
         document = strict_json(data, path)
         if isinstance(document, dict):
@@ -102,8 +113,18 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     return record
 
 
-def _own(data: bytes, kind: Kind[R], key: str) -> R | None:
-    """The record, if the file is byte for byte what `encode` or `encode_unnumbered` makes; None otherwise."""
+def _made(kind: type[R], document: dict[str, Any]) -> R | None:
+    """The record of a document of our own; None if it lacks what a record of this version has."""
+    try:
+        return kind.from_json(document)
+    except TypeError:
+        return None
+
+
+def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
+    """The record as JSON, if the file is byte for byte what `encode` or `encode_unnumbered` makes, and what it says is
+    of the types that its fields have; None otherwise.
+    """
     cut = data.rfind(_MARK)
     seal = data[cut + len(_MARK) :]
     if cut < 0:
@@ -118,8 +139,8 @@ def _own(data: bytes, kind: Kind[R], key: str) -> R | None:
         del document["checksum"]
         if data.startswith(b"{ "):
             document = {"id": key, "number": kind.number_in(key), **document}
-        return kind.record.from_json(document) if fits(kind.record, document) else None
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return document if fits(kind.record, document) else None
+    except (ValueError, RecursionError, TypeError, KeyError):
         return None  # written by a version with other fields, or made up: to be checked like any other
 
 

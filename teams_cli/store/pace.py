@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from teams_cli.store.contract import Store, Watch
+    from teams_cli.store.contract import Store
+    from teams_cli.store.watch import Watch
 
     T = TypeVar("T")
 

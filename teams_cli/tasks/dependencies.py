@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.errors import Conflict, NotFound, TeamsError
-from teams_cli.records.annotations import Any, Callable, Iterable
+from teams_cli.records.annotations import Any, Callable, Iterable, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
@@ -59,10 +59,12 @@ def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
 
-def stored(store: Store, team: str) -> Callable[[str], str]:
-    """The status of a task by its id, read from the store."""
+def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """The status of a task by its id, read from the store unless it is *known*."""
 
     def status_of(key: str) -> str:
+        if known and (found := known.get(key)):
+            return found
         try:
             return get(store, team, key).status
         except NotFound:
@@ -112,7 +114,12 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 
 def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
     """The task as JSON, with which of the tasks that it waits for are not completed."""
-    blockers = [blocker.id for blocker in open_blockers(task, status_of)]
-    document = task.to_document()
+    return with_open(task.to_document(), status_of)
+
+
+def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
+    """The document of a task, with which of the tasks that it waits for are not completed."""
+    waits_for = document["blockedBy"]
+    blockers = [key for key in waits_for if status_of(key) != "completed"] if waits_for else []
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     return document

@@ -293,6 +293,13 @@ def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
+def documents(store: Store, team: str, problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+    """All tasks as JSON, by number, for who only shows them; damaged ones are added to *problems*."""
+    for document in store.documents(team, TASK, problems):
+        document.pop("owed", None)
+        yield document
+
+
 def count(found: Iterable[Task]) -> dict[str, int]:
     """How many of the tasks have which status; `in_review` is told of only where there are any."""
     counts = dict.fromkeys(STATUSES, 0)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
 from teams_cli.records.annotations import Any
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _OLD = 60
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -19,9 +23,9 @@ def is_old(at: str) -> bool:
     return seconds_since(at, SystemClock().now()) >= _OLD
 
 
-def age(at: str) -> str:
-    """`35 s`, from that moment to now."""
-    return _length(seconds_since(at, SystemClock().now()))
+def age(at: str, now: datetime | None = None) -> str:
+    """`35 s`, from that moment to now, or to when it was *now*."""
+    return _length(seconds_since(at, now or SystemClock().now()))
 
 
 def moment(at: str | None) -> str:

@@ -6,17 +6,21 @@ from teams_cli import text
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import age, ago, left, moment, until
 from teams_cli.cli.tables import Table
+from teams_cli.clock import SystemClock
 from teams_cli.records.annotations import Any
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+
     Parts = list[str | Table]
 
 
 def rows(tasks: list[dict[str, Any]]) -> Parts:
     columns = ["task", "status", "priority", "owner", "waits for", "lease", "age", "title"]
-    found = [_row(task) for task in tasks]
+    now = SystemClock().now()
+    found = [_row(task, now) for task in tasks]
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "rests on")
         for row, task in zip(found, tasks, strict=True):
@@ -41,7 +45,7 @@ def _rests_on(task: dict[str, Any]) -> str:
     return ", ".join(said) or ("its owner's word" if task["status"] == "completed" else "-")
 
 
-def _row(task: dict[str, Any]) -> list[str]:
+def _row(task: dict[str, Any], now: datetime) -> list[str]:
     return [
         task["id"],
         _status(task),
@@ -49,7 +53,7 @@ def _row(task: dict[str, Any]) -> list[str]:
         _whose(task) or "-",
         ",".join(task["openBlockers"]) or "-",
         left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
-        age(task["createdAt"]),
+        age(task["createdAt"], now),
         task["title"],
     ]
 

@@ -12,6 +12,8 @@ from teams_cli.store.documents import MAX_RECORD
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _BEGIN = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _TEMP = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_USUAL = 8192
+"""More bytes than most records have."""
 _made = 0
 
 
@@ -39,6 +41,23 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
         raise failed("read", path, error) from None
     finally:
         release(descriptor)
+
+
+def glance(path: str) -> bytes:
+    """The bytes of a file of the usual size; nothing of a larger one, or where it can't be read. What kind of file it
+    is was not looked at: only for what says of itself that it is whole.
+    """
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return b""
+    try:
+        data = os.read(descriptor, _USUAL)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+    return data if len(data) < _USUAL else b""
 
 
 def read_named(path: str, most: int) -> bytes:

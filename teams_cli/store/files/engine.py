@@ -20,12 +20,12 @@ from __future__ import annotations
 import os
 
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, DamagedRecord, InvalidValue, NotFound, StaleRevision, TeamsError
+from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
-from teams_cli.store.documents import decode, encode, says_closed
+from teams_cli.store.documents import decode, encode, own_document, says_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory, together
 from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.contract import Finding, Watch
+    from teams_cli.store.contract import Finding
     from teams_cli.store.files.closing import Closing
+    from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
 
@@ -148,7 +149,7 @@ class FileStore(Store):
         self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
         directory = self.layout.directory(team, kind)
-        for key in self._keys(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
+        for key in together.keys_in(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
             path = f"{directory}/{key}.json"
             try:
                 data = together.read(path, kind, key)
@@ -158,16 +159,16 @@ class FileStore(Store):
             except TeamsError as problem:
                 problems.append(problem)
 
-    def _keys(self, directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
-        """The keys that files stand for, by number or name."""
-        keys = []
-        for name in together.names_in(directory, kind, problems):
-            if numbers.in_name(name, kind) if kind.numbered else name.endswith(".json") and is_name(name[:-5]):
-                keys.append(name[:-5])
-            elif name.endswith(".json"):
-                hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
-                problems.append(DamagedRecord(f"{directory}/{name!r}: no {kind.name} is called that", hint))
-        return numbers.in_order(keys, kind)
+    def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+        for key in together.keys_in(directory := self.layout.directory(team, kind), kind, problems):
+            path = f"{directory}/{key}.json"
+            try:
+                own = own_document(disk.glance(path), kind, key)
+                yield own or decode(together.read(path, kind, key), kind, key, path).having().to_json()
+            except FileNotFoundError:
+                continue
+            except TeamsError as problem:
+                problems.append(problem)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         return marks.labelled(self.layout.index(team, kind), labels)
@@ -266,7 +267,7 @@ class FileStore(Store):
         if kind.name == "message":
             return MessageSearch(self.log(team), f"{self.address}/index/{team}").search(kind, words, problems)
         directory = self.layout.directory(team, kind)
-        return in_records(directory, self._keys(directory, kind, problems), kind, words, problems)
+        return in_records(directory, together.keys_in(directory, kind, problems), kind, words, problems)
 
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
@@ -290,7 +291,7 @@ class FileStore(Store):
             return
         problems: list[TeamsError] = []
         directory = self.layout.directory(team, kind)
-        for key in [team] if kind.name == "team" else self._keys(directory, kind, problems):
+        for key in [team] if kind.name == "team" else together.keys_in(directory, kind, problems):
             path = self.layout.path(team, kind, key)
             data = together.read(path, kind, key)
             decode(data, kind, key, path)

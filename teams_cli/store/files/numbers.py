@@ -34,6 +34,13 @@ def in_name(file_name: str, kind: Kind[Any]) -> int:
     return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
 
 
+def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
+    """Those of the words that are keys of numbered records, the lowest number first."""
+    begin = f"{kind.prefix}-"
+    digits = [word[len(begin) :] for word in words if word.startswith(begin)]
+    return [f"{begin}{number}" for number in sorted(map(int, filter(is_number, digits)))]
+
+
 def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
     """The keys by number or name."""
     return sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.errors import DamagedRecord, TeamsError
+from teams_cli.names import is_name
 from teams_cli.records.annotations import Sequence
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
@@ -104,6 +105,17 @@ def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[
             problems.append(damage)
             break
     return names  # where there were any, all have their files by now, and this is a later look
+
+
+def keys_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+    """The keys that the files of a directory stand for, by number or name; other files are *problems*."""
+    found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
+    keys = numbers.keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
+    if len(keys) < len(found):
+        for word in {*found}.difference(keys):
+            hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
+            problems.append(DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint))
+    return keys
 
 
 def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:

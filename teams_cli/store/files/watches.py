@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctypes import CDLL
 
-    from teams_cli.store.contract import Watch
+    from teams_cli.store.watch import Watch
 
 _CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
 _NAMES = _CREATE | _MOVED_TO | _DELETE

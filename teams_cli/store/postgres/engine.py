@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.contract import Finding, Watch
+    from teams_cli.store.contract import Finding
     from teams_cli.store.postgres.line import Place
+    from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
     T = TypeVar("T")

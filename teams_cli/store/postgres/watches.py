@@ -18,9 +18,9 @@ from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Watch
     from teams_cli.store.postgres.connections import Connection, Server
     from teams_cli.store.postgres.engine import PostgresStore
+    from teams_cli.store.watch import Watch
 
 _PAUSE = 0.1
 _SHORT = 2.0

@@ -176,6 +176,17 @@ class TestScan:
             store.replace("alpha", TASK, task.id, task.having(title="new"), revision)
         assert titles(store) == {"task-1": "new"}
 
+    def test_documents_are_what_the_records_say(self, store):
+        store.create("alpha", TASK, None, Task(title="one", weight=0.5, notes={"a": [1, None]}))
+        store.create("alpha", TASK, None, Task(title="größer " * 2000, owner="bob", blocked_by=["task-1"]))
+        for number in range(3, 12):
+            store.create("alpha", TASK, None, Task(title=f"t{number}", extra={"of": "a later version"}))
+        found = list(store.documents("alpha", TASK, []))
+        assert found == [record.to_json() for record, _ in store.scan("alpha", TASK, [])]
+        assert [document["id"] for document in found] == [f"task-{number}" for number in range(1, 12)]
+        found[0]["notes"].clear()  # whoever has one may change it
+        assert next(iter(store.documents("alpha", TASK, [])))["notes"] == {"a": [1, None]}
+
     def test_nothing_in_an_empty_or_missing_team(self, store):
         assert titles(store) == titles(store, "nobody") == {}
 

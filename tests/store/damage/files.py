@@ -49,7 +49,11 @@ def all_of(store, kind):
     problems = []
     if kind is MESSAGE:
         return store.read("alpha", MESSAGE, None, 0, problems), problems
-    return [record for record, _ in store.scan("alpha", kind, problems)], problems
+    found = [record for record, _ in store.scan("alpha", kind, problems)]
+    beside = []
+    assert list(store.documents("alpha", kind, beside)) == [record.having().to_json() for record in found]
+    assert [(said.code, said.message) for said in beside] == [(said.code, said.message) for said in problems]
+    return found, problems
 
 
 def edit(path, **values):
