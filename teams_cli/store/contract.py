@@ -73,6 +73,9 @@ class Store:
     on_append: Callable[[str, Sequence[str], Any, str], None] | None = None
     """Called with the team, the recipients, the message and who caused it once a message was appended."""
 
+    lock_timeout = 10.0
+    """How many seconds a change waits at most for its turn."""
+
     changed = 0
     """How many changes were made through it so far, for whoever has to say whether a failure came behind one."""
 

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
+_PATIENCE = 10.0
+"""Seconds for which others may be first at least."""
+
 
 def update(
-    store: Store, team: str, kind: Kind[R], key: str, change: Callable[[R], R], patience: float = 10.0
+    store: Store, team: str, kind: Kind[R], key: str, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
     """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
 
@@ -26,9 +29,10 @@ def update(
     made durable, so that "already so" can be answered for.
 
     Raises:
-        Busy: Other writers were first for *patience* seconds, counted from the first time: on a slow machine, a turn
-            alone may take as long.
+        Busy: Other writers were first for *patience* seconds, by default as long as the store waits for a turn. They
+            count from the first time: on a slow machine, a turn alone may take as long.
     """
+    patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0
     while True:
         record, revision = store.get(team, kind, key)
@@ -47,7 +51,7 @@ def update(
 
 
 def upsert(
-    store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float = 10.0
+    store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
     """Replace a record as `update` does, or where there is none yet, make one of *fresh*."""
     try:

@@ -78,6 +78,7 @@ class PostgresStore(Store):
         self.host = _host(host or os.uname().nodename)
         self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
         root_directory.check_owner(self.root)
+        self.lock_timeout = lock_timeout
         self.server = Server(address, patience, lock_timeout)
         self.address = self.server.name
         self._server_clock = ServerClock(self.server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from teams_cli.errors import Busy, NotFound
@@ -51,6 +53,21 @@ class TestUpdate:
         with pytest.raises(Busy):
             update(store, "alpha", TASK, "task-1", change, patience=0.05)
         assert titles(store) == {"task-1": "t"}
+
+    def test_one_turn_may_take_longer_than_that(self, store):
+        """As on a slow machine, where nothing was lost by trying once more."""
+        store.create("alpha", TASK, None, Task(title="t"))
+        seen = []
+
+        def change(task: Task) -> Task:
+            seen.append(task.count)
+            if len(seen) == 1:
+                update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1))
+                time.sleep(0.1)
+            return task.having(title="mine")
+
+        update(store, "alpha", TASK, "task-1", change, patience=0.05)
+        assert titles(store) == {"task-1": "mine"} and seen == [0, 1]
 
     def test_what_is_not_there(self, store):
         with pytest.raises(NotFound):
