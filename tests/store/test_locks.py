@@ -187,7 +187,7 @@ def test_who_waits_no_more_does_not_get_it(
         other.send_signal(signal.SIGINT)
     assert said_by(other) == {"in vain": "Busy", "interrupted": "KeyboardInterrupt"}[how]
     holder.kill()
-    with Lock(str(tmp_path), TIMEOUT):
+    with Lock(str(tmp_path), 20):
         assert other.poll() is None
     until(lambda: holder_of(str(tmp_path / ".lock")) is None)
 
