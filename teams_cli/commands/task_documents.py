@@ -23,7 +23,7 @@ def to_document(call: Call, task: Task) -> dict[str, Any]:
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     """The task with how it stands with what it waits for, and what came of that."""
     blockers = []
-    for key in document["blockedBy"]:
+    for key in document.get("blockedBy", ()):
         try:
             found = tasks.get(call.store, call.team, key)
         except TeamsError:

@@ -123,7 +123,7 @@ def _of_interest(
         if document["status"] == "in_progress":
             document = leases.current(call.store, team, Task.from_json(document)).to_document()
         now = seen[document["id"]] = document["status"]
-        fits = now == (status or now) and (owner is None or document.get("owner") == owner)
+        fits = now == (status or now) and (not owner or document.get("owner") == owner)
         if fits and (not pending or now == "pending"):
             yield document
 

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Lock
 
 from teams_cli import processes, text
@@ -33,6 +34,7 @@ from teams_cli.teams.teams import Member, Team
 _TO_BEGIN = 30.0
 """How many seconds a client that was started may take to begin its session."""
 _LOOK_AGAIN = 0.2
+_DONE = "all were asked\n"
 
 
 def main() -> None:
@@ -44,6 +46,8 @@ def main() -> None:
     team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
     collect(store, team, key, user)
     logs.end(store, team, key)
+    if os.path.exists(logs.path_of(store, team, key)):
+        _complain(_DONE)
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
@@ -59,8 +63,13 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
-    """Whether a process that collected the answers, and ended, was killed before it had all: done, it leaves no log."""
-    return os.path.exists(logs.path_of(store, question.team_name, question.id))
+    """Whether a process that collected the answers, and ended, was killed before it was done, by its log: done, it
+    leaves none, or says so at the end.
+    """
+    try:
+        return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
+    except OSError:
+        return False
 
 
 def _asked(question: Question, team: Team) -> list[Member]:
@@ -98,30 +107,37 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         shadow = _shadow(store, question, member, user)
         content, failed = shadow.run(_patience(store, question)) if shadow else ("", True)
         if shadow is None or (failed and shadow.may_be_gone):
-            _insist(store, question, writing, lambda: _ask_itself(store, question, member))
+            _insist(store, question, lambda: _ask_itself(store, question, member))
             return
     except Exception as error:
         traceback.print_exc()
         content, failed = f"the shadow failed: {error}", True
     try:
-        _insist(store, question, writing, lambda: _record(store, question, member.agent_id, content, failed))
+        _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
     except TeamsError as error:  # it answered by itself meanwhile
-        sys.stderr.write(f"{member.agent_id}: {error.message}\n")
+        _complain(f"{member.agent_id}: {error.message}\n")
 
 
-def _insist(store: Store, question: Question, writing: Lock, write: Callable[[], None]) -> None:
-    """Write it down, again while that can't be done, until the question's time is over: an answer that was given is
-    waited for. One at a time: those of one question would be in each other's way.
+def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
+    """Write it down, again while that can't be done and the question's time is not over: an answer that was given is
+    waited for.
     """
+    complaints = logs.Complaints()
     while True:
         try:
-            with writing:
-                return write()
+            return write()
         except (Busy, StorageFailed) as problem:
-            sys.stderr.write(f"{problem.message}\n")
+            if complaints.is_new(problem):
+                _complain(f"{problem.message}\n")
             if not questions.seconds_left(store, question):
                 raise
             time.sleep(_LOOK_AGAIN)
+
+
+def _complain(line: str) -> None:
+    """Write it into the log, if the disk takes it."""
+    with suppress(OSError):
+        sys.stderr.write(line)
 
 
 def _patience(store: Store, question: Question) -> float:
@@ -179,11 +195,14 @@ def _about(store: Store, question: Question, member: Member, user: Config) -> st
     return roles.about(member, teams.get(store, question.team_name), user)
 
 
-def _record(store: Store, question: Question, name: str, content: str, failed: bool) -> None:
-    """Record the answer, and let the agent know what was said in its name; that wakes nobody."""
+def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
+    """Record the answer, and let the agent know what was said in its name; that wakes nobody. The answers to one
+    question are recorded one at a time: they would be in each other's way.
+    """
     content = _cut(content)
     given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
-    answering.record(store, question.team_name, question.id, given)
+    with writing:
+        answering.record(store, question.team_name, question.id, given)
     if failed:
         return
     said = content if len(content) <= SHORT else content[:SHORT] + "..."

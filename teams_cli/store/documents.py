@@ -79,9 +79,22 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
     that has a value; None where more has to be looked at.
     """
     document = _own(data, kind, key)
-    if document is None or document.get(kind.key) != key or not kind.record.usual <= document.keys():
-        return None
-    return document
+    return (
+        document
+        if document is not None and document.get(kind.key) == key and _is_whole(kind.record, document)
+        else None
+    )
+
+
+def _is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
+    """Whether the document, and each within it, has all that every record of its kind has."""
+    if not kind.usual <= document.keys():
+        return False
+    for name, within in kind.nested.items():
+        items = document.get(kind.fields[name][0])
+        if items and not all(_is_whole(within, item) for item in items):
+            return False
+    return True
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:

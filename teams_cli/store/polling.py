@@ -14,7 +14,7 @@ _SLOWER = 1.5
 class PollingWatch:
     """Looks every *pause* seconds whether what *look* returns is something else; while nothing happens, ever less
     often, down to once a second: whoever waits long can wait a little longer. Of two changes within *grain* seconds the
-    second may leave no trace: so much later it says once that there was another.
+    second may leave no trace: so long after each, and after its beginning, it says once that there was another.
     """
 
     heard = EVERY_TOPIC

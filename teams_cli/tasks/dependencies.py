@@ -119,7 +119,7 @@ def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
     """The document of a task, with which of the tasks that it waits for are not completed."""
-    waits_for = document["blockedBy"]
+    waits_for = document.get("blockedBy")
     blockers = [key for key in waits_for if status_of(key) != "completed"] if waits_for else []
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     return document

@@ -223,7 +223,7 @@ def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
     """What was answered until then is there; as long as one is left that was asked, it waits."""
     cli = make_team(tmp_path / "root", "bob", "ann")
     cli.ok("set", "broadcast", "agents", agent="lea")
-    words = ("ask-others", "which?", "--to", "bob", "--to", "ann", "--timeout", "100", "--json")
+    words = ("ask-others", "which?", "--to", "bob", "--to", "ann", "--timeout", "1000", "--json")
     waiting = cli.start(*words, agent="lea")
     wait_for(lambda: cli.ok("get-questions", "--open"))
     cli.ok("answer", "1", "the second", agent="bob")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -141,17 +142,25 @@ def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_p
     assert len(cli.ok("show-question", "1")["answers"]) == 2
 
 
-def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path) -> None:
-    """It was given, and its asker waits for it."""
+@pytest.mark.parametrize("full", [False, True])
+def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path, full: bool) -> None:
+    """It was given, and its asker waits for it; also where the disk takes no complaint."""
     answer = f"until test -e {tmp_path}/go; do sleep 0.05; done; echo yes"
     joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
+    log = cli.root / "logs/alpha/ask-1.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if full:
+        log.symlink_to("/dev/full")
     asking = cli.start("ask-others", "why?", "--to", "slow", "--json", agent="bob")
     wait_for(lambda: collectors(cli))
     lock = cli.root / "teams/alpha/questions/.lock"
     lock.unlink()
     lock.mkdir()
     (tmp_path / "go").touch()
-    wait_for(lambda: "is not a lock file" in (cli.root / "logs/alpha/ask-1.log").read_text())
+    if full:
+        time.sleep(1)  # what went wrong is written nowhere
+    else:
+        wait_for(lambda: "is not a lock file" in log.read_text())
     lock.rmdir()
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert by_responder(found)["slow"]["content"] == "yes"

@@ -131,8 +131,15 @@ def until(condition: Callable[[], object]) -> None:
 
 
 WAIT = """
-import _thread, sys, time
+import _thread, os, sys, time
+from teams_cli.errors import Busy
 from teams_cli.store.files.locks import Lock
+for _ in range(40 if "often" in sys.argv else 0):
+    try:
+        with Lock(sys.argv[1], 0.03):
+            pass
+    except Busy:
+        print(len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")), flush=True)
 if "without threads" in sys.argv:
     _thread.stack_size(1 << 46)
 try:
@@ -167,7 +174,7 @@ def said_by(process: subprocess.Popen[str]) -> str:
 def test_who_waits_stands_in_the_queue_of_the_system(
     holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    """Where it is not those who come later that have it first."""
+    """Where one is woken when it is free, instead of looking at the wrong time again and again."""
     first = waiting(TIMEOUT)
     until(lambda: queued(tmp_path / ".lock") == 1)
     second = waiting(TIMEOUT)
@@ -190,6 +197,18 @@ def test_who_waits_no_more_does_not_get_it(
     with Lock(str(tmp_path), 20):
         assert other.poll() is None
     until(lambda: holder_of(str(tmp_path / ".lock")) is None)
+
+
+def test_who_waits_in_vain_again_and_again_does_not_run_out_of_files(
+    holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """As a server does, while somebody that stands still has the lock."""
+    server = waiting(TIMEOUT, "often")
+    for _ in range(40):
+        threads, files = map(int, said_by(server).split())
+        assert threads <= 20 and files <= 30
+    holder.kill()
+    assert said_by(server) == "held"
 
 
 def test_who_can_t_stand_in_the_queue_looks_again_and_again(

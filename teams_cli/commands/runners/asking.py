@@ -66,16 +66,20 @@ class _Collecting:
 
     def look_after(self, question: Question, alarm: pace.Alarm) -> None:
         """Start it again where it was killed, as for want of memory; the alarm rings when it ends."""
-        if self._has_ended() and self._left and collector.is_cut_off(self._call.store, question):
-            self.start(question)
-        if self._process and not self._has_ended():
+        if self._process and not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
+            with suppress(OSError, TeamsError):  # others may answer all the same
+                self.start(question)
+        if self._process and self.goes_on:
             alarm.ring_at_end_of(*self._process)
 
-    def _has_ended(self) -> bool:
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is one, so far as can be known."""
         if self._process is None:
             return False
         _, started, _ = self._process
-        return not started or processes.has_ended(*self._process) is True
+        ended = processes.has_ended(*self._process)
+        return ended is None or (ended is False and bool(started))  # without: it had ended before it was looked at
 
 
 def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
@@ -83,12 +87,14 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
     alarm = pace.Alarm()
 
     def settled() -> bool:
+        goes_on = collecting.goes_on  # first: what it writes at its end is found then
         found = questions.get(call.store, call.team, asked.id)
         alarm.ring_in(_LOOK_AGAIN)
-        if found.open:
-            collecting.look_after(found, alarm)
-        if not found.open or asked.status == "collecting":  # copies answer for who has left, too
-            return not found.open
+        if not found.open:
+            return True
+        collecting.look_after(found, alarm)
+        if goes_on or collecting.goes_on:  # copies answer for who has left, too
+            return False
         team = call.load_team()
         return not any(name == HUMAN or team.member(name) for name in found.waiting_for)
 

@@ -45,7 +45,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
 def glance(path: str) -> bytes:
     """The bytes of a file of the usual size; nothing of a larger one, or where it can't be read. What kind of file it
-    is was not looked at: only for what says of itself that it is whole.
+    is was not looked at, which takes as long as reading it: only for what says of itself that it is whole.
     """
     try:
         descriptor = os.open(path, _READ)
@@ -56,7 +56,7 @@ def glance(path: str) -> bytes:
     except OSError:
         return b""
     finally:
-        os.close(descriptor)
+        release(descriptor)
     return data if len(data) < _USUAL else b""
 
 

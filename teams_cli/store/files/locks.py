@@ -17,10 +17,12 @@ try:
 except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
-_SHORT = 0.001
-"""The longest pause between two looks for a lock that is mostly held for less than a millisecond."""
+_SHORT, _LONG = 0.001, 0.01
+"""The longest pauses between two looks for a lock that is mostly held for less than a millisecond: at first, and of who
+can't stand in the queue."""
 _SOON = 0.02
 """Seconds after which who waits for it stands in the queue."""
+_MOST_UNWANTED = 16
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -83,7 +85,8 @@ def _flock(path: str, timeout: float) -> int:
     while True:
         descriptor = _open(path)
         try:
-            has_it = _looked_for(descriptor, min(give_up, time.monotonic() + _SOON)) or _queued(descriptor, give_up)
+            soon = min(give_up, time.monotonic() + _SOON)
+            has_it = _looked_for(descriptor, soon, _SHORT) or _queued(descriptor, give_up)
         except OSError as error:
             release(descriptor)
             raise failed("lock", path, error) from None
@@ -94,9 +97,10 @@ def _flock(path: str, timeout: float) -> int:
         release(descriptor)  # somebody removed the file: others lock its successor
 
 
-def _looked_for(descriptor: int, give_up: float) -> bool:
+def _looked_for(descriptor: int, give_up: float, longest: float) -> bool:
     """Whether the lock was had by looking again and again. A change holds it for about a millisecond, so the first
-    looks come soon, then later, that those who wait leave the processor to the one who works.
+    looks come soon, then later, that those who wait leave the processor to the one who works, but never more than
+    *longest* apart.
     """
     pause = 0.0002
     while True:
@@ -107,41 +111,41 @@ def _looked_for(descriptor: int, give_up: float) -> bool:
             if time.monotonic() >= give_up:
                 return False
         time.sleep(pause / 2 + jitter(pause))
-        pause = min(pause * 1.5, _SHORT)
+        pause = min(pause * 1.5, longest)
 
 
 def _queued(descriptor: int, give_up: float) -> bool:
-    """Whether the lock was had by standing in the system's queue for it, where nobody who comes later is before us. If
-    not, the descriptor is closed, or will be once its turn comes.
+    """Whether the lock was had by standing in the system's queue for it, where we are woken when it is free. If not,
+    the descriptor is closed, or will be once its turn comes.
 
     Only a thread can stand there for a time: what a signal interrupts is up to whoever runs us.
     """
-    if time.monotonic() >= give_up:
-        release(descriptor)
-        return False
-    turn = _Turn(descriptor)
-    try:
-        _thread.start_new_thread(turn.take, ())
-    except RuntimeError:  # the system has no thread to give
-        if _looked_for(descriptor, give_up):
-            return True
-        release(descriptor)
-        return False
-    return turn.came(give_up)
+    if time.monotonic() < give_up and _Turn.unwanted < _MOST_UNWANTED:
+        try:
+            return _Turn(descriptor).came(give_up)
+        except RuntimeError:  # the system has no thread to give
+            pass
+    if _looked_for(descriptor, give_up, _LONG):
+        return True
+    release(descriptor)
+    return False
 
 
 class _Turn:
     """The turn of a descriptor in the queue for its lock; taken in a thread, and waited for in another."""
 
+    unwanted = 0
+    """How many turns were waited for in vain and have not come yet: each has a thread and a descriptor."""
+    _settling = _thread.allocate_lock()
+
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._settling = _thread.allocate_lock()
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._is_wanted, self._has_come = True, False
         self._failure: OSError | None = None
 
-    def take(self) -> None:
+    def _take(self) -> None:
         """Wait for it as long as it takes; give it back at once if nobody wants it any more."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -150,6 +154,7 @@ class _Turn:
         with self._settling:
             self._has_come = True
             if not self._is_wanted:
+                _Turn.unwanted -= 1
                 release(self._descriptor)
         self._over.release()
 
@@ -158,23 +163,26 @@ class _Turn:
 
         Raises:
             OSError: The system refused.
+            RuntimeError: It has no thread to give.
         """
+        _thread.start_new_thread(self._take, ())
         try:
             self._over.acquire(timeout=max(0.0, give_up - time.monotonic()))
+            came = self._is_here()
         except BaseException:  # interrupted: what comes now is nobody's
             if self._is_here():
                 release(self._descriptor)
             raise
-        if not self._is_here():
-            return False
-        if self._failure:
+        if came and self._failure:
             raise self._failure
-        return True
+        return came
 
     def _is_here(self) -> bool:
         """Whether it has come by now. Otherwise it is wanted no more."""
         with self._settling:
-            self._is_wanted = self._has_come
+            if self._is_wanted and not self._has_come:
+                self._is_wanted = False
+                _Turn.unwanted += 1
             return self._has_come
 
 

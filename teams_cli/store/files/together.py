@@ -112,9 +112,11 @@ def keys_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[s
     found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = numbers.keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
     if len(keys) < len(found):
-        for word in {*found}.difference(keys):
-            hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
-            problems.append(DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint))
+        known = {*keys}
+        hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
+        for word in found:
+            if word not in known:
+                problems.append(DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint))
     return keys
 
 
