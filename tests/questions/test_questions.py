@@ -101,6 +101,10 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
         assert json.loads(process.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
+def collectors(cli: Cli) -> list[int]:
+    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.shadows.collector" in line]
+
+
 @pytest.mark.slow
 def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     """The asker, its shadows' keeper and the console are killed; the question ends with its time, the next works."""
@@ -109,9 +113,8 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     wait_for(lambda: cli.ok("get-questions", "--open"))
     asking.kill()
     asking.communicate()
-    for pid, line in processes_of(cli.root).items():
-        if "teams_cli.shadows.collector" in line:
-            os.kill(pid, signal.SIGKILL)
+    for pid in collectors(cli):
+        os.kill(pid, signal.SIGKILL)
     wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
     console = Person(cli)
     waiting = cli.start("ask-others", "which?", "--human", "--timeout", "6", "--json", agent="bob")
@@ -121,10 +124,6 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     console.process.wait()
     os.close(console.end)
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
-
-
-def collectors(cli: Cli) -> list[int]:
-    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.shadows.collector" in line]
 
 
 def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_path: Path) -> None:

@@ -133,3 +133,14 @@ def seen(store: Store) -> dict[str, Any]:
         }
     assert problems == []
     return found
+
+
+CHANGES = {
+    "tasks/alpha": lambda store: store.create("alpha", TASK, None, Task(title="t")),
+    "tasks/alpha/": lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new")),
+    "teams/alpha/messages": lambda store: send(store, "bob", "hello"),
+    "teams/alpha/inboxes": lambda store: store.create("alpha", INBOX, "eve", Inbox(agent="eve")),
+    "teams/alpha": lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
+    "teams": lambda store: make_team(store, f"beta{len(store.teams())}"),
+}
+"""A change of each place of the team alpha, by its directory."""

@@ -20,11 +20,10 @@ from teams_cli.store.files.locks import LOCK
 from teams_cli.store.retrying import update
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import (
-    INBOX,
+    CHANGES,
     MESSAGE,
     TASK,
     TEAM,
-    Inbox,
     Task,
     broadcast,
     close_team,
@@ -36,29 +35,12 @@ from tests.store.kinds import (
 )
 from tests.store.trees import snapshot
 
-CHANGES = {
-    "tasks/alpha": lambda store: store.create("alpha", TASK, None, Task(title="t")),
-    "tasks/alpha/": lambda store: update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new")),
-    "teams/alpha/messages": lambda store: send(store, "bob", "hello"),
-    "teams/alpha/inboxes": lambda store: store.create("alpha", INBOX, "eve", Inbox(agent="eve")),
-    "teams/alpha": lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
-    "teams": lambda store: make_team(store, f"beta{len(store.teams())}"),
-}
-
 
 @pytest.fixture
-def root(tmp_path):
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def store(file_store):
-    make_team(file_store)
-    file_store.create("alpha", TASK, None, Task(title="t"))
-    file_store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
-    send(file_store, "bob", "first", uid="one")
-    broadcast(file_store, ["bob", "cid"], "second", uid="two")
-    return file_store
+def store(used_store):
+    send(used_store, "bob", "first", uid="one")
+    broadcast(used_store, ["bob", "cid"], "second", uid="two")
+    return used_store
 
 
 def test_a_mark_stays_when_the_record_was_changed_back_before_it_is_removed(store, root):

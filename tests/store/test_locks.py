@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from teams_cli.errors import Busy, StorageFailed
 from teams_cli.store.files.locks import Lock, PortableLock, holder_of
 from tests.support.cli import TIMEOUT
+from tests.support.waits import until
 
 WAYS = {"flock": Lock, "filelock": PortableLock}
 HOLD = """
@@ -121,13 +121,6 @@ def queued(path: Path) -> int:
     """How many stand in the system's queue for the lock."""
     inode = f":{path.stat().st_ino} "
     return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
-
-
-def until(condition: Callable[[], object]) -> None:
-    give_up = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 WAIT = """

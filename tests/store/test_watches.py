@@ -10,35 +10,22 @@ import pytest
 
 from teams_cli.store.files.watches import InotifyWatch, polling_watch
 from teams_cli.store.pace import Alarm, sleep_until
-from tests.store.kinds import INBOX, TASK, Inbox, Task, make_team, send
+from tests.store.kinds import CHANGES, send
 
 
 @pytest.fixture
-def root(tmp_path):
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def store(file_store):
-    make_team(file_store)
-    file_store.create("alpha", TASK, None, Task(title="t"))
-    file_store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
-    send(file_store, "bob", "first")
-    return file_store
+def store(used_store):
+    send(used_store, "bob", "first")
+    return used_store
 
 
 def test_without_inotify_the_watch_looks_again_and_again(store, root):
     """128 instances a user are a usual limit."""
     watch = polling_watch(str(root / "teams/alpha"), str(root / "tasks/alpha"))
     assert not watch.wait(0.03)
-    changes = {
-        "task": lambda: store.create("alpha", TASK, None, Task(title="u")),
-        "message": lambda: send(store, "bob", "hello"),
-        "inbox": lambda: store.create("alpha", INBOX, "eve", Inbox(agent="eve")),
-    }
-    for name, change in changes.items():
-        change()
-        assert watch.wait(60), name
+    for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
+        CHANGES[change](store)
+        assert watch.wait(60), change
     watch.close()
 
 

@@ -31,11 +31,6 @@ def no_power_cuts():
 
 
 @pytest.fixture
-def root(tmp_path):
-    return tmp_path / "root"
-
-
-@pytest.fixture
 def store(file_store):
     make_team(file_store)
     for n in (1, 2, 3):

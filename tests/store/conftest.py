@@ -1,0 +1,29 @@
+"""What tests of the store of files share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.kinds import INBOX, TASK, Inbox, Task, make_team
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from teams_cli.store.files.engine import FileStore
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where `file_store` has its files."""
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def used_store(file_store: FileStore) -> FileStore:
+    """A store of files in which a team has a task and an inbox."""
+    make_team(file_store)
+    file_store.create("alpha", TASK, None, Task(title="t"))
+    file_store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+    return file_store
