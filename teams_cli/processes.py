@@ -289,6 +289,7 @@ def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
     if place != pid_scope(host) or not os.path.isdir("/proc/self"):
         return None
     try:
-        return _started(pid) != started
+        now = _started(pid)
     except OSError:  # too many files are open, say
         return None
+    return not now or now != started

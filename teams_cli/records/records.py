@@ -43,7 +43,6 @@ class Record:
         attributes: ClassVar[dict[str, str]]
         blank: ClassVar[dict[str, Any]]
         unsure: ClassVar[list[str]]
-        usual: ClassVar[set[str]]
         nested: ClassVar[dict[str, type[Record]]]
         extra: dict[str, Any] = field(default_factory=dict)
 
@@ -51,15 +50,13 @@ class Record:
     """The attributes that hold a list of records, and of which kind."""
 
     def __init_subclass__(cls) -> None:
-        cls.fields, cls.attributes, cls.blank, cls.unsure, cls.usual = {}, {}, {}, [], set()
+        cls.fields, cls.attributes, cls.blank, cls.unsure = {}, {}, {}, []
         own = cls.__dict__
         for name in own.get("__annotations__", ()):  # inspect costs 10 ms to import
             key, default = key_of(name), own.get(name, MISSING)
             cls.fields[name] = key, default
             cls.attributes[key] = name
             cls.blank[name] = default
-            if default is not None:  # what every record has
-                cls.usual.add(key)
             if default is MISSING or type(default) is Fresh:
                 cls.unsure.append(name)
 
@@ -121,10 +118,7 @@ class Record:
 
     def to_document(self) -> dict[str, Any]:
         """The JSON object as it is shown to others: without what is only for the program."""
-        document = self.to_json()
-        for key in _UNSHOWN:
-            document.pop(key, None)
-        return document
+        return shown(self.to_json())
 
     def numbered(self, **numbers: Any) -> Self:
         """The record under the number that the store gave it."""
@@ -149,6 +143,13 @@ class Record:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.to_json().items())})"
+
+
+def shown(document: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object of a record without what is only for the program."""
+    for key in _UNSHOWN:
+        document.pop(key, None)
+    return document
 
 
 def key_of(name: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Check = Callable[[Any], bool]
 
 _checks: dict[type[Record], dict[str, Check]] = {}
+_always: dict[type[Record], frozenset[str]] = {}
+"""The keys of the fields that begin with a value, or need one."""
 _good: dict[type[Record], dict[str, str]] = {}
 """The text that each key of a record had when it was last looked at, if it was good: most have the same again."""
 
@@ -39,6 +41,19 @@ def fits(kind: type[Record], document: object) -> bool:
                     return False
                 good[key] = value
         elif (check := checks.get(key)) and not check(value):
+            return False
+    return True
+
+
+def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
+    """Whether the document, and each within it, has every field that a record of its kind always has."""
+    if kind not in _always:
+        _always[kind] = frozenset(key for key, default in kind.fields.values() if default is not None)
+    if not _always[kind] <= document.keys():
+        return False
+    for name, within in kind.nested.items():
+        items = document.get(kind.fields[name][0])
+        if items and not all(is_whole(within, item) for item in items):
             return False
     return True
 

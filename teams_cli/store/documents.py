@@ -7,7 +7,7 @@ from zlib import crc32
 from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.records.annotations import Any
 from teams_cli.records.json_text import indented, loads
-from teams_cli.records.shapes import fits
+from teams_cli.records.shapes import fits, is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,22 +79,9 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
     that has a value; None where more has to be looked at.
     """
     document = _own(data, kind, key)
-    return (
-        document
-        if document is not None and document.get(kind.key) == key and _is_whole(kind.record, document)
-        else None
-    )
-
-
-def _is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
-    """Whether the document, and each within it, has all that every record of its kind has."""
-    if not kind.usual <= document.keys():
-        return False
-    for name, within in kind.nested.items():
-        items = document.get(kind.fields[name][0])
-        if items and not all(_is_whole(within, item) for item in items):
-            return False
-    return True
+    if document is None or document.get(kind.key) != key or not is_whole(kind.record, document):
+        return None
+    return document
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:

@@ -53,9 +53,13 @@ class Blocker:
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
     """What the task waits for: all its blockers that are not completed. One that is missing or can't be read blocks."""
-    if not task.blocked_by:
+    return _open(task.blocked_by, status_of)
+
+
+def _open(keys: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
+    if not keys:
         return []
-    blockers = (Blocker(key, status_of(key)) for key in task.blocked_by)
+    blockers = (Blocker(key, status_of(key)) for key in keys)
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
 
@@ -119,7 +123,6 @@ def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
     """The document of a task, with which of the tasks that it waits for are not completed."""
-    waits_for = document.get("blockedBy")
-    blockers = [key for key in waits_for if status_of(key) != "completed"] if waits_for else []
+    blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     return document

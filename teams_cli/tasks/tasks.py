@@ -23,7 +23,7 @@ from teams_cli.records.annotations import (
     Word,
 )
 from teams_cli.records.owed import Owed
-from teams_cli.records.records import Record, field
+from teams_cli.records.records import Record, field, shown
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import checks
 from teams_cli.tasks.checks import Evidence
@@ -295,9 +295,7 @@ def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task
 
 def documents(store: Store, team: str, problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
     """All tasks as JSON, by number, for who only shows them; damaged ones are added to *problems*."""
-    for document in store.documents(team, TASK, problems):
-        document.pop("owed", None)
-        yield document
+    return map(shown, store.documents(team, TASK, problems))
 
 
 def count(found: Iterable[Task]) -> dict[str, int]:

@@ -36,7 +36,7 @@ def ask(
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
     asked = asking.ask(store, team, call.caller, question, list(to), timeout, depth, human, not no_wait)
-    collecting = _Collecting(call, asked)
+    collecting = _Collecting(call)
     if asked.status == "collecting":
         collecting.start(asked)
     if no_wait:
@@ -52,7 +52,7 @@ def _asks_agents(call: Call) -> bool:
 class _Collecting:
     """The process that collects the answers, as who waits for them looks after it."""
 
-    def __init__(self, call: Call, asked: Question) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
         self._left = _TRIES
         self._process: tuple[int, str, str] | None = None
@@ -66,20 +66,18 @@ class _Collecting:
 
     def look_after(self, question: Question, alarm: pace.Alarm) -> None:
         """Start it again where it was killed, as for want of memory; the alarm rings when it ends."""
-        if self._process and not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
+        if self._process is None:
+            return
+        if not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
             with suppress(OSError, TeamsError):  # others may answer all the same
                 self.start(question)
-        if self._process and self.goes_on:
+        if self._process:
             alarm.ring_at_end_of(*self._process)
 
     @property
     def goes_on(self) -> bool:
         """Whether there is one, so far as can be known."""
-        if self._process is None:
-            return False
-        _, started, _ = self._process
-        ended = processes.has_ended(*self._process)
-        return ended is None or (ended is False and bool(started))  # without: it had ended before it was looked at
+        return self._process is not None and processes.has_ended(*self._process) is not True
 
 
 def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:

@@ -25,7 +25,7 @@ from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
-from teams_cli.store.documents import decode, encode, own_document, says_closed
+from teams_cli.store.documents import decode, encode, says_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory, together
 from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
@@ -148,27 +148,10 @@ class FileStore(Store):
     def scan(
         self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
-        directory = self.layout.directory(team, kind)
-        for key in together.keys_in(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
-            path = f"{directory}/{key}.json"
-            try:
-                data = together.read(path, kind, key)
-                yield decode(data, kind, key, path), data
-            except FileNotFoundError:
-                continue
-            except TeamsError as problem:
-                problems.append(problem)
+        return together.each(self.layout.directory(team, kind), kind, problems, keys, together.record_in)
 
     def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
-        for key in together.keys_in(directory := self.layout.directory(team, kind), kind, problems):
-            path = f"{directory}/{key}.json"
-            try:
-                own = own_document(disk.glance(path), kind, key)
-                yield own or decode(together.read(path, kind, key), kind, key, path).having().to_json()
-            except FileNotFoundError:
-                continue
-            except TeamsError as problem:
-                problems.append(problem)
+        return together.each(self.layout.directory(team, kind), kind, problems, None, together.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         return marks.labelled(self.layout.index(team, kind), labels)

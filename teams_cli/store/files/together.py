@@ -10,10 +10,10 @@ import os
 
 from teams_cli.errors import DamagedRecord, TeamsError
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Sequence
+from teams_cli.records.annotations import Any, Callable, Collection, Iterator, Sequence
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
-from teams_cli.store.documents import decode, encode
+from teams_cli.store.documents import decode, encode, own_document
 from teams_cli.store.files import disk, marks, numbers
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.store.files.layout import Layout
 
     R = TypeVar("R", bound=Record)
+    T = TypeVar("T")
 
 NAME = ".together"
 _LARGEST = 1 << 30
@@ -88,6 +89,45 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
             raise
     data = _waiting(os.path.dirname(path), kind).get(key)
     return disk.read_file(path) if data is None else data  # it may have got its file just now
+
+
+def record_in(path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
+    """The record at *path*, and the bytes that say it.
+
+    Raises:
+        FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
+    """
+    data = read(path, kind, key)
+    return decode(data, kind, key, path), data
+
+
+def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
+    """The JSON object of the record at *path*, with every field that has a value: of a file of ours that of its text.
+
+    Raises:
+        FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
+    """
+    own = own_document(disk.glance(path), kind, key)
+    return own or record_in(path, kind, key)[0].having().to_json()
+
+
+def each(
+    directory: str,
+    kind: Kind[R],
+    problems: list[TeamsError],
+    keys: Collection[str] | None,
+    look: Callable[[str, Kind[R], str], T],
+) -> Iterator[T]:
+    """What *look* finds in each of the files of a directory, or of those *keys*, by number or name; what can't be read
+    is one of the *problems*.
+    """
+    for key in keys_in(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
+        try:
+            yield look(f"{directory}/{key}.json", kind, key)
+        except FileNotFoundError:
+            continue
+        except TeamsError as problem:
+            problems.append(problem)
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
