@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
+_OF_ENDS = ("settled", "completed")
+"""What is told of tasks that are over."""
 
 
 class Wanted:
@@ -173,7 +175,7 @@ class Lookout:
         choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
         happened = self._untold(team, agent) + self._pages()
-        if any(each["what"] == "settled" for each in happened):
+        if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         mail = self._mail({each["id"] for each in happened}, agent)
         if not (happened or mail):
@@ -223,7 +225,7 @@ class Lookout:
         return not asking or (self.wanted.needed and needed.can_wait(asking, ends_expected))
 
     def _have_ends_told(self) -> None:
-        """Have what the ends of tasks still owe be sent: who hears that all are over hears what came of them."""
+        """Have what the ends of tasks still owe be sent: who hears of so many at once hears what came of each."""
         for kind, key in self.store.owing(self.team):
             if kind == tasks.TASK.name:
                 notices.settle(self.store, self.team, tasks.TASK, key)

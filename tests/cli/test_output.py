@@ -281,8 +281,11 @@ def test_an_interrupt(cli: Cli) -> None:
 
     process = cli.start("wait", "--task", "2", agent="bob")
     for _ in range(600):  # until it looks out for changes; where the system tells of none, for a minute
-        if any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()):
-            break
+        try:
+            if any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()):
+                break
+        except FileNotFoundError:  # one that was closed since it was listed
+            continue
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)

@@ -123,14 +123,19 @@ def test_whoever_comes_next_sends_it(tmp_path: Path, words: str) -> None:
     assert "task-1 (t) failed by bob" in sent.read_text(encoding="utf-8")
 
 
-def test_who_hears_that_all_is_settled_hears_what_the_last_task_came_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "others", "what"), [((), 0, "settled"), (("--completed", "1"), 1, "completed")])
+def test_who_hears_that_so_many_tasks_are_over_hears_what_the_last_came_to(
+    words: tuple[str, ...], others: int, what: str, tmp_path: Path
+) -> None:
     cli = make_team(tmp_path / "root", "bob")
     a_task_in_progress(cli)
-    with cli.start("wait", "--timeout", "60", "--json", agent="lea") as waiting:
+    for _ in range(others):
+        cli.ok("create-task", "another", agent="lea")
+    with cli.start("wait", *words, "--timeout", "60", "--json", agent="lea") as waiting:
         cli.ok("whoami", agent="bob")
         assert broken(cli, "kill", "bob", "update-task 1 --status completed --result done").returncode == -9
         found = json.loads(waiting.communicate(timeout=TIMEOUT)[0])
-    assert [each["what"] for each in found["happened"]] == ["settled"]
+    assert [each["what"] for each in found["happened"]] == [what]
     assert [each["message"] for each in found["messages"]] == ["task-1 (t) completed by bob: done"]
 
 
