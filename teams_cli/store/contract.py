@@ -135,7 +135,7 @@ class Store:
         """
         raise NotImplementedError
 
-    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+    def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         """The keys of all by their label, under "" where there is none or it is unknown: a hint, as for `labelled`."""
         raise NotImplementedError
 

@@ -115,7 +115,7 @@ class MemoryStore(Store):
         of = kind.label or (lambda record: None)
         return iter([getattr(record, kind.key) for record, _ in self.scan(team, kind, []) if of(record) in labels])
 
-    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+    def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         of = kind.label or (lambda record: None)
         found: dict[str, set[str]] = {}
         for record, _ in self.scan(team, kind, []):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Callable, Mapping, Sequence
+from teams_cli.records.annotations import Callable, Collection, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
+from teams_cli.tasks.tasks import FEW, FINISHED, PRIORITIES, TASK, Task
 
-_FEW = 50
-"""So many are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
 """The labels that say all that is to be known of a task, with its status."""
@@ -17,7 +15,7 @@ _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "p
 class Overview:
     """The tasks that were *found*, and the keys of the others by their label."""
 
-    def __init__(self, found: Sequence[Task], others: Mapping[str, set[str]]) -> None:
+    def __init__(self, found: Sequence[Task], others: Mapping[str, Collection[str]]) -> None:
         self.found = list(found)
         self._others = others
         self.status_of: Callable[[str], str] = _statuses(found, others)
@@ -60,8 +58,8 @@ def came_to(store: Store, team: str) -> str:
 
 def overview(store: Store, team: str) -> Overview:
     """The tasks of the team. Those that are found under a wrong label, or none, are put under theirs."""
-    labels = store.by_label(team, TASK)
-    if sum(map(len, labels.values())) <= _FEW:
+    labels = dict(store.by_label(team, TASK))
+    if sum(map(len, labels.values())) <= FEW:
         return Overview(list(tasks.all_of(store, team, [])), {})
     is_one_free = next(tasks.labelled(store, team, *_FREE), None) is not None
     counted = _COUNTED if is_one_free else FINISHED
@@ -73,13 +71,16 @@ def overview(store: Store, team: str) -> Overview:
     return Overview(found, others)
 
 
-def _statuses(found: Sequence[Task], others: Mapping[str, set[str]]) -> Callable[[str], str]:
+def _statuses(found: Sequence[Task], others: Mapping[str, Collection[str]]) -> Callable[[str], str]:
     """The status of each task by its id."""
     known = {task.id: task.status for task in found}
+    sets: dict[str, set[str]] = {}
 
     def status_of(key: str) -> str:
         if key in known:
             return known[key]
-        return next((_COUNTED[label] for label, keys in others.items() if key in keys), "missing")
+        if not sets:  # of many, and mostly nobody asks
+            sets.update((label, set(keys)) for label, keys in others.items())
+        return next((_COUNTED[label] for label, keys in sets.items() if key in keys), "missing")
 
     return status_of

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
+FEW = 50
+"""So many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
 _SAID = 100
 
@@ -291,6 +293,16 @@ def get(store: Store, team: str, word: str) -> Task:
 def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
     """All tasks, by number; damaged ones are added to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
+
+
+def not_labelled(store: Store, team: str) -> Iterator[Task]:
+    """The tasks that `labelled` may leave out, and some that it does not: all, where they are `FEW`, else those that
+    are found under no label or several.
+    """
+    keys = store.by_label(team, TASK)
+    if sum(map(len, keys.values())) <= FEW:
+        return all_of(store, team, [])
+    return (task for task, _ in store.scan(team, TASK, [], keys.get("", ())))
 
 
 def documents(store: Store, team: str, problems: list[TeamsError]) -> Iterator[dict[str, Any]]:

@@ -148,7 +148,7 @@ def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions
     }
     (index / "pending.1/task-1001").rename(index / "pending/task-1001")
     assert list(file_store.labelled("alpha", TASK, "pending")) == keys
-    assert file_store.by_label("alpha", TASK)["pending"] == {*keys}
+    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == sorted(keys)
     task, revision = file_store.get("alpha", TASK, "task-1001")
     file_store.replace("alpha", TASK, "task-1001", task.having(status="in_progress"), revision)
     assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:2]
@@ -162,9 +162,9 @@ def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
     (index / "pending/task-1").unlink()
     (index / "in_progress").mkdir()
     (index / "in_progress/task-2").touch()
-    assert file_store.by_label("alpha", TASK)[""] == {"task-1", "task-2"}
+    assert sorted(file_store.by_label("alpha", TASK)[""]) == ["task-1", "task-2"]
     file_store.mark_anew("alpha", TASK, ["task-1", "task-2"])
-    assert file_store.by_label("alpha", TASK)["pending"] == {"task-1", "task-2", "task-3"}
+    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == ["task-1", "task-2", "task-3"]
 
 
 def test_reading_changes_nothing(store, root):

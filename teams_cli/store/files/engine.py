@@ -156,9 +156,9 @@ class FileStore(Store):
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         return marks.labelled(self.layout.index(team, kind), labels)
 
-    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+    def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         names = together.names_in(self.layout.directory(team, kind), kind, [])
-        return marks.by_label(self.layout.index(team, kind), {name[:-5] for name in names if name.endswith(".json")})
+        return marks.by_label(self.layout.index(team, kind), names)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))

@@ -49,20 +49,36 @@ def labelled(index: str, labels: Collection[str]) -> Iterator[str]:
         yield from sorted(sorted(keys), key=len)  # without leading zeros this is the order of the numbers
 
 
-def by_label(index: str, keys: set[str]) -> dict[str, set[str]]:
-    """The *keys* by the label of which each has a mark; under "" those that have none, or several."""
-    found: dict[str, set[str]] = {}
+def by_label(index: str, names: Collection[str]) -> dict[str, Collection[str]]:
+    """The keys of the records that have files of these *names*, by the label of which each has a mark; under "" those
+    that have none, or several.
+    """
+    found: dict[str, list[str]] = {}
     for name in disk.names_in(index):
-        found.setdefault(name.partition(".")[0], set()).update(disk.names_in(f"{index}/{name}"))
-    once: set[str] = set()
-    several: set[str] = set()
+        found.setdefault(name.partition(".")[0], []).extend(disk.names_in(f"{index}/{name}"))
+    others = set(names)
     for marked in found.values():
-        several |= once & marked
-        once |= marked
-    good = keys & (once - several)
-    if len(good) < len(once):  # mostly all are, and a look at each of many takes as long as listing them
-        found = {label: marked & good for label, marked in found.items()}
-    return {"": keys - good if len(good) < len(keys) else set(), **found}
+        others.difference_update([f"{key}.json" for key in marked])
+    unmarked = _keys(others)
+    if sum(map(len, found.values())) == len(names) - len(others):  # so each mark is of another record
+        return {"": unmarked, **found}
+    return _each_once(found, _keys(names))
+
+
+def _keys(names: Collection[str]) -> set[str]:
+    return {name[:-5] for name in names if name.endswith(".json")}
+
+
+def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collection[str]]:
+    """What was *found*, without what is no key, and with the keys under "" that have no label or several."""
+    labels: dict[str, set[str]] = {}
+    for label, marked in found.items():
+        for key in keys.intersection(marked):
+            labels.setdefault(key, set()).add(label)
+    named: dict[str, Collection[str]] = {"": {key for key in keys if len(labels.get(key, ())) != 1}}
+    for label, marked in found.items():
+        named[label] = {key for key in keys.intersection(marked) if len(labels[key]) == 1}
+    return named
 
 
 def make(paths: Collection[str]) -> None:

@@ -129,9 +129,8 @@ class MessageLog:
         if len(listed) < last - after:
             listed = [each for each in self._names(segment, None, after) if each[0] <= last]
         found: list[R] = []
-        for _, name in listed:
-            if _may_be_for(agent, name):
-                self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
+        for name in _that_may_be_for(agent, [name for _, name in listed]):
+            self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
         return found, last
 
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
@@ -267,7 +266,7 @@ class MessageLog:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
         names = _without_most_before(after, segment, self._listed(segment))
         if agent is not None:
-            names = [name for name in names if _may_be_for(agent, name)]
+            names = _that_may_be_for(agent, names)
         if after:  # most are not, and are left out without a closer look
             last = (len(str(after)), f"{after}/")
             names = [name for name in names if _place(name) > last]
@@ -353,8 +352,10 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
     return [name for name in names if name >= behind]
 
 
-def _may_be_for(agent: str, file_name: str) -> bool:
-    return f".{agent}." in file_name or f".{_SEVERAL}." in file_name
+def _that_may_be_for(agent: str, names: list[str]) -> list[str]:
+    """The file names of the messages that have the agent as their addressee, or several."""
+    alone, among_several = f".{agent}.", f".{_SEVERAL}."
+    return [name for name in names if alone in name or among_several in name]
 
 
 def _place(file_name: str) -> tuple[int, str]:

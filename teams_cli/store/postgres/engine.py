@@ -191,7 +191,7 @@ class PostgresStore(Store):
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         return marks.labelled(self, _checked(team), kind, labels)
 
-    def by_label(self, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+    def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         return marks.by_label(self, _checked(team), kind)
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:

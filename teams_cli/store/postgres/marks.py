@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.errors import TeamsError
-from teams_cli.records.annotations import Collection, Iterator
+from teams_cli.records.annotations import Collection, Iterator, Mapping
 from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
@@ -40,9 +40,9 @@ def labelled(store: PostgresStore, team: str, kind: Kind[R], labels: Collection[
         behind = found[-1][0]
 
 
-def by_label(store: PostgresStore, team: str, kind: Kind[R]) -> dict[str, set[str]]:
+def by_label(store: PostgresStore, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
     """See the contract."""
-    return {label: set(keys) for label, keys in store.look(_BY_LABEL, [team, kind.name])}
+    return dict(store.look(_BY_LABEL, [team, kind.name]))
 
 
 def mark_anew(store: PostgresStore, team: str, kind: Kind[R], keys: Collection[str]) -> None:

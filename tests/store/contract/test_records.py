@@ -216,7 +216,7 @@ class TestLabels:
         for status in ("pending", "in_progress", "failed", "pending"):
             store.create("alpha", TASK, None, Task(title="t", status=status))
         store.mark_anew("alpha", TASK, ["task-1", "task-2", "task-9"])
-        found = {label: keys for label, keys in store.by_label("alpha", TASK).items() if keys}
+        found = {label: {*keys} for label, keys in store.by_label("alpha", TASK).items() if keys}
         assert found == {"pending": {"task-1", "task-4"}, "in_progress": {"task-2"}, "": {"task-3"}}
         assert list(store.labelled("alpha", TASK, "in_progress", "pending")) == ["task-1", "task-2", "task-4"]
 
