@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -105,9 +106,16 @@ def test_a_script_waits_for_an_event(cli: Cli, tmp_path: Path) -> None:
     cli("create-task", "One", agent="lea")
     cli("claim-task", "1", agent="bob")
 
+    def has_heard() -> bool:
+        """Once it listens, it takes a moment to look, and by then it is to be so still."""
+        try:
+            return waiting.wait(3) == 0
+        except subprocess.TimeoutExpired:
+            return False
+
     def fail_until_heard() -> bool:
         cli("update-task", "1", "--status", "failed", "--result", "no disk", agent="bob")
-        if waiting.poll() is not None:
+        if has_heard():
             return True
         cli("update-task", "1", "--status", "pending", "--reason", "again", agent="human")
         cli("claim-task", "1", agent="bob")
