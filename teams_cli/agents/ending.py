@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 from teams_cli import processes
-from teams_cli.agents import logs, outputs
-from teams_cli.agents.outputs import pipe
 from teams_cli.agents.sessions import SESSION, Session, find
 from teams_cli.errors import TeamsError
 from teams_cli.messages import inboxes, messages
@@ -133,6 +131,8 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 def _last_words(store: Store, team: str, session: Session) -> str:
     """The last that its client said. A keeper that was killed may not have noted the turn that it had started."""
+    from teams_cli.agents import logs
+
     turns = (session.turns + 1, session.turns)
     said = (logs.end_of_turn(store, team, session.agent, turn, logs.END) for turn in turns)
     return next(filter(None, said), "")
@@ -160,6 +160,7 @@ def finish(
     First what came of it is written down, then the message is stored, under a uid of the generation, and only then is
     the session done. Whoever finds it half-way, after a crash, goes on from what is written down.
     """
+    from teams_cli.agents import outputs  # most who look at a session find it at work, or ended
 
     def settle(found: Session) -> Session:
         if found.ended or found.generation != session.generation or found.outcome:
@@ -176,7 +177,7 @@ def finish(
     settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    sent = None if outputs.is_answered(store, team, settled) else pipe(store, team, settled)
+    sent = None if outputs.is_answered(store, team, settled) else outputs.pipe(store, team, settled)
     before, after = update(store, team, SESSION.also_closed, session.agent, end)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)

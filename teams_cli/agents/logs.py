@@ -6,7 +6,6 @@ Those of the last turns are kept, as far as there is room for them, and none whe
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from teams_cli.agents import sessions
 from teams_cli.errors import TeamsError
@@ -38,9 +37,15 @@ def begin(store: Store, team: str, agent: str) -> str:
     path = path_of(store, team, agent)
     disk.make_directories(os.path.dirname(path), store.root)
     if _size(path) > TAIL:
-        with suppress(OSError):
-            os.replace(path, f"{path}.1")
+        _put_aside(path)
     return path
+
+
+def _put_aside(path: str) -> None:
+    try:
+        os.replace(path, f"{path}.1")
+    except OSError:  # then it goes on in the same
+        return
 
 
 def end(store: Store, team: str, agent: str) -> None:

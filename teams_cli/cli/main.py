@@ -7,7 +7,7 @@ import sys
 
 from teams_cli import __version__, compiled, streams
 from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Iterator
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -42,6 +42,12 @@ _OWN = {
         tasks.assigning store.files.journal tasks.owners tasks.editing tasks.changes commands.tasks_updates
         """,
     "get-tasks": "commands.tasks",
+    "wait": """
+        agents.sessions agents.landings tasks tasks.checks tasks.tasks agents.landings.landings processes
+        messages.inboxes messages.notices tasks.dependencies tasks.assigning agents.ending store.pace tasks.leases
+        tasks.touching tasks.claims tasks.choosing tasks.overviews tasks.plans views.standing views.conditions
+        views.steps commands.waiting cli.show.waiting
+        """,
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
         questions.questions tasks tasks.checks tasks.tasks tasks.leases tasks.dependencies tasks.overviews tasks.plans
@@ -50,6 +56,12 @@ _OWN = {
         """,
 }
 """Those that one of them uses beside these."""
+_CONCERNS = """
+teams.pages views.matters membership membership.shutdowns views.needed views.reminders views.work messages.counting
+teams.settings messages.receipts questions questions.questions views.silences views.facts views.concerns
+"""
+"""Those that a wait uses beside them that is not for one thing."""
+_ONE_THING = {"--task", "--all-tasks", "--agent", "--plan", "--landing", "--message", "--ready"}
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
@@ -112,15 +124,23 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    compiled.load("usual", _USUAL.split())
-    if words and is_of_tasks(words[0]):
-        compiled.load("of-tasks", _OF_TASKS.split())
-    if words and words[0] in _OWN:
-        compiled.load(words[0], _OWN[words[0]].split())
+    for row, names in rows(words):
+        compiled.load(row, names.split())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
     return execute(*parsed) if parsed else _look_closer(words)
+
+
+def rows(words: list[str]) -> Iterator[tuple[str, str]]:
+    """The rows of modules that a command uses, in turn: the name of each, and those in it."""
+    yield "usual", _USUAL
+    if words and is_of_tasks(words[0]):
+        yield "of-tasks", _OF_TASKS
+    if words and words[0] in _OWN:
+        yield words[0], _OWN[words[0]]
+    if words[:1] == ["wait"] and not _ONE_THING.intersection(words):
+        yield "concerns", _CONCERNS
 
 
 def is_of_tasks(name: str) -> bool:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from teams_cli.agents import sessions
 from teams_cli.agents.landings import landings
 from teams_cli.agents.sessions import Session
-from teams_cli.commands import next_tasks
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.names import each_name
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import concerns, conditions, steps
-from teams_cli.views.concerns import Wanted
+from teams_cli.views import conditions, steps
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
@@ -45,18 +43,15 @@ def _wait(
 ) -> Any:
     if completed is not None and completed < 1:
         raise WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
-    mine = Wanted(needed or completed is not None, completed=completed)
+    needed = needed or completed is not None
     wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
     if landing is not None:
         wanted.append(conditions.landing_over(call.store, call.load_team().name, landing, lambda: _go_on(call)))
     else:
         _go_on(call)
     if not wanted:
-        if claim:
-            return next_tasks.awaited(call, mine, timeout)
-        again = steps.WAIT_TO_LEAD if mine.needed else steps.WAIT
-        return concerns.wait(call.store, call.team, call.known, timeout, call.say, mine, again)
-    if claim or mine.needed:
+        return _wait_for_anything(call, claim, needed, completed, timeout)
+    if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise WrongUsage("--claim, --needed and --completed go with waiting for anything that concerns you", hint)
     found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
@@ -67,6 +62,20 @@ def _wait(
     call.follows = _after(call, found) or call.follows
     session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
     return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _wait_for_anything(
+    call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None
+) -> dict[str, Any]:
+    from teams_cli.views import concerns  # loads all that may concern anybody
+
+    wanted = concerns.Wanted(needed, completed=completed)
+    if claim:
+        from teams_cli.commands import next_tasks
+
+        return next_tasks.awaited(call, wanted, timeout)
+    again = steps.WAIT_TO_LEAD if needed else steps.WAIT
+    return concerns.wait(call.store, call.team, call.known, timeout, call.say, wanted, again)
 
 
 def _after(call: Call, found: dict[str, Any]) -> str:

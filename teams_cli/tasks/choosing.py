@@ -92,7 +92,7 @@ def _first_free(
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    for task in _candidates(store, team.name, caller.name, wrong):
+    for task in _candidates(store, team.name, caller.name, lambda: tasks.all_of(store, team.name, []), wrong):
         if ahead:
             ahead -= 1
             passed_over += 1
@@ -114,18 +114,22 @@ def is_free(store: Store, team: Team, caller: Caller) -> bool:
 
 
 def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
-    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress."""
+    """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress. No
+    more are read than are asked for, nor, where there are many, to find one that was edited by hand.
+    """
     if not is_free(store, team, caller):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
-    for task in _candidates(store, team.name, caller.name):
+    for task in _candidates(store, team.name, caller.name, lambda: tasks.not_labelled(store, team.name)):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
             yield task
 
 
-def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = None) -> Iterator[Task]:
+def _candidates(
+    store: Store, team: str, agent: str, others: Callable[[], Iterator[Task]], wrong: list[str] | None = None
+) -> Iterator[Task]:
     """Pending tasks that are not kept for others, best first: before all those that are kept for the agent, at the end
-    those that were edited by hand and so are found only by reading all.
+    those among the *others* that are not found by their label, as they were edited by hand.
     """
     kept = assigning.of_agent(store, team, agent)
     yield from kept
@@ -135,7 +139,7 @@ def _candidates(store: Store, team: str, agent: str, wrong: list[str] | None = N
         for task in touching.apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task
-    found = (task for task in tasks.all_of(store, team, []) if task.id not in seen)
+    found = (task for task in others() if task.id not in seen)
     rest = [task for task in found if task.status == "pending" and task.assignee in (None, agent)]
     yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))
 

@@ -102,16 +102,23 @@ class Lookout:
         self.wanted = wanted
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
-        self._is_queued = False
+        self._may_queue = self._is_queued = False
         self._told_alone = False
 
     def begin(self) -> None:
-        """Have the others that wait for work know that this one does, too."""
+        """Have the others that wait for work know that this one does, too, unless the first look finds mail."""
+        self._may_queue = True
+
+    def _queue_up(self, team: Team) -> None:
+        """Have them know now, if it waits for work."""
+        if not self._may_queue:
+            return
+        self._may_queue = False
         try:
-            facts = self._facts(teams.get(self.store, self.team))
+            facts = self._facts(team)
             if facts.works and not facts.held():
                 self._queue(True)
-        except TeamsError:  # the first look says what is wrong
+        except TeamsError:  # then they take it for one that does not wait
             return
 
     def end(self) -> None:
@@ -174,11 +181,17 @@ class Lookout:
         ending.set_alarm(self.store, self.team, started, self.alarm)
         choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
+        unread = self._unread()
+        if not unread:
+            self._queue_up(team)
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
-        mail = self._mail({each["id"] for each in happened}, agent)
+        if happened:  # a message that says the same may have come meanwhile
+            unread = self._unread()
+        mail = self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
         if not (happened or mail):
+            self._queue_up(team)
             return {}
         return _with_next(happened, mail, self._otherwise(team))
 
@@ -198,15 +211,16 @@ class Lookout:
             raise ran_out
         return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
 
-    def _mail(self, told: set[str], agent: presence.Agent) -> list[Found]:
+    def _unread(self) -> list[int]:
+        """The numbers of the messages that the caller has not read, as many as are shown at a time."""
+        return inboxes.unread(self.store, self.team, self.caller.name, quiet=True)[:_MOST]
+
+    def _mail(self, numbers: list[int], told: set[str], agent: presence.Agent) -> list[Found]:
         """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was
         told whole at the end of another answer, is not told again.
         """
         name = self.caller.name
         ends_expected = self.wanted.needed and needed.expects_ends(self.store, self.team, name)
-        numbers = inboxes.unread(self.store, self.team, name, quiet=True)[:_MOST]
-        if not numbers:
-            return []
         found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
         if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
             return []

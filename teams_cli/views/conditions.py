@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.agents import ending, sessions
-from teams_cli.agents.landings import landings, outcomes
+from teams_cli.agents.landings import landings
 from teams_cli.agents.landings.landings import LANDING
 from teams_cli.clock import length
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
@@ -110,8 +110,10 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
     kinds: list[Kind[Any]] = [TASK, PLAN, LANDING]
     ends = [(kind, str(found[kind.name]["id"])) for kind in kinds if kind.name in found]
     try:
+        owing = store.owing(team) if ends else []
         for kind, key in ends:
-            notices.settle(store, team, kind, key)
+            if (kind.name, key) in owing:
+                notices.settle(store, team, kind, key)
             inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), [])
             mail = inboxes.open_messages(store, team, inbox, [])
             said = {each.number for each in mail if each.about == key and each.only_informs}
@@ -176,6 +178,8 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
     """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
     *go_on* sees to it that somebody is at it: who was may have been killed.
     """
+    from teams_cli.agents.landings import outcomes  # loads all that merges
+
     landing_id = landings.get(store, team, word).id
 
     def look(alarm: Alarm) -> dict[str, Any] | None:

@@ -35,6 +35,14 @@ PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
 _NAMED = 5
+_READY = "ready:"
+_BEHIND = f"{_READY}more"
+"""Under which it is told that more tasks are ready than are looked at: `_AT_ONCE`, and as many as there are members."""
+_AT_ONCE = 10
+_MUCH = 100
+"""So many changes later what is ready is told again: nobody looks through more of the history for whoever took none."""
+_TOOK_ONE = frozenset(("task claimed", "task completed", "task failed", "task released"))
+"""What the history says of who took a task."""
 _PAST = 0.005
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
@@ -69,6 +77,8 @@ class Facts:
         self.completed = completed
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
+        self._told_at = ""
+        self._looked_at: list[Task] | None = None
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
         self.works = claims.may_claim(team, caller)
@@ -116,32 +126,72 @@ class Facts:
 
     def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
         """What the agent knows of what it was told. Once it took a task, also one of which it was not told, those that
-        were ready are news when it looks for work again; *but_ready*, they always are.
+        were ready are news when it looks for work again, as they are once much was changed; *but_ready*, always.
         """
-        ready = {about for about in agent.told if about.startswith("ready:")}
-        return set(agent.told) - (ready if ready and (but_ready or self._took_one(agent.ready_at)) else set())
+        self._told_at = agent.ready_at or ""
+        ready = {about for about in agent.told if about.startswith(_READY)}
+        return set(agent.told) - (ready if ready and (but_ready or self._took_one(ready)) else set())
 
-    def _took_one(self, since: str | None) -> bool:
-        """Whether the caller claimed a task after that time."""
-        notes = (note for task in tasks.all_of(self.store, self.team.name, []) for note in task.notes)
-        mine = (note.at for note in notes if note.what == "claimed" and note.by == self.caller.name)
-        return any(at > (since or "") for at in mine)
+    def _took_one(self, told: set[str]) -> bool:
+        """Whether the caller claimed a task since it was told of those that were ready, or may have."""
+        others = told - {_BEHIND} - {work.about(task) for task in self._first_ready()}
+        if any(self._claimed(about.split(":")[1]) for about in others):
+            return True
+        for count, (_, entry) in enumerate(self.store.history(self.team.name, backwards=True)):
+            if str(entry.get("at")) <= self._told_at:
+                return False
+            if count == _MUCH or (entry.get("actor") == self.caller.name and entry.get("what") in _TOOK_ONE):
+                return True
+        return False
+
+    def _claimed(self, key: str) -> bool:
+        try:
+            notes = tasks.get(self.store, self.team.name, key).notes
+        except TeamsError:
+            return False
+        return any(n.what == "claimed" and n.by == self.caller.name and n.at > self._told_at for n in notes)
+
+    def _first_ready(self) -> list[Task]:
+        """The tasks that the caller can claim, best first; of many one more than are looked at."""
+        if self._looked_at is None:
+            places = range(self._most + 1)  # first: a task that has no place is not read
+            found = choosing.ready_for(self.store, self.team, self.caller)
+            self._looked_at = [task for _, task in zip(places, found, strict=False)]
+        return self._looked_at
+
+    @property
+    def _most(self) -> int:
+        return _AT_ONCE + len(self.team.members)
 
     def _ready(self, known: set[str]) -> Known:
-        ready = list(choosing.ready_for(self.store, self.team, self.caller))
+        ready = self._first_ready()
         if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
             return {}
-        mine = [task for task in ready if work.about(task) in known]
-        free = self._not_offered(ready) if len(mine) < len(ready) else ready
+        mine = [task for task in ready if self._is_told(task, known)]
+        free = self._not_offered(ready) if len(mine) < len(ready) else []
+        more = len(ready) > self._most
+        told: Known = {work.about(task): None for task in mine}
+        if more and _BEHIND in known:
+            told[_BEHIND] = None
         if not free:
-            return {work.about(task): None for task in mine}
+            return told
         self.offer = work.about(free[0])
         kept = ", kept for you," if free[0].assignee == self.caller.name else ""
         text = f"{free[0].id}{kept} is ready: {free[0].title[:_TITLE]}"
         if len(free) > 1:
-            text += f" (and {len(free) - 1} more)"
+            text += f" (and {'at least ' if more else ''}{len(free) - 1} more)"
         shown = fact("ready", free[0].id, text, steps.CLAIM)
-        return {work.about(task): shown for task in [*free, *mine]}
+        found: Known = {work.about(task): shown for task in free}
+        found |= told
+        if more and len(found) > len(told):
+            found[_BEHIND] = None
+        return found
+
+    def _is_told(self, task: Task, known: set[str]) -> bool:
+        """Whether the caller knows of the task; also of one behind those that it was told of, when there were many."""
+        if work.about(task) in known:
+            return True
+        return _BEHIND in known and task.assignee is None and (task.updated_at or task.created_at) <= self._told_at
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""

@@ -71,6 +71,26 @@ COMPLETING = every(
     tasks.reviews teams.settings views.steps views.work
     """
 )
+WAITING = [
+    *MAIL,
+    *CLAIMING,
+    *every(
+        """
+        agents.ending agents.landings agents.landings.landings agents.sessions cli.show.waiting commands.waiting
+        messages.inboxes messages.notices processes store.pace tasks tasks.checks tasks.dependencies tasks.leases
+        tasks.overviews tasks.plans tasks.tasks views.conditions views.standing views.steps
+        """
+    ),
+]
+CONCERNS = [
+    *REMINDED,
+    *every(
+        """
+        membership membership.shutdowns messages.counting messages.receipts questions questions.questions teams.pages
+        teams.settings views.concerns views.facts views.matters views.needed views.silences views.work
+        """
+    ),
+]
 HOT = {
     "--version": START,
     "send-message lea hi": [*MAIL, *REMINDED, *NOTED, "commands.messages"],
@@ -85,6 +105,8 @@ HOT = {
     "claim-task --next": [*TASKS, *NOTED, *CLAIMING, "commands.tasks_claims", "teams.pages", "views.steps"],
     "heartbeat": [*TASKS, *NOTED, "tasks.holding", "commands.tasks_heartbeats"],
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
+    "wait --task 3": [*WAITING, "cli.show.tasks"],
+    "wait --timeout 5": [*WAITING, *CONCERNS],
     "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }
 
@@ -92,22 +114,17 @@ HOT = {
 def test_what_is_loaded_in_a_row_is_what_every_command_uses() -> None:
     usual, more = main._USUAL.split(), main._OF_TASKS.split()
     assert set(usual) <= set.intersection(*(set(names) for words, names in HOT.items() if words != "--version"))
-    of_tasks = [set(names) for words, names in HOT.items() if "task" in words or words == "heartbeat"]
+    of_tasks = [set(names) for words, names in HOT.items() if main.is_of_tasks(words.split()[0])]
     assert set(more) <= set.intersection(*of_tasks)
-    for name, own in main._OWN.items():
-        for words, names in HOT.items():
-            assert words.partition(" ")[0] != name or set(own.split()) <= set(names)
+    for words, names in HOT.items():
+        for _, own in main.rows(words.split()):
+            assert words == "--version" or set(own.split()) <= set(names)
 
 
-@pytest.mark.parametrize("name", main._OWN)
-def test_what_is_loaded_in_a_row_stands_behind_what_it_imports(name: str) -> None:
+@pytest.mark.parametrize("words", [*main._OWN, "wait --message"])
+def test_what_is_loaded_in_a_row_stands_behind_what_it_imports(words: str) -> None:
     """Else that is imported in the slow way, which nobody notices but by the time that it takes."""
-    row = [
-        *__main__._FIRST.split(),
-        *main._USUAL.split(),
-        *(main._OF_TASKS.split() if main.is_of_tasks(name) else ()),
-        *main._OWN[name].split(),
-    ]
+    row = [*__main__._FIRST.split(), *(name for _, own in main.rows(words.split()) for name in own.split())]
     assert len(row) == len(set(row))
     before = {"", "__main__", "compiled"}
     for module in row:
@@ -128,9 +145,10 @@ def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.Mo
 def loaded_by(words: str, root: Path) -> set[str]:
     """What the command loads when one gives it who was heard of a moment before, and was told of its mail."""
     cli = make_team(root, "mia")
-    add_tasks(cli, "t", "u")
+    add_tasks(cli, "t", "u", "v")
     cli.ok("send-message", "mia", "hi", agent="lea")
     cli.ok("claim-task", "2", agent="mia") if words.startswith("update") else None
+    cli.ok("update-task", "3", "--status", "cancelled", agent="human") if words.endswith("--task 3") else None
     cli("note", "1", "seen", agent="mia")
     command = [sys.executable, "-S", "-c", CODE, *words.split()]  # what is installed beside loads modules of its own
     environ = {**cli.environ("mia"), "PYTHONPATH": str(Path(teams_cli.__file__).parents[1])}

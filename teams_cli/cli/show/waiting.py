@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import landings, present, tasks
-from teams_cli.cli.show.agents import ended
+from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago, is_old
 from teams_cli.messages.messages import Message, quote
 from teams_cli.records.annotations import Any
@@ -23,6 +22,8 @@ def waited(found: dict[str, Any]) -> Parts:
     if "task" in found:
         lines += _task(found["task"])
     if "landing" in found:
+        from teams_cli.cli.show import landings
+
         lines += landings.over(found["landing"])
     if "plan" in found:
         lines += _plan(found["plan"])
@@ -33,7 +34,9 @@ def waited(found: dict[str, Any]) -> Parts:
     if "taskCounts" in found:
         lines += _settled(found)
     if "outcome" in found:
-        lines += ended(found)
+        from teams_cli.cli.show import agents
+
+        lines += agents.ended(found)
     elif "agent" in found:
         lines.append(f"{found['agent']}: nothing in progress")
     return lines
@@ -47,6 +50,8 @@ def came(found: dict[str, Any]) -> Parts:
     for each in found.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
     if "claimed" in found:
+        from teams_cli.cli.show import tasks
+
         return lines + tasks.claimed(found["claimed"])
     lines += present(found.get("standing"))
     if not any(each["next"] for each in [*found.get("messages", ()), *found.get("happened", ())]):
