@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 WAIT = "--wait"
 """What makes a hook of a client in a terminal one that waits beside it for mail."""
@@ -31,6 +30,8 @@ def of_module(python: str, module: str) -> list[str]:
 
 def command(python: str, client: str) -> str:
     """The shell command that answers the client's hooks."""
+    import shlex  # and with it `re`: most that know of these settings write none
+
     return shlex.join(program(python, "hook", client))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 
 from teams_cli.clients import mcp_settings
 from teams_cli.clients.settings_files import Ours, taken
@@ -99,16 +98,22 @@ def _refuse_bytes(document: Mapping[str, Any]) -> None:
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode())
+        return _loads(data.decode())
     except ValueError as error:
         raise DamagedRecord(f"{path}: {error}", "Correct the file, or move it away.") from None
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
+        return _loads(text)
     except ValueError:
         return None
+
+
+def _loads(text: str) -> dict[str, Any]:
+    import tomllib  # and with it `typing`: commands that know of this client mostly read no settings of it
+
+    return tomllib.loads(text)
 
 
 def _servers(document: dict[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import closing, copying, kinds
-from teams_cli.agents import logs, worktrees
+from teams_cli.agents import logs
 from teams_cli.clients import permissions
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
-from teams_cli.membership import founding, joining, leaving, logins
+from teams_cli.membership import founding, joining, leaving
 from teams_cli.records.annotations import Any
-from teams_cli.store import opening
 from teams_cli.tasks import tasks
 from teams_cli.teams import role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Member, Team
@@ -114,31 +112,6 @@ def _leave(call: Call) -> Any:
 
 def _hand_over(call: Call, to: str) -> Any:
     return team_documents.to_document(leaving.hand_over(call.store, call.team, call.caller, to))
-
-
-def _close(call: Call, force: bool) -> Any:
-    closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
-    left: list[Any] = []
-    call.try_to(lambda: left.extend(tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)))
-    clients = {"endedClients": closed.ended, "leftClients": closed.left}
-    said = {key: names for key, names in clients.items() if names}
-    return {**team_documents.to_document(closed.team), **said, **({"worktrees": left} if left else {})}
-
-
-def _restore(call: Call, team_name: str | None) -> Any:
-    call.said_team = team_name or call.team
-    return team_documents.to_document(closing.restore(call.store, call.team, call.caller))
-
-
-def _copy(call: Call, name: str | None, to: str) -> Any:
-    call.said_team = name or call.team
-    target = opening.open_target(call.store.root, to, call.store.host)
-    counts = copying.copy(call.store, target, call.team, call.caller)
-    return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
-
-
-def _set_up(call: Call) -> Any:
-    return {"team": call.team, "addresses": logins.set_up(call.store, call.team, call.caller, kinds.ALL)}
 
 
 def _define(
@@ -247,38 +220,6 @@ COMMANDS = table(
         also="handover promote set-leader handoff hand-off",
     ),
     Command(
-        "close-team",
-        _close,
-        switch("--force", "Also while work is going on."),
-        doc=closing.close,
-        changes=False,
-        words="teams:closed",
-        moves=True,
-        example="close-team",
-        also="archive-team end-team close",
-    ),
-    Command(
-        "restore-team",
-        _restore,
-        argument("NAME", "Which team, instead of --team.", name="team_name", required=False),
-        doc=closing.restore,
-        words="teams:restored",
-        example="restore-team demo",
-        also="reopen-team open-team",
-    ),
-    Command(
-        "copy-team",
-        _copy,
-        argument("NAME", "Which team, instead of --team.", name="name", required=False),
-        option("--to", "postgresql://…, `files` for the root, or another directory.", metavar="STORE", required=True),
-        doc=copying.copy,
-        changes=False,
-        at_shell=True,
-        words="teams:copied",
-        example="copy-team demo --to postgresql://localhost/teams",
-        also="move-team migrate-team",
-    ),
-    Command(
         "define-role",
         _define,
         argument("NAME", "What the role is called.", name="name"),
@@ -294,5 +235,4 @@ COMMANDS = table(
         example="define-role scout --allow create-task --skill search",
         also="role roles create-role add-role",
     ),
-    Command("set-up-roles", _set_up, doc=logins.set_up, at_shell=True, words="teams:addresses", example="set-up-roles"),
 )
