@@ -187,7 +187,7 @@ class Lookout:
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
-        if happened:  # a message that says the same may have come meanwhile
+        if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             unread = self._unread()
         mail = self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
         if not (happened or mail):

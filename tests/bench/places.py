@@ -50,6 +50,21 @@ class Place:
         free.touch()
         (directory / "index" / marks.place(tasks.IN_PROGRESS, key)).unlink(missing_ok=True)
 
+    def end_task(self, number: int) -> None:
+        """Have the task be completed."""
+        directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
+        task = Task(id=key, team_name=ALPHA, title="over", status="completed", created_at=NOW, completed_at=NOW)
+        _write(directory / f"{key}.json", task)
+        (directory / "index" / marks.place(FREE, key)).unlink()
+        completed = directory / "index" / marks.place("completed", key)
+        completed.parent.mkdir(parents=True, exist_ok=True)
+        completed.touch()
+
+    def put_back(self) -> None:
+        """The last ten messages unread, and their reader as one that was told of nothing."""
+        self.put_inbox()
+        (self.root / f"teams/{ALPHA}/agents/a0.json").unlink()
+
     def _put_message(self, number: int) -> None:
         directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
         directory.mkdir(parents=True, exist_ok=True)
