@@ -31,6 +31,18 @@ def since(store: Store, team: str, moment: datetime | None, after: int = 0) -> I
 
 _OLDER = 100
 """So many in a row are from before when nothing later is expected behind them: clocks differ a little."""
+_A_FEW = 10
+
+
+def after(store: Store, team: str, at: str) -> Iterator[dict[str, Any]]:
+    """The noted changes after that time, newest first; a few older ones in between, of a slower clock, end nothing."""
+    older = 0
+    for _, entry in store.history(team, backwards=True):
+        if str(entry.get("at")) > at:
+            older = 0
+            yield entry
+        elif (older := older + 1) == _A_FEW:
+            return
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, leases, overviews, plans, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import presence
+from teams_cli.teams import history, presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
@@ -41,7 +41,8 @@ _BEHIND = f"{_READY}more"
 _AT_ONCE = 10
 _MUCH = 100
 """So many changes later what is ready is told again: nobody looks through more of the history for whoever took none."""
-_TOOK_ONE = frozenset(("task claimed", "task completed", "task failed", "task released"))
+_GAVE_IT = "task released"
+_TOOK_ONE = frozenset(("task claimed", "task completed", "task failed", _GAVE_IT))
 """What the history says of who took a task."""
 _PAST = 0.005
 _TURN = 0.1
@@ -137,12 +138,15 @@ class Facts:
         others = told - {_BEHIND} - {work.about(task) for task in self._first_ready()}
         if any(self._claimed(about.split(":")[1]) for about in others):
             return True
-        for count, (_, entry) in enumerate(self.store.history(self.team.name, backwards=True)):
-            if str(entry.get("at")) <= self._told_at:
-                return False
-            if count == _MUCH or (entry.get("actor") == self.caller.name and entry.get("what") in _TOOK_ONE):
-                return True
-        return False
+        changes = enumerate(history.after(self.store, self.team.name, self._told_at), 1)
+        return any(count > _MUCH or self._tells_of_taking(entry) for count, entry in changes)
+
+    def _tells_of_taking(self, entry: Found) -> bool:
+        """Whether an entry of the history may be of a task that the caller took, or was given."""
+        name, what = self.caller.name, entry.get("what")
+        if what == "task handed over":  # it says by whom, and not to whom
+            return True
+        return (what in _TOOK_ONE and entry.get("actor") == name) or (what == _GAVE_IT and entry.get("owner") == name)
 
     def _claimed(self, key: str) -> bool:
         try:
@@ -167,13 +171,13 @@ class Facts:
         ready = self._first_ready()
         if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
             return {}
-        mine = [task for task in ready if self._is_told(task, known)]
-        free = self._not_offered(ready) if len(mine) < len(ready) else []
         more = len(ready) > self._most
-        told: Known = {work.about(task): None for task in mine}
+        told: Known = {about: None for about in map(work.about, ready) if about in known}
         if more and _BEHIND in known:
             told[_BEHIND] = None
-        if not free:
+        news = self._news(ready, known)
+        free = self._not_offered(ready) if news else []
+        if not any(work.about(task) in news for task in free):
             return told
         self.offer = work.about(free[0])
         kept = ", kept for you," if free[0].assignee == self.caller.name else ""
@@ -181,17 +185,18 @@ class Facts:
         if len(free) > 1:
             text += f" (and {'at least ' if more else ''}{len(free) - 1} more)"
         shown = fact("ready", free[0].id, text, steps.CLAIM)
-        found: Known = {work.about(task): shown for task in free}
-        found |= told
-        if more and len(found) > len(told):
-            found[_BEHIND] = None
-        return found
+        told |= {about: shown for about in map(work.about, free) if about in news}
+        return told | {_BEHIND: None} if more else told
 
-    def _is_told(self, task: Task, known: set[str]) -> bool:
-        """Whether the caller knows of the task; also of one behind those that it was told of, when there were many."""
-        if work.about(task) in known:
-            return True
-        return _BEHIND in known and task.assignee is None and (task.updated_at or task.created_at) <= self._told_at
+    def _news(self, ready: list[Task], known: set[str]) -> set[str]:
+        """Under what words those of the tasks are told of which the caller does not know. Who was told that there are
+        many knows of all that come into sight behind those that it was told of, as long as there are.
+        """
+        abouts = [work.about(task) for task in ready]
+        if _BEHIND in known and len(ready) > self._most:
+            last = max((place for place, about in enumerate(abouts) if about in known), default=0)
+            abouts = abouts[:last]
+        return set(abouts) - known
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""

@@ -55,6 +55,8 @@ def by_label(index: str, names: Collection[str]) -> dict[str, Collection[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in disk.names_in(index):
+        if name.startswith("."):  # as file managers leave them
+            continue
         found.setdefault(name.partition(".")[0], []).extend(disk.names_in(f"{index}/{name}"))
     others = set(names)
     for marked in found.values():
