@@ -138,17 +138,22 @@ def against(limit: float, ratio: float) -> str:
     return f"<= {limit:g} {'ok' if ratio <= limit else 'MISSED'}" if limit else "-"
 
 
+def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) -> list[str]:
+    """Which of those are too slow whenever they are measured."""
+    slower = names
+    for _ in range(TRIES):
+        slower = measure(slower)
+        if not slower:
+            break
+    return slower
+
+
 def bench_start(place: Place, rounds: int) -> list[str]:
     """One command against bare Python; the names of those that were slower than they are known to be, in every try."""
     place.end_task(OVER)
     print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
     show("", "quartile", "best", "x python", "limit", "known")
-    slower = list(START)
-    for _ in range(TRIES):
-        slower = _slower(place, rounds, slower)
-        if not slower:
-            break
-    return slower
+    return in_every_try(list(START), lambda names: _slower(place, rounds, names))
 
 
 def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
@@ -171,16 +176,24 @@ def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     return slower
 
 
-def bench_growth(few: Place, many: Place, rounds: int) -> None:
-    """The same command on a small and on a full team."""
+def bench_growth(few: Place, many: Place, rounds: int) -> list[str]:
+    """The same command on a small and on a full team; the names of those that grew too much, in every try."""
     print(f"\n{FEW} and {MANY:,} messages and tasks stored, whole process, best of {rounds} (median), ms")
     show("", f"{FEW}", f"{MANY:,}", "ratio", "of medians", "limit")
-    for name, (case, limit) in GROWTH.items():
+    return in_every_try(list(GROWTH), lambda names: _grown(few, many, rounds, names))
+
+
+def _grown(few: Place, many: Place, rounds: int, names: list[str]) -> list[str]:
+    grown = []
+    for name in names:
+        case, limit = GROWTH[name]
         pairs = [(case.seconds(few), case.seconds(many)) for _ in range(rounds)]
         small, full = zip(*pairs, strict=True)
         ratio = min(full) / min(small)
         medians = f"{statistics.median(full) / statistics.median(small):.2f}"
         show(name, min(small) * 1000, min(full) * 1000, f"{ratio:.2f}", medians, against(limit, ratio))
+        grown += [name] if ratio > limit * TOLERANCE else []
+    return grown
 
 
 LISTER = """
@@ -238,7 +251,7 @@ def main() -> None:
         slower = bench_start(Place(directory / "start", 100), rounds)
         bench_hook(few.root, rounds, show, against)
         bench_wrapping(directory / "wrapped", show, against)
-        bench_growth(few, many, rounds)
+        slower += [f"{name} among {MANY:,}" for name in bench_growth(few, many, rounds)]
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
         if not said.quick:

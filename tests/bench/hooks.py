@@ -15,7 +15,7 @@ from pathlib import Path
 from teams_cli.clients import hook_settings
 from tests.support.cli import ALPHA
 
-LIMIT = 1.5
+LIMIT = 1.1
 
 
 def bench_hook(root: Path, rounds: int, show: Callable[..., None], against: Callable[[float, float], str]) -> None:
