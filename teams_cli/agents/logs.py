@@ -44,7 +44,7 @@ def begin(store: Store, team: str, agent: str) -> str:
 def _put_aside(path: str) -> None:
     try:
         os.replace(path, f"{path}.1")
-    except OSError:  # then it goes on in the same
+    except OSError:  # then the log goes on in the same file
         return
 
 

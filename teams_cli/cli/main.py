@@ -55,13 +55,14 @@ _OWN = {
         cli.show.brief
         """,
 }
-"""Those that one of them uses beside these."""
+"""Those that one command uses besides."""
 _CONCERNS = """
 teams.pages views.matters membership membership.shutdowns views.needed views.reminders views.work messages.counting
 teams.settings messages.receipts questions questions.questions views.silences views.facts views.concerns
 """
-"""Those that a wait uses beside them that is not for one thing."""
-_ONE_THING = {"--task", "--all-tasks", "--agent", "--plan", "--landing", "--message", "--ready"}
+"""Those that `wait` uses besides, unless it is for one thing."""
+ONE_THING = {"--task", "--all-tasks", "--agent", "--plan", "--landing", "--message", "--ready"}
+"""The options of `wait` that name one."""
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
@@ -139,7 +140,7 @@ def rows(words: list[str]) -> Iterator[tuple[str, str]]:
         yield "of-tasks", _OF_TASKS
     if words and words[0] in _OWN:
         yield words[0], _OWN[words[0]]
-    if words[:1] == ["wait"] and not _ONE_THING.intersection(words):
+    if words[:1] == ["wait"] and not (ONE_THING | _HELP).intersection(word.partition("=")[0] for word in words):
         yield "concerns", _CONCERNS
 
 

@@ -131,7 +131,8 @@ class Store:
         """The keys of records with one of these labels, lowest number first.
 
         A hint: a key may belong to a record that lost the label meanwhile, and a record that was edited by hand
-        may be missing. Whoever uses it looks at each record, and reads all before saying that there is none.
+        may be missing. Whoever uses it looks at each record, and reads all before saying for good that there is none:
+        a wait, which looks again, need not.
         """
         raise NotImplementedError
 

@@ -393,5 +393,6 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     last = task.notes[-1] if task.notes else None
     keys = ", ".join(last.changed or ()) if last and what == "task edited" else None
     passed = True if what == "task completed" and changes.checked else None
-    said = {"title": task.title, "changed": keys, "reason": changes.reason, "checked": passed}
+    to = task.owner if what == "task handed over" else None
+    said = {"title": task.title, "to": to, "changed": keys, "reason": changes.reason, "checked": passed}
     history.note(store, team.name, who.name, what, task=task.id, **said)

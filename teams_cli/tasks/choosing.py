@@ -120,7 +120,7 @@ def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
     if not is_free(store, team, caller):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
-    for task in _candidates(store, team.name, caller.name, lambda: tasks.not_labelled(store, team.name)):
+    for task in _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name)):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
             yield task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.records.annotations import Callable, Collection, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import FEW, FINISHED, PRIORITIES, TASK, Task
+from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
 
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
@@ -59,7 +59,7 @@ def came_to(store: Store, team: str) -> str:
 def overview(store: Store, team: str) -> Overview:
     """The tasks of the team. Those that are found under a wrong label, or none, are put under theirs."""
     labels = dict(store.by_label(team, TASK))
-    if sum(map(len, labels.values())) <= FEW:
+    if tasks.are_few(labels):
         return Overview(list(tasks.all_of(store, team, [])), {})
     is_one_free = next(tasks.labelled(store, team, *_FREE), None) is not None
     counted = _COUNTED if is_one_free else FINISHED

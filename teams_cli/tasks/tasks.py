@@ -12,6 +12,7 @@ from teams_cli.records.annotations import (
     Count,
     Iterable,
     Iterator,
+    Mapping,
     Name,
     Priority,
     Reviewed,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
-FEW = 50
-"""So many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
+READ_WHOLE = 50
+"""Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
 _SAID = 100
 
@@ -295,14 +296,17 @@ def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
-def not_labelled(store: Store, team: str) -> Iterator[Task]:
-    """The tasks that `labelled` may leave out, and some that it does not: all, where they are `FEW`, else those that
-    are found under no label or several.
-    """
-    keys = store.by_label(team, TASK)
-    if sum(map(len, keys.values())) <= FEW:
+def are_few(labels: Mapping[str, Collection[str]]) -> bool:
+    """Whether the tasks with these keys, by their label, are so few that all are read."""
+    return sum(map(len, labels.values())) <= READ_WHOLE
+
+
+def beyond_labels(store: Store, team: str) -> Iterator[Task]:
+    """All tasks, where they are few; else those with no label or several, which `labelled` may leave out."""
+    labels = store.by_label(team, TASK)
+    if are_few(labels):
         return all_of(store, team, [])
-    return (task for task, _ in store.scan(team, TASK, [], keys.get("", ())))
+    return (task for task, _ in store.scan(team, TASK, [], labels.get("", ())))
 
 
 def documents(store: Store, team: str, problems: list[TeamsError]) -> Iterator[dict[str, Any]]:

@@ -34,11 +34,11 @@ _OLDER = 100
 _A_FEW = 10
 
 
-def after(store: Store, team: str, at: str) -> Iterator[dict[str, Any]]:
+def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
     """The noted changes after that time, newest first; a few older ones in between, of a slower clock, end nothing."""
     older = 0
     for _, entry in store.history(team, backwards=True):
-        if str(entry.get("at")) > at:
+        if str(entry.get("at", "")) > time:
             older = 0
             yield entry
         elif (older := older + 1) == _A_FEW:

@@ -70,7 +70,7 @@ def wait(
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, wanted)
+    lookout = Lookout(store, team, caller, wanted, waits=True)
     found: Found = {}
 
     def ready() -> bool:
@@ -79,7 +79,6 @@ def wait(
             lookout.say_if_alone(say)
         return bool(found)
 
-    lookout.begin()
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
@@ -93,47 +92,46 @@ def wait(
 
 
 class Lookout:
-    """Looks for what concerns the caller, as far as it is *wanted*."""
+    """Looks for what concerns the caller, as far as it is *wanted*. The others that wait for work know of one that
+    *waits* for it, once it is seen that no mail ends that wait.
+    """
 
-    def __init__(self, store: Store, team: str, caller: Caller, wanted: Wanted = ANYTHING) -> None:
+    def __init__(self, store: Store, team: str, caller: Caller, wanted: Wanted = ANYTHING, waits: bool = False) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.wanted = wanted
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
-        self._may_queue = self._is_queued = False
+        self._is_to_say = waits
+        self._has_said = False
         self._told_alone = False
 
-    def begin(self) -> None:
-        """Have the others that wait for work know that this one does, too, unless the first look finds mail."""
-        self._may_queue = True
-
-    def _queue_up(self, team: Team) -> None:
-        """Have them know now, if it waits for work."""
-        if not self._may_queue:
+    def _say_if_waiting(self, team: Team) -> None:
+        """Have the others know, once, that this one waits for work."""
+        if not self._is_to_say:
             return
-        self._may_queue = False
+        self._is_to_say = False
         try:
             facts = self._facts(team)
             if facts.works and not facts.held():
-                self._queue(True)
+                self._say_waiting(True)
         except TeamsError:  # then they take it for one that does not wait
             return
 
     def end(self) -> None:
         """Wait for work no more."""
-        if self._is_queued:
+        if self._has_said:
             try:
-                self._queue(None)
+                self._say_waiting(None)
             except TeamsError:  # what was found, or was not, is told all the same
                 return
 
-    def _queue(self, waiting: bool | None) -> None:
+    def _say_waiting(self, waiting: bool | None) -> None:
         fresh = presence.Agent(agent=self.caller.name)
         place = presence.AGENT.also_closed
         upsert(self.store, self.team, place, self.caller.name, fresh, lambda agent: agent.having(waiting=waiting))
-        self._is_queued = bool(waiting)
+        self._has_said = bool(waiting)
 
     def _facts(self, team: Team) -> Facts:
         return Facts(self.store, team, self.caller, self.alarm, self.queue, self.wanted.completed)
@@ -181,19 +179,23 @@ class Lookout:
         ending.set_alarm(self.store, self.team, started, self.alarm)
         choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
+        happened, mail = self._news(team, agent)
+        if not (happened or mail):
+            self._say_if_waiting(team)
+            return {}
+        return _with_next(happened, mail, self._otherwise(team))
+
+    def _news(self, team: Team, agent: presence.Agent) -> tuple[list[Found], list[Found]]:
+        """What is so and was not told, and the mail; told with this."""
         unread = self._unread()
         if not unread:
-            self._queue_up(team)
+            self._say_if_waiting(team)
         happened = self._untold(team, agent) + self._pages()
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             unread = self._unread()
-        mail = self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
-        if not (happened or mail):
-            self._queue_up(team)
-            return {}
-        return _with_next(happened, mail, self._otherwise(team))
+        return happened, self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
 
     def look_at_the_rest(self, waited: float) -> Found:
         """When the time is over, what did not end the wait, and how the work stands.

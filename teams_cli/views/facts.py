@@ -35,15 +35,14 @@ PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
 _NAMED = 5
-_READY = "ready:"
-_BEHIND = f"{_READY}more"
-"""Under which it is told that more tasks are ready than are looked at: `_AT_ONCE`, and as many as there are members."""
-_AT_ONCE = 10
+_IN_SIGHT = 10
+"""So many ready tasks are looked at, and as many more as there are members."""
+_BEHIND = f"{work.READY}more:"
+"""What the word begins with under which it is told that more are ready; then where the last stood that was looked at.
+"""
 _MUCH = 100
-"""So many changes later what is ready is told again: nobody looks through more of the history for whoever took none."""
-_GAVE_IT = "task released"
-_TOOK_ONE = frozenset(("task claimed", "task completed", "task failed", _GAVE_IT))
-"""What the history says of who took a task."""
+"""After so many changes what is ready is told again, rather than looking further back for a task that the agent took.
+"""
 _PAST = 0.005
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
@@ -78,8 +77,7 @@ class Facts:
         self.completed = completed
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
-        self._told_at = ""
-        self._looked_at: list[Task] | None = None
+        self._seen: list[Task] | None = None
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
         self.works = claims.may_claim(team, caller)
@@ -126,77 +124,90 @@ class Facts:
         return [task.id for task in found if task.owner == self.caller.name]
 
     def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
-        """What the agent knows of what it was told. Once it took a task, also one of which it was not told, those that
-        were ready are news when it looks for work again, as they are once much was changed; *but_ready*, always.
+        """What the agent still knows of what it was told. What was ready is news again once it may have taken a task,
+        and after many changes; *but_ready*, always.
         """
-        self._told_at = agent.ready_at or ""
-        ready = {about for about in agent.told if about.startswith(_READY)}
-        return set(agent.told) - (ready if ready and (but_ready or self._took_one(ready)) else set())
+        ready = {about for about in agent.told if about.startswith(work.READY)}
+        if ready and (but_ready or self._may_have_taken_one(ready, agent.ready_at or "")):
+            return set(agent.told) - ready
+        return set(agent.told)
 
-    def _took_one(self, told: set[str]) -> bool:
-        """Whether the caller claimed a task since it was told of those that were ready, or may have."""
-        others = told - {_BEHIND} - {work.about(task) for task in self._first_ready()}
-        if any(self._claimed(about.split(":")[1]) for about in others):
+    def _may_have_taken_one(self, told: set[str], since: str) -> bool:
+        """Whether the caller has claimed one of the tasks that it was told of, or one at all as the history says; it is
+        not looked through to its beginning for that.
+        """
+        gone = told - {work.about(task) for task in self._in_sight()}
+        keys = [work.task_of(about) for about in gone if not about.startswith(_BEHIND)]
+        if any(self._claimed(key, since) for key in keys):
             return True
-        changes = enumerate(history.after(self.store, self.team.name, self._told_at), 1)
+        changes = enumerate(history.later(self.store, self.team.name, since), 1)
         return any(count > _MUCH or self._tells_of_taking(entry) for count, entry in changes)
 
-    def _tells_of_taking(self, entry: Found) -> bool:
-        """Whether an entry of the history may be of a task that the caller took, or was given."""
-        name, what = self.caller.name, entry.get("what")
-        if what == "task handed over":  # it says by whom, and not to whom
-            return True
-        return (what in _TOOK_ONE and entry.get("actor") == name) or (what == _GAVE_IT and entry.get("owner") == name)
-
-    def _claimed(self, key: str) -> bool:
+    def _claimed(self, key: str, since: str) -> bool:
         try:
             notes = tasks.get(self.store, self.team.name, key).notes
         except TeamsError:
             return False
-        return any(n.what == "claimed" and n.by == self.caller.name and n.at > self._told_at for n in notes)
+        return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
-    def _first_ready(self) -> list[Task]:
-        """The tasks that the caller can claim, best first; of many one more than are looked at."""
-        if self._looked_at is None:
+    def _tells_of_taking(self, entry: Found) -> bool:
+        name, what = self.caller.name, entry.get("what")
+        if what == "task handed over":  # older versions did not say to whom
+            return bool(entry.get("to", name) == name)
+        return what == "task claimed" and entry.get("actor") == name
+
+    def _in_sight(self) -> list[Task]:
+        """The tasks that the caller can claim, best first; at most one more than are told of, which tells that there
+        are more.
+        """
+        if self._seen is None:
             places = range(self._most + 1)  # first: a task that has no place is not read
             found = choosing.ready_for(self.store, self.team, self.caller)
-            self._looked_at = [task for _, task in zip(places, found, strict=False)]
-        return self._looked_at
+            self._seen = [task for _, task in zip(places, found, strict=False)]
+        return self._seen
 
     @property
     def _most(self) -> int:
-        return _AT_ONCE + len(self.team.members)
+        """How many ready tasks are told of: each of those who wait may be told of another."""
+        return _IN_SIGHT + len(self.team.members)
 
     def _ready(self, known: set[str]) -> Known:
-        ready = self._first_ready()
+        ready = self._in_sight()
         if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
             return {}
         more = len(ready) > self._most
-        told: Known = {about: None for about in map(work.about, ready) if about in known}
-        if more and _BEHIND in known:
-            told[_BEHIND] = None
-        news = self._news(ready, known)
+        behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
+        told: Known = {about: None for about in [*map(work.about, ready), behind] if about in known}
+        news = {work.about(task) for task in ready if not (behind and self._is_behind(task, behind))} - known
         free = self._not_offered(ready) if news else []
-        if not any(work.about(task) in news for task in free):
+        fresh = [task for task in free if work.about(task) in news]
+        if not fresh:
             return told
-        self.offer = work.about(free[0])
-        kept = ", kept for you," if free[0].assignee == self.caller.name else ""
-        text = f"{free[0].id}{kept} is ready: {free[0].title[:_TITLE]}"
-        if len(free) > 1:
-            text += f" (and {'at least ' if more else ''}{len(free) - 1} more)"
-        shown = fact("ready", free[0].id, text, steps.CLAIM)
-        told |= {about: shown for about in map(work.about, free) if about in news}
-        return told | {_BEHIND: None} if more else told
+        self.offer = work.about(fresh[0])
+        told |= dict.fromkeys(map(work.about, fresh), self._ready_fact(fresh[0], len(free) - 1, more))
+        if more and not behind:
+            told[f"{_BEHIND}{'-'.join(map(str, self._place(ready[-1])))}"] = None
+        return told
 
-    def _news(self, ready: list[Task], known: set[str]) -> set[str]:
-        """Under what words those of the tasks are told of which the caller does not know. Who was told that there are
-        many knows of all that come into sight behind those that it was told of, as long as there are.
-        """
-        abouts = [work.about(task) for task in ready]
-        if _BEHIND in known and len(ready) > self._most:
-            last = max((place for place, about in enumerate(abouts) if about in known), default=0)
-            abouts = abouts[:last]
-        return set(abouts) - known
+    def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
+        kept = ", kept for you," if task.assignee == self.caller.name else ""
+        text = f"{task.id}{kept} is ready: {task.title[:_TITLE]}"
+        if others:
+            text += f" (and {'at least ' if more else ''}{others} more)"
+        return fact("ready", task.id, text, steps.CLAIM)
+
+    def _place(self, task: Task) -> tuple[int, int]:
+        """What sorts ready tasks as they are claimed, as far as what others have in progress does not matter."""
+        rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
+        return rank, tasks.TASK.number_in(task.id)
+
+    def _is_behind(self, task: Task, behind: str) -> bool:
+        """Whether the task stands behind those that were looked at when the caller was told that there are more."""
+        try:
+            rank, number = map(int, behind.removeprefix(_BEHIND).split("-"))
+        except ValueError:  # edited by hand
+            return False
+        return self._place(task) >= (rank, number)
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Found = dict[str, Any]
 
 SHOWN = 4
+READY = "ready:"
+"""What the word begins with under which it is told that a task is ready."""
 _TITLE = 48
 _LINE = 120
 _TO_TAKE_IT = 15.0
@@ -111,7 +113,12 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
 
 def about(task: Task) -> str:
     """What it is told under that the task is ready, until somebody took it."""
-    return f"ready:{task.id}:{task.claim}"
+    return f"{READY}{task.id}:{task.claim}"
+
+
+def task_of(about: str) -> str:
+    """The task that is told of under that word."""
+    return about.removeprefix(READY).partition(":")[0]
 
 
 def offer_left(store: Store, agent: Agent) -> float:

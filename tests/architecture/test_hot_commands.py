@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import teams_cli
-from teams_cli import __main__
+from teams_cli import __main__, commands
 from teams_cli.cli import main
 from tests.architecture.test_layers import own_imports
 from tests.support.cli import TIMEOUT, add_tasks, make_team
@@ -119,6 +119,13 @@ def test_what_is_loaded_in_a_row_is_what_every_command_uses() -> None:
     for words, names in HOT.items():
         for _, own in main.rows(words.split()):
             assert words == "--version" or set(own.split()) <= set(names)
+
+
+def test_a_wait_for_one_thing_is_known_by_its_options() -> None:
+    of_wait, of_another = (
+        {flag for parameter in commands.get(name).parameters for flag in parameter.flags} for name in ("wait", "whoami")
+    )
+    assert of_wait - of_another - {"--claim", "--needed", "--completed", "--timeout"} == main.ONE_THING
 
 
 @pytest.mark.parametrize("words", [*main._OWN, "wait --message"])

@@ -60,7 +60,7 @@ class Place:
         completed.parent.mkdir(parents=True, exist_ok=True)
         completed.touch()
 
-    def put_back(self) -> None:
+    def forget_told(self) -> None:
         """The last ten messages unread, and their reader as one that was told of nothing."""
         self.put_inbox()
         (self.root / f"teams/{ALPHA}/agents/a0.json").unlink()

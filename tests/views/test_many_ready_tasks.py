@@ -53,10 +53,14 @@ def test_what_comes_into_sight_as_others_take_tasks_is_no_news(cli: Cli) -> None
         nothing(cli, "bob")
 
 
+@pytest.mark.parametrize("gone", [0, 20])
 @pytest.mark.parametrize(("words", "kept"), [(("--priority", "high"), ""), (("--for", "bob"), ", kept for you,")])
-def test_what_goes_before_them_is_news(cli: Cli, words: tuple[str, ...], kept: str) -> None:
+def test_what_goes_before_them_is_news(cli: Cli, words: tuple[str, ...], kept: str, gone: int) -> None:
+    """Also when others took all that it was told of by name."""
+    cancel(cli, *range(1, gone + 1))
+    nothing(cli, "bob")
     cli.ok("create-task", "this one", *words, agent="lea")
-    assert f"task-{MANY + 1}{kept} is ready: this one" in told(cli)
+    assert told(cli) == f"task-{MANY + 1}{kept} is ready: this one (and at least {SEEN} more)"
     nothing(cli, "bob")
 
 
@@ -64,7 +68,7 @@ def test_one_that_was_given_back_is_news(cli: Cli) -> None:
     cli.ok("claim-task", "3", agent="mia")
     nothing(cli, "bob")
     cli.ok("release-task", "3", "--reason", "too hard", agent="mia")
-    assert "is ready" in told(cli)
+    assert told(cli) == f"task-3 is ready: number 2 (and at least {SEEN} more)"
     nothing(cli, "bob")
 
 
@@ -129,11 +133,24 @@ def test_an_edit_of_what_comes_into_sight_is_no_news(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_one_that_was_handed_over_counts_as_taken(cli: Cli) -> None:
+@pytest.mark.parametrize("to", ["bob", "tom"])
+def test_one_that_was_handed_over_counts_as_taken(cli: Cli, to: str) -> None:
+    cli.ok("join-team", agent="tom")
     cli.ok("claim-task", "50", agent="mia")
-    cli.ok("update-task", "50", "--owner", "bob", agent=HUMAN)
+    cli.ok("update-task", "50", "--owner", to, agent=HUMAN)
     cli.ok("release-task", "50", agent=HUMAN)
+    if to == "bob":
+        assert "task-1 is ready" in told(cli)
+    nothing(cli, "bob")
+
+
+def test_a_word_that_was_edited_by_hand_tells_nothing(cli: Cli) -> None:
+    store, team = cli.store(), ALPHA
+    agent, revision = store.get(team, presence.AGENT, "bob")
+    words = [f"ready:more:{word}" for word in ("", "x", "1-2-3", "1")]
+    store.replace(team, presence.AGENT, "bob", agent.having(told=["ready:more", "ready:", *words]), revision)
     assert "task-1 is ready" in told(cli)
+    nothing(cli, "bob")
 
 
 def test_a_slow_clock_hides_no_task_that_was_taken(cli: Cli) -> None:

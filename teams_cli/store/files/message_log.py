@@ -129,7 +129,7 @@ class MessageLog:
         if len(listed) < last - after:
             listed = [each for each in self._names(segment, None, after) if each[0] <= last]
         found: list[R] = []
-        for name in _that_may_be_for(agent, [name for _, name in listed]):
+        for name in _names_for(agent, [name for _, name in listed]):
             self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
         return found, last
 
@@ -266,7 +266,7 @@ class MessageLog:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
         names = _without_most_before(after, segment, self._listed(segment))
         if agent is not None:
-            names = _that_may_be_for(agent, names)
+            names = _names_for(agent, names)
         if after:  # most are not, and are left out without a closer look
             last = (len(str(after)), f"{after}/")
             names = [name for name in names if _place(name) > last]
@@ -352,8 +352,8 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
     return [name for name in names if name >= behind]
 
 
-def _that_may_be_for(agent: str, names: list[str]) -> list[str]:
-    """The file names of the messages that have the agent as their addressee, or several."""
+def _names_for(agent: str, names: list[str]) -> list[str]:
+    """The file names of messages that may be for the agent: to it, or to several."""
     alone, among_several = f".{agent}.", f".{_SEVERAL}."
     return [name for name in names if alone in name or among_several in name]
 
