@@ -384,7 +384,8 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     what = f"task {task.status.replace('_', ' ')}" if task.status != before.status else "task edited"
     if task.status == "pending" and before.status in FINISHED:
         what = "task reopened"
-    if changes.owner and task.owner != before.owner:
+    to = task.owner if changes.owner and task.owner != before.owner else None
+    if to:
         what = "task handed over"
     if task.assignee != before.assignee:
         what = f"task kept for {task.assignee}" if task.assignee else "task unassigned"
@@ -393,6 +394,5 @@ def _note(store: Store, team: Team, before: Task, task: Task, changes: Edit, who
     last = task.notes[-1] if task.notes else None
     keys = ", ".join(last.changed or ()) if last and what == "task edited" else None
     passed = True if what == "task completed" and changes.checked else None
-    to = task.owner if what == "task handed over" else None
     said = {"title": task.title, "to": to, "changed": keys, "reason": changes.reason, "checked": passed}
     history.note(store, team.name, who.name, what, task=task.id, **said)

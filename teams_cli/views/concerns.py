@@ -153,9 +153,8 @@ class Lookout:
         facts = self._facts(team)
         if facts.leads or self.caller.is_human:
             found |= {"plan", *({"question"} if self.caller.is_human else ())}
-        if mine := facts.held():
-            found.update(f"task/{key}" for key in mine)
-        elif facts.works or facts.leads:
+        found.update(f"task/{key}" for key in facts.held())
+        if facts.works or facts.leads:  # also of who has a task, which may end meanwhile
             found |= tasks.FREED
         return frozenset(found)
 

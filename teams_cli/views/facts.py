@@ -10,7 +10,7 @@ from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
 from teams_cli.messages import counting, receipts
-from teams_cli.names import HUMAN
+from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
@@ -151,10 +151,14 @@ class Facts:
         return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
     def _tells_of_taking(self, entry: Found) -> bool:
-        name, what = self.caller.name, entry.get("what")
+        """Whether a change may have made the caller the owner of a task: it claimed one, or got one from another."""
+        name, what, actor = self.caller.name, entry.get("what"), entry.get("actor")
         if what == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
-        return what == "task claimed" and entry.get("actor") == name
+        if what == "task reopened":  # what did not land is its owner's again
+            return bool(actor == SYSTEM)
+        got = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
+        return got or (what == "task claimed" and actor == name)
 
     def _in_sight(self) -> list[Task]:
         """The tasks that the caller can claim, best first; at most one more than are told of, which tells that there
@@ -177,7 +181,9 @@ class Facts:
             return {}
         more = len(ready) > self._most
         behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
-        told: Known = {about: None for about in [*map(work.about, ready), behind] if about in known}
+        told: Known = {about: None for about in map(work.about, ready) if about in known}
+        if behind:  # what others come before is out of sight, and comes back
+            told[min(behind, self._behind(ready[-1]), key=_place_in)] = None
         news = {work.about(task) for task in ready if not (behind and self._is_behind(task, behind))} - known
         free = self._not_offered(ready) if news else []
         fresh = [task for task in free if work.about(task) in news]
@@ -186,7 +192,7 @@ class Facts:
         self.offer = work.about(fresh[0])
         told |= dict.fromkeys(map(work.about, fresh), self._ready_fact(fresh[0], len(free) - 1, more))
         if more and not behind:
-            told[f"{_BEHIND}{'-'.join(map(str, self._place(ready[-1])))}"] = None
+            told[self._behind(ready[-1])] = None
         return told
 
     def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
@@ -201,13 +207,12 @@ class Facts:
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
+    def _behind(self, task: Task) -> str:
+        return f"{_BEHIND}{'-'.join(map(str, self._place(task)))}"
+
     def _is_behind(self, task: Task, behind: str) -> bool:
         """Whether the task stands behind those that were looked at when the caller was told that there are more."""
-        try:
-            rank, number = map(int, behind.removeprefix(_BEHIND).split("-"))
-        except ValueError:  # edited by hand
-            return False
-        return self._place(task) >= (rank, number)
+        return self._place(task) >= _place_in(behind)
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
@@ -312,3 +317,12 @@ class Facts:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return found
+
+
+def _place_in(behind: str) -> tuple[int, int]:
+    """The place that such a word says; one behind all if it was edited by hand."""
+    try:
+        rank, number = map(int, behind.removeprefix(_BEHIND).split("-"))
+    except ValueError:
+        return len(tasks.PRIORITIES) + 1, 0
+    return rank, number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from teams_cli.names import HUMAN
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import history, presence
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import nothing
+from tests.support.waits import begin, ended, nothing
 
 MANY = 60
 SEEN = 10 + 3
@@ -177,3 +178,62 @@ def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:
     (mark,) = (cli.root / "tasks" / ALPHA / "index").rglob("task-7")
     mark.rename(mark.parents[1] / ".DS_Store")
     assert told(cli) == "task-7 is ready: number 6"
+
+
+def test_what_was_pushed_out_of_sight_and_comes_back_is_no_news(cli: Cli) -> None:
+    add_tasks(cli, "first", "second", "third", priority="high")
+    assert "is ready: first" in told(cli)
+    for number in range(MANY + 1, MANY + 4):
+        take(cli, str(number))
+        nothing(cli, "bob")
+
+
+def test_tasks_that_meet_one_in_work_come_and_go_unsaid(tmp_path: Path, each_engine: str) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, *(f"number {number}" for number in range(10)), touches=["src/x.py"])
+    add_tasks(cli, *(f"other {number}" for number in range(8)))
+    add_tasks(cli, "mine", touches=["src/x.py"], assignee="mia")
+    told(cli)
+    for _ in range(2):
+        cli.ok("claim-task", "19", agent="mia")
+        cli("wait", "--timeout", "0", agent="bob")
+        cli.ok("release-task", "19", agent="mia")
+        cli.ok("update-task", "19", "--owner", "mia", agent="lea")
+        cli("wait", "--timeout", "0", agent="bob")
+    cli.ok("claim-task", "19", agent="mia")
+    nothing(cli, "bob")
+
+
+def test_one_that_came_back_from_review_counts_as_taken(tmp_path: Path, each_engine: str) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("create-task", "reviewed", "--review-by", "mia", "--priority", "high", agent="lea")
+    take(cli, "3", "bob")
+    assert "task-1 is ready" in told(cli)
+    nothing(cli, "bob")
+    cli.ok("review-task", "3", "--reject", "no tests", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("update-task", "3", "--status", "completed", agent="bob")
+    assert "task-1 is ready" in told(cli)
+    nothing(cli, "bob")
+
+
+def test_one_that_was_handed_over_with_a_result_counts_as_taken(cli: Cli) -> None:
+    cli.ok("claim-task", "50", agent="mia")
+    cli.ok("update-task", "50", "--owner", "bob", "--result", "half of it", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    cli.ok("update-task", "50", "--status", "completed", agent="bob")
+    assert "task-1 is ready" in told(cli)
+
+
+def test_who_waits_with_a_task_hears_of_others_once_it_has_none(tmp_path: Path, each_engine: str) -> None:
+    """Also of one that is made after the other ended."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    waiting = begin(cli, "bob")
+    time.sleep(0.5)
+    cli.ok("update-task", "1", "--owner", "mia", agent="bob")
+    time.sleep(0.5)
+    add_tasks(cli, "two")
+    assert [each["text"] for each in ended(waiting)["happened"]] == ["task-2 is ready: two"]
