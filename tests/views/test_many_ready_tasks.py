@@ -231,7 +231,7 @@ def test_who_waits_with_a_task_hears_of_others_once_it_has_none(tmp_path: Path, 
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
-    waiting = begin(cli, "bob")
+    waiting = begin(cli, "bob", "wait", "--timeout", "600")  # at the end of a wait all is looked at
     time.sleep(0.5)
     cli.ok("update-task", "1", "--owner", "mia", agent="bob")
     time.sleep(0.5)
