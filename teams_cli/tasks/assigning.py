@@ -113,7 +113,7 @@ def lost(store: Store, team: Team, task: Task) -> str:
     member = team.find(name) if name else None
     if member is None or name is None:
         return ""
-    if not member.active:
+    if not teams.is_member(store, team, name):
         return f"{name} {'was shut down' if member.stopped_by else 'left the team'}"
     if name == team.leader:
         return f"{name} leads the team now"

@@ -45,7 +45,7 @@ def over(store: Store, team: Team, task: Task) -> str:
     """Why the claim on a task in progress is over; empty while it holds."""
     if task.status != "in_progress":
         return ""
-    if task.owner is None or not team.member(task.owner):
+    if task.owner is None or not teams.is_member(store, team, task.owner):
         return f"{task.owner or 'its owner'} is no longer a member"
     epoch, seconds = store.steady()
     if task.lease_until is None or task.lease_epoch != epoch:

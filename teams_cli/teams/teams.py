@@ -151,6 +151,11 @@ def get(store: Store, team: str) -> Team:
         raise TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
 
 
+def is_member(store: Store, team: Team, name: str) -> bool:
+    """Whether it is an active member by now: who was none when *team* was read may have joined since."""
+    return bool(team.member(name) or get(store, team.name).member(name))
+
+
 def all_of(store: Store, problems: list[TeamsError]) -> Iterator[Team]:
     """All teams by name; those whose files are damaged are left out and reported in *problems*."""
     for name in store.teams():

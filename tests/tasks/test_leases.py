@@ -256,3 +256,30 @@ def test_a_lease_that_runs_out_in_real_time(tmp_path: Path) -> None:
     assert cli.refused("update-task", "1", "--status", "completed", "--claim", "1", agent="mia") == (11, "stale_claim")
     (notice,) = cli.ok("read-messages", agent="lea")
     assert (notice["from"], notice["type"]) == ("system", "notice") and "task-1" in notice["message"]
+
+
+@pytest.mark.parametrize("before", ["joined", "joined anew"])
+def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store, before: str) -> None:
+    """Else one that looked a moment earlier takes the task, and both do it."""
+    tom = Caller("tom")
+    if before == "joined anew":
+        joining.join(team, ALPHA, tom)
+        leaving.leave(team, ALPHA, tom)
+    looked_at = teams.get(team, ALPHA)
+    joining.join(team, ALPHA, tom)
+    claims.claim(team, ALPHA, tom, "2")
+    choosing.release_lost(team, looked_at)
+    assert leases.current(team, looked_at, tasks.get(team, ALPHA, "2")).owner == "tom"
+    with pytest.raises(TaskClaimed):
+        claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "2"), anew=True)
+
+
+def test_what_is_kept_for_one_who_joined_anew_since_the_team_was_looked_at_stays_so(team: Store) -> None:
+    tom = Caller("tom")
+    joining.join(team, ALPHA, tom)
+    leaving.leave(team, ALPHA, tom)
+    looked_at = teams.get(team, ALPHA)
+    joining.join(team, ALPHA, tom)
+    task_changes.change_task(team, ALPHA, LEA, "2", Edit(owner="tom"))
+    choosing.release_lost(team, looked_at)
+    assert tasks.get(team, ALPHA, "2").assignee == "tom"
