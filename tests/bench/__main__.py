@@ -85,6 +85,8 @@ START = {
     "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0, 2.0),
 }
 """Commands, how many times bare Python they should take, and how many they are known to take at most."""
+LEAST = 15
+"""Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
 TRIES = 3
 TOLERANCE = 1.2
 """What the machine may make of a ratio. Above this, in every try, the program has become slower."""
@@ -243,7 +245,7 @@ def main() -> None:
         print(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {Path(TEAMS[0]).name}")
         if _is_editable():
             print("an editable install slows bare Python too: measure in an environment with a plain one")
-        slower = bench_start(Place(directory / "start", 100), rounds)
+        slower = bench_start(Place(directory / "start", 100), max(rounds, LEAST))
         bench_hook(few.root, rounds, show, against)
         bench_wrapping(directory / "wrapped", show, against)
         slower += [f"{name} among {MANY:,}" for name in bench_growth(few, many, rounds)]
