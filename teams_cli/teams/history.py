@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli.clock import parse_rfc3339, seconds_in
 from teams_cli.errors import InvalidValue, TeamsError, WrongState
-from teams_cli.records.annotations import Any, Iterator
+from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 
@@ -36,13 +36,8 @@ _A_FEW = 10
 
 def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
     """The noted changes after that time, newest first; a few older ones in between, of a slower clock, end nothing."""
-    older = 0
-    for _, entry in store.history(team, backwards=True):
-        if str(entry.get("at", "")) > time:
-            older = 0
-            yield entry
-        elif (older := older + 1) == _A_FEW:
-            return
+    found = _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _A_FEW)
+    return (entry for _, entry in found)
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
@@ -52,16 +47,24 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
     if moment is None and limit is None:
         return list(store.history(team))
     found: list[tuple[int, dict[str, Any]]] = []
-    older = 0
-    for position, entry in store.history(team, backwards=True):
-        if moment is None or is_since(entry, moment):
-            found.append((position, entry))
-            older = 0
-        else:
-            older += 1
-        if len(found) == limit or older == _OLDER:
+    for each in _newest_first(store, team, lambda entry: moment is None or is_since(entry, moment), _OLDER):
+        found.append(each)
+        if len(found) == limit:
             break
     return found[::-1]
+
+
+def _newest_first(
+    store: Store, team: str, is_new: Callable[[dict[str, Any]], bool], most_older: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The noted changes that are new, each with its position, until so many others in a row stand before them."""
+    older = 0
+    for position, entry in store.history(team, backwards=True):
+        if is_new(entry):
+            older = 0
+            yield position, entry
+        elif (older := older + 1) == most_older:
+            return
 
 
 def closed_by(store: Store, team: str) -> str | None:
