@@ -107,13 +107,12 @@ class Lookout:
         self._has_said = False
         self._told_alone = False
 
-    def _say_if_waiting(self, team: Team) -> None:
+    def _say_if_waiting(self, facts: Facts) -> None:
         """Have the others know, once, that this one waits for work."""
         if not self._is_to_say:
             return
         self._is_to_say = False
         try:
-            facts = self._facts(team)
             if facts.works and not facts.held():
                 self._say_waiting(True)
         except TeamsError:  # then they take it for one that does not wait
@@ -180,21 +179,23 @@ class Lookout:
         agent = presence.load(self.store, self.team, self.caller.name)
         happened, mail = self._news(team, agent)
         if not (happened or mail):
-            self._say_if_waiting(team)
             return {}
         return _with_next(happened, mail, self._otherwise(team))
 
     def _news(self, team: Team, agent: presence.Agent) -> tuple[list[Found], list[Found]]:
         """What is so and was not told, and the mail; told with this."""
-        unread = self._unread()
+        facts, unread = self._facts(team), self._unread()
         if not unread:
-            self._say_if_waiting(team)
-        happened = self._untold(team, agent) + self._pages()
+            self._say_if_waiting(facts)
+        happened = self._untold(facts, agent) + self._pages()
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             unread = self._unread()
-        return happened, self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
+        mail = self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
+        if not (happened or mail):
+            self._say_if_waiting(facts)
+        return happened, mail
 
     def look_at_the_rest(self, waited: float) -> Found:
         """When the time is over, what did not end the wait, and how the work stands.
@@ -245,9 +246,8 @@ class Lookout:
             if kind == tasks.TASK.name:
                 notices.settle(self.store, self.team, tasks.TASK, key)
 
-    def _untold(self, team: Team, agent: presence.Agent) -> list[Found]:
+    def _untold(self, facts: Facts, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
-        facts = self._facts(team)
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
         true = facts.true(known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
