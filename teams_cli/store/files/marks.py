@@ -73,14 +73,14 @@ def _keys(names: Collection[str]) -> set[str]:
 
 def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collection[str]]:
     """What was *found*, without what is no key, and with the keys under "" that have no label or several."""
-    labels: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {key: set() for key in keys}
     for label, marked in found.items():
         for key in keys.intersection(marked):
-            labels.setdefault(key, set()).add(label)
-    named: dict[str, Collection[str]] = {"": {key for key in keys if len(labels.get(key, ())) != 1}}
-    for label, marked in found.items():
-        named[label] = {key for key in keys.intersection(marked) if len(labels[key]) == 1}
-    return named
+            labels[key].add(label)
+    named: dict[str, list[str]] = {label: [] for label in ("", *found)}
+    for key, of_key in labels.items():
+        named[of_key.pop() if len(of_key) == 1 else ""].append(key)
+    return {**named}
 
 
 def make(paths: Collection[str]) -> None:
