@@ -72,19 +72,21 @@ WAIT = Case("wait --timeout 0", "a0", Place.forget_told)
 OVER = 3
 UPDATE = Case("update-task 6 --description more", "lea", lambda place: place.put_task(6))
 START = {
-    "--version": (Case("--version"), 1.1, 1.1),
-    "send-message": (SEND, 1.8, 1.8),
-    "read-messages": (READ, 1.8, 1.8),
-    "claim-task": (CLAIM, 1.8, 1.8),
-    "claim-task --next": (NEXT, 1.8, 1.8),
-    "update-task": (UPDATE, 1.8, 1.8),
-    "heartbeat": (Case("heartbeat", "a1"), 1.8, 1.8),
-    "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 1.8, 1.8),
-    "wait, with mail, and work": (WAIT, 1.8, 2.4),
-    "brief": (Case("brief", "a1"), 2.0, 2.0),
-    "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0, 2.0),
+    "--version": (Case("--version"), 1.1),
+    "send-message": (SEND, 1.8),
+    "read-messages": (READ, 1.8),
+    "claim-task": (CLAIM, 1.8),
+    "claim-task --next": (NEXT, 1.8),
+    "update-task": (UPDATE, 1.8),
+    "heartbeat": (Case("heartbeat", "a1"), 1.8),
+    "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 1.8),
+    "wait, with mail, and work": (WAIT, 1.8),
+    "brief": (Case("brief", "a1"), 2.0),
+    "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0),
 }
-"""Commands, how many times bare Python they should take, and how many they are known to take at most."""
+"""Commands, and how many times bare Python they may take."""
+KNOWN = {"wait, with mail, and work": 2.4}
+"""Those that are known to take more, and how much at most."""
 LEAST = 15
 """Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
 TRIES = 3
@@ -147,7 +149,7 @@ def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) ->
 
 def bench_start(place: Place, rounds: int) -> list[str]:
     """One command against bare Python; the names of those that were slower than they are known to be, in every try."""
-    place.end_task(OVER)
+    place.put_task(OVER, "completed")
     print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
     show("", "quartile", "best", "x python", "limit", "known")
     return in_every_try(list(START), lambda names: _slower(place, rounds, names))
@@ -165,7 +167,8 @@ def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     show("python -c pass", least * 1000, min(bare) * 1000, 1.0)
     slower = []
     for name, taken in found.items():
-        _, limit, known = START[name]
+        limit = START[name][1]
+        known = KNOWN.get(name, limit)
         ratio = _lower_quartile(taken) / least
         cells = (_lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
         show(name, *cells, f"{known:g}{' SLOWER' if ratio > known * TOLERANCE else ''}")

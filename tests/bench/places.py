@@ -40,25 +40,15 @@ class Place:
             self._put_message(number)
         self.put_inbox()
 
-    def put_task(self, number: int) -> None:
-        """The task as it was before anybody claimed it, in the file and in the index."""
+    def put_task(self, number: int, status: str = "pending") -> None:
+        """The task as it was before anybody claimed it, or at its end, in the file and in the index."""
         directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
-        task = Task(id=key, team_name=ALPHA, title=f"number {number}", created_by="lea", created_at=NOW, updated_at=NOW)
-        _write(directory / f"{key}.json", task)
-        free = directory / "index" / marks.place(FREE, key)
-        free.parent.mkdir(parents=True, exist_ok=True)
-        free.touch()
-        (directory / "index" / marks.place(tasks.IN_PROGRESS, key)).unlink(missing_ok=True)
-
-    def end_task(self, number: int) -> None:
-        """Have the task be completed."""
-        directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
-        task = Task(id=key, team_name=ALPHA, title="over", status="completed", created_at=NOW, completed_at=NOW)
-        _write(directory / f"{key}.json", task)
-        (directory / "index" / marks.place(FREE, key)).unlink()
-        completed = directory / "index" / marks.place("completed", key)
-        completed.parent.mkdir(parents=True, exist_ok=True)
-        completed.touch()
+        said = {"title": f"number {number}", "created_by": "lea", "created_at": NOW, "updated_at": NOW}
+        _write(directory / f"{key}.json", Task(id=key, team_name=ALPHA, status=status, **said))
+        paths = {label: f"{directory}/index/{marks.place(label, key)}" for label in (FREE, tasks.IN_PROGRESS, status)}
+        own = paths[FREE if status == "pending" else status]
+        marks.make([own])
+        marks.clear(paths.values(), kept=[own])
 
     def forget_told(self) -> None:
         """The last ten messages unread, and their reader as one that was told of nothing."""
