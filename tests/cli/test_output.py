@@ -285,8 +285,8 @@ def test_an_interrupt(cli: Cli) -> None:
         try:
             if any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()):
                 break
-        except FileNotFoundError:  # one that was closed since it was listed
-            continue
+        except FileNotFoundError:  # one was closed since it was listed
+            pass
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)
