@@ -171,9 +171,9 @@ def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
     passed_over = ["1.bob."]
 
     class Racing(MessageLog):
-        def _listed(self, segment: int) -> list[str]:
+        def listed(self, segment: int) -> list[str]:
             hidden = passed_over.pop() if passed_over else "-"
-            return [name for name in super()._listed(segment) if not name.startswith(hidden)]
+            return [name for name in super().listed(segment) if not name.startswith(hidden)]
 
     class Raced(FileStore):
         def log(self, team: str) -> MessageLog:

@@ -53,16 +53,18 @@ class MessageLog:
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
         ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
-        number, path = self._noted() + 1, ""
+        look = _Look(self)
+        number, path = numbers.highest(look.names) + 1, ""
         segment = (number - 1) // _SEGMENT
-        earlier = self._find(f".{uid}.json", 0, segment) if uid is not None else None
+        earlier = self._find(look, f".{uid}.json", 0, segment) if uid is not None else None
         while not path and not earlier:  # mostly once: as long as the number has the digits that there is room for
             digits = len(str(number))
             with disk.Written(f"{self.root}/tmp", encode_unnumbered(record, kind, digits)) as temp:
                 with self.lock(self.directory):
-                    if uid is None or not (earlier := self._find(f".{uid}.json", segment)):
+                    look = _Look(self)
+                    if uid is None or not (earlier := self._find(look, f".{uid}.json", segment)):
                         check()
-                        number, path = self._put_next(kind, temp, digits, ending)
+                        number, path = self._put_next(kind, look, temp, digits, ending)
                 if not path:
                     disk.discard(temp)
         if earlier:
@@ -71,9 +73,9 @@ class MessageLog:
         disk.confirm(os.path.dirname(path), path)
         return kind.numbering(record, number), True
 
-    def _put_next(self, kind: Kind[R], temp: str, digits: int, ending: str) -> tuple[int, str]:
+    def _put_next(self, kind: Kind[R], look: _Look, temp: str, digits: int, ending: str) -> tuple[int, str]:
         """Make the file the next message, if its number has so many *digits*: the number, and the path if it is."""
-        before, newest = self._given()
+        before, newest = self._given(look)
         number = max(before, newest) + 1
         kind.refuse_too_high(number)
         if len(str(number)) != digits:
@@ -137,7 +139,7 @@ class MessageLog:
         """See the contract. Those to several have to be read for it."""
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
-                for name in _without_most_before(after, segment, self._listed(segment)):
+                for name in _without_most_before(after, segment, self.listed(segment)):
                     number, to, uid = _parts(name)
                     if number > after:
                         alone = to != _SEVERAL
@@ -199,7 +201,7 @@ class MessageLog:
 
     def last(self) -> int:
         """See the contract."""
-        return max(self._given())
+        return max(self._given(_Look(self)))
 
     def glance(self, agent: str, after: int, sent: int, to: Sequence[str]) -> int | None:
         """See the contract; what was *sent* last from here, *to* whom, needs no look either. A message whose sender was
@@ -213,18 +215,17 @@ class MessageLog:
         """The highest number that is noted as given."""
         return numbers.highest(disk.names_in(self.directory))
 
-    def _given(self) -> tuple[int, int]:
+    def _given(self, look: _Look) -> tuple[int, int]:
         """The highest number that was given: by what is noted of it, and by the messages that there are."""
-        names = disk.names_in(self.directory)
-        noted = numbers.highest(names)
-        return noted, self._newest(_segments(names), noted)
+        noted = numbers.highest(look.names)
+        return noted, self._newest(look, noted)
 
-    def _newest(self, segments: list[int], noted: int = 0) -> int:
+    def _newest(self, look: _Look, noted: int) -> int:
         """The highest number of a message; of those in one directory with the one that was *noted*, mostly only those
         behind it are looked at.
         """
-        for segment in reversed(segments):
-            names = _without_most_before(noted, segment, self._listed(segment))
+        for segment in reversed(_segments(look.names)):
+            names = _without_most_before(noted, segment, look.of(segment))
             if number := _number(max(names, key=_place, default="")):
                 return number
             if number := max(map(_number, names), default=0):  # the last by name was no message
@@ -234,19 +235,19 @@ class MessageLog:
     def _path_of(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)
         segment = number // _SEGMENT
-        for name in self._listed(segment) if number else ():
+        for name in self.listed(segment) if number else ():
             if name.startswith(f"{number}.") and _number(name):
                 return f"{self.directory}/{segment}/{name}"
         raise NotFound(f"there is no {kind.name} {key}")
 
-    def _find(self, ending: str, first: int, end: int | None = None) -> str | None:
+    def _find(self, look: _Look, ending: str, first: int, end: int | None = None) -> str | None:
         """The newest message whose file name ends so, in the directories from the *first* to before the *end*: a retry
         comes soon after what it repeats.
         """
-        for segment in reversed(self.segments()):
+        for segment in reversed(_segments(look.names)):
             if segment < first or (end is not None and segment >= end):
                 continue
-            names = self._listed(segment)
+            names = look.of(segment)
             if f"{ending}/" not in "/".join([*names, ""]):  # as of nearly all: sooner said of all than of each
                 continue
             for name in names:
@@ -264,7 +265,7 @@ class MessageLog:
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
         """The numbers and file names of messages after that one that may be for *agent*, in order."""
-        names = _without_most_before(after, segment, self._listed(segment))
+        names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
             names = _names_for(agent, names)
         if after:  # most are not, and are left out without a closer look
@@ -272,7 +273,7 @@ class MessageLog:
             names = [name for name in names if _place(name) > last]
         return sorted((number, name) for name in names if (number := _number(name)))
 
-    def _listed(self, segment: int) -> list[str]:
+    def listed(self, segment: int) -> list[str]:
         """The names of the files in a directory, and of those that were packed there."""
         directory = f"{self.directory}/{segment}"
         names = disk.names_in(directory)
@@ -327,6 +328,23 @@ class MessageLog:
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
             raise DamagedRecord(f"{path}: to: does not fit the name of the file", "Correct the file or its name.")
         return record
+
+
+class _Look:
+    """What there is in the directory of a log, listed at once, and in those below it, each listed when it is first
+    asked for: large ones take long, also while others wait for the lock.
+    """
+
+    def __init__(self, log: MessageLog) -> None:
+        self._log = log
+        self.names = disk.names_in(log.directory)
+        self._below: dict[int, list[str]] = {}
+
+    def of(self, segment: int) -> list[str]:
+        """The names of the messages in the directory of that number."""
+        if segment not in self._below:
+            self._below[segment] = self._log.listed(segment)
+        return self._below[segment]
 
 
 def check_addressees(to: Sequence[str], uid: str | None) -> None:
