@@ -92,7 +92,7 @@ def _first_free(
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    for task in _candidates(store, team.name, caller.name, lambda: tasks.all_of(store, team.name, []), wrong):
+    for task in _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong):
         if ahead:
             ahead -= 1
             passed_over += 1

@@ -296,6 +296,12 @@ def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
+def all_pending(store: Store, team: str) -> Iterator[Task]:
+    """All pending tasks, by number, also those that were made so by hand; no other is looked at more than briefly."""
+    found = [task for task in store.search(team, TASK, ["pending"], []) if task.status == "pending"]
+    return reversed(found)
+
+
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
     """Whether the tasks with these keys, by their label, are so few that all are read."""
     return sum(map(len, labels.values())) <= READ_WHOLE
