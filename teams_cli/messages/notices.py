@@ -63,7 +63,9 @@ def _send(store: Store, team: str, told: Owed) -> Message:
 
 
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:
-    """Take the notices with these uids off the record, which may note under what numbers they were sent."""
+    """Take the notices with these uids off the record, which may note under what numbers they were sent. They are on
+    the disk: if this is undone they are taken off again, by whoever would send them.
+    """
 
     def paid(found: R) -> R:
         owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]
@@ -74,4 +76,4 @@ def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]
             found = found.paid(told, sent[told.uid]) if told.uid in sent else found
         return found.having(owed=left or None)
 
-    update(store, team, kind, getattr(record, kind.key), paid)
+    update(store, team, kind, getattr(record, kind.key), paid, lasting=False)

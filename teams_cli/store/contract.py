@@ -154,8 +154,11 @@ class Store:
         """
         return None
 
-    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: Revision) -> Revision:
-        """Store the record in place of the one that has that revision.
+    def replace(
+        self, team: str, kind: Kind[R], key: str, record: R, revision: Revision, lasting: bool = True
+    ) -> Revision:
+        """Store the record in place of the one that has that revision. One that need not be *lasting* may be undone by
+        a power cut until the next that is: that it owes nothing any more, where sending it again adds nothing.
 
         Raises:
             StaleRevision: It has another one by now.

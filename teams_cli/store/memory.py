@@ -129,7 +129,7 @@ class MemoryStore(Store):
             (kind, key) for kind, found in of_team for key, (data, _) in found.items() if json.loads(data).get("owed")
         ]
 
-    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: int) -> int:
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: int, lasting: bool = True) -> int:
         with self._lock:
             if key not in (found := self._of(team, kind)):
                 raise NotFound(f"there is no {kind.name} {key}")

@@ -21,12 +21,18 @@ _PATIENCE = 10.0
 
 
 def update(
-    store: Store, team: str, kind: Kind[R], key: str, change: Callable[[R], R], patience: float | None = None
+    store: Store,
+    team: str,
+    kind: Kind[R],
+    key: str,
+    change: Callable[[R], R],
+    patience: float | None = None,
+    lasting: bool = True,
 ) -> tuple[R, R]:
     """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
 
     *change* may be called several times. When it returns the record itself, nothing is written, but what was read is
-    made durable, so that "already so" can be answered for.
+    made durable, so that "already so" can be answered for; neither where it need not be *lasting*.
 
     Raises:
         Busy: Other writers were first for *patience* seconds, by default as long as the store waits for a turn. They
@@ -38,10 +44,11 @@ def update(
         record, revision = store.get(team, kind, key)
         changed = change(record)
         if changed is record:
-            store.confirm(team, kind, key)
+            if lasting:
+                store.confirm(team, kind, key)
             return record, record
         try:
-            store.replace(team, kind, key, changed, revision)
+            store.replace(team, kind, key, changed, revision, lasting)
             return record, changed
         except StaleRevision:
             give_up = give_up or time.monotonic() + patience

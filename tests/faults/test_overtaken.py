@@ -34,11 +34,11 @@ class Overtaken(FileStore):
         super().__init__(root)
         self.refused: set[tuple[str, str, Any]] = set()
 
-    def replace(self, team: str, kind: Any, key: str, record: Any, revision: Any) -> Any:
+    def replace(self, team: str, kind: Any, key: str, record: Any, revision: Any, lasting: bool = True) -> Any:
         if (kind.name, key, revision) not in self.refused:
             self.refused.add((kind.name, key, revision))
             raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
-        return super().replace(team, kind, key, record, revision)
+        return super().replace(team, kind, key, record, revision, lasting)
 
 
 def play(store: FileStore, scene: Scene) -> None:

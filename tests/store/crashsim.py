@@ -7,10 +7,15 @@ in any combination. A rename is one change. Nothing is assumed of a file system 
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from teams_cli.store.files.engine import FileStore
 
 Tree = dict[str, Any]
 """A directory: bytes for a file, a tree for a directory."""
@@ -141,7 +146,7 @@ class Recorder:
         self._open: dict[int, File | Directory | None] = {}
         self._place: dict[int, int] = {}
         self._real = {
-            name: getattr(os, name) for name in ("mkdir", "open", "write", "fsync", "rename", "unlink", "close")
+            name: getattr(os, name) for name in ("mkdir", "open", "write", "fsync", "rename", "link", "unlink", "close")
         }
 
     def __enter__(self) -> Recorder:
@@ -218,6 +223,12 @@ class Recorder:
         self.disk.change((target, self.disk.find(source)), (source, None))
         self.told(f"rename to {target}")
 
+    def _link(self, source: str, target: str) -> None:
+        self._step()
+        self._real["link"](source, target)
+        self.disk.change((target, self.disk.find(source)))
+        self.told(f"link {target}")
+
     def _unlink(self, path: str) -> None:
         self._step()
         self._real["unlink"](path)
@@ -227,6 +238,38 @@ class Recorder:
     def _close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)
         self._real["close"](descriptor)
+
+
+def power_cuts(disk: Disk, root: Path, changes: Sequence[Callable[[FileStore], Any]]) -> list[tuple[int, str, Tree]]:
+    """Make all changes; every state that a power cut may leave on the way, behind the number of changes done."""
+    states: dict[tuple[int, str], tuple[str, Tree]] = {}
+    done = 0
+
+    def collect(call: str) -> None:
+        for said, tree in disk.crash_states():
+            states.setdefault((done, repr(_essence(tree))), (f"after {call} of change {done + 1}: {said}", tree))
+
+    with Recorder(disk, collect):
+        store = FileStore(str(root))
+        for change in changes:
+            change(store)
+            done += 1
+            collect("the answer")
+    return [(done, said, tree) for (done, _), (said, tree) in states.items()]
+
+
+def _essence(tree: Tree) -> Tree:
+    """The tree without what nobody reads: files that were being written."""
+    return {
+        name: found if isinstance(found, bytes) else _essence(found) for name, found in tree.items() if name != "tmp"
+    }
+
+
+@contextmanager
+def fresh_places() -> Iterator[Iterator[Path]]:
+    """Fresh directories, one after another; in memory where that can be, since the disk is a model here."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as top:
+        yield (made for number in itertools.count() if not (made := Path(top, str(number))).mkdir())
 
 
 def put(tree: Tree, top: Path) -> None:

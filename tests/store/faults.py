@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE]
-_CALLS = ("mkdir", "open", "write", "fsync", "rename", "listdir", "read", "fstat")
+_CALLS = ("mkdir", "open", "write", "fsync", "rename", "link", "listdir", "read", "fstat")
 
 
 class Fault:

@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "no directory sync behind a change",
         "files/engine",
-        "        disk.confirm(directory, path)\n        self.changed += 1\n        former",
-        "        self.changed += 1\n        former",
+        "        if lasting:\n            disk.confirm(directory, path)\n",
+        "",
         CRASH,
     ),
     Mutant(
@@ -167,6 +167,13 @@ MUTANTS = [
         "tests/store/test_numbers.py",
     ),
     Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
+    Mutant(
+        "marks removed while a power cut may take the change back",
+        "files/engine",
+        "            if not lasting:",
+        "            if True:",
+        "tests/messages/test_notices.py",
+    ),
     Mutant(
         "an unknown outcome told as a failure",
         "files/disk",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from teams_cli.errors import AlreadyExists
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
-from tests.store.crashsim import Disk, Killed, Recorder, put, taken
+from tests.store.crashsim import Disk, Killed, Recorder, fresh_places, power_cuts, put, taken
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, chain, make_team, seen, send
 
@@ -48,34 +45,8 @@ CHANGES = [
 
 @pytest.fixture
 def places():
-    """Fresh directories, one after another; in memory where that can be, since the disk is a model here."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as top:
-        yield (made for number in itertools.count() if not (made := Path(top, str(number))).mkdir())
-
-
-def power_cuts(disk, root, changes):
-    """Make all changes; every state that a power cut may leave on the way, by the number of changes done."""
-    states = {}
-    done = 0
-
-    def collect(call):
-        for said, tree in disk.crash_states():
-            states.setdefault((done, repr(_essence(tree))), (f"after {call} of change {done + 1}: {said}", tree))
-
-    with Recorder(disk, collect):
-        store = FileStore(str(root))
-        for change in changes:
-            change(store)
-            done += 1
-            collect("the answer")
-    return [(done, said, tree) for (done, _), (said, tree) in states.items()]
-
-
-def _essence(tree):
-    """The tree without what nobody reads: files that were being written."""
-    return {
-        name: found if isinstance(found, bytes) else _essence(found) for name, found in tree.items() if name != "tmp"
-    }
+    with fresh_places() as found:
+        yield found
 
 
 @pytest.mark.slow

@@ -21,11 +21,12 @@ from tests.store.histories import check, explained, stages
 pytestmark = pytest.mark.slow
 
 TOP = Path(__file__).parents[2]
-PATHS = ("mkdir", "mkdirat", "open", "openat", "rename", "renameat", "renameat2", "unlink", "unlinkat")
+LINKS = ("link", "linkat", "unlink", "unlinkat")
+PATHS = ("mkdir", "mkdirat", "open", "openat", "rename", "renameat", "renameat2", *LINKS)
 LOOKS = ("stat", "lstat", "newfstatat", "statx")
 FILES = ("write", "fsync", "close", "flock", "read", "pread64", "lseek", "fstat", "getdents64")
 ERRORS = {
-    "ENOSPC": {"mkdir", "mkdirat", "open", "openat", "write", "fsync", "rename", "renameat", "renameat2"},
+    "ENOSPC": {*PATHS, "write", "fsync"} - {"unlink", "unlinkat"},
     "EACCES": {*PATHS, *LOOKS},
     "EIO": {*PATHS, *LOOKS, *FILES},
 }

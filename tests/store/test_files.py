@@ -154,6 +154,24 @@ def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions
     assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:2]
 
 
+@pytest.mark.parametrize("before", ["a mark", "no mark", "a directory"])
+def test_a_mark_is_made_whatever_became_of_the_one_before(file_store, root, before):
+    """It is another name of that one's file, where there is one that can have another."""
+    make_team(file_store)
+    file_store.create("alpha", TASK, None, Task(title="t"))
+    mark, index = root / "tasks/alpha/index/pending/task-1", root / "tasks/alpha/index"
+    file = mark.stat().st_ino
+    if before != "a mark":
+        mark.unlink()
+    if before == "a directory":
+        mark.mkdir()
+    task, revision = file_store.get("alpha", TASK, "task-1")
+    file_store.replace("alpha", TASK, "task-1", task.having(status="in_progress"), revision)
+    assert list(file_store.labelled("alpha", TASK, "in_progress")) == ["task-1"]
+    assert ((index / "in_progress/task-1").stat().st_ino == file) is (before == "a mark")
+    assert mark.exists() is (before == "a directory")
+
+
 def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
     make_team(file_store)
     for _ in range(3):

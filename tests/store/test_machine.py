@@ -115,7 +115,10 @@ class Machine(RuleBasedStateMachine):
             self.writes += 1
             task, revisions = self.held[actor, team, key]
             task = task.having(count=self.writes, status="in_progress" if self.writes % 2 else "pending")
-            made = self.both(actor, fault, lambda store, name: store.replace(team, TASK, key, task, revisions[name]))
+            lasting = bool(self.writes % 3)
+            made = self.both(
+                actor, fault, lambda store, name: store.replace(team, TASK, key, task, revisions[name], lasting)
+            )
             if made:
                 self.held[actor, team, key] = task, dict(zip(("files", "memory"), made, strict=True))
 

@@ -164,23 +164,27 @@ class FileStore(Store):
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
         return sorted((kind, key) for kind, _, key in names)
 
-    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes) -> bytes:
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
         self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
         lock = self._lock_for(team, kind, record, directory)
+        former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            marks.make(self.layout.marks(team, kind, key, record))
+            others = [] if lasting else self.layout.all_marks(team, kind, key, self.layout.labels(team, kind))
+            marks.make(now := self.layout.marks(team, kind, key, record), former)
             disk.put(temp, path)
-        disk.confirm(directory, path)
+            if not lasting:  # what is undone was durable without these marks, but for that of what it owed
+                marks.clear(others, now)
+        if lasting:
+            disk.confirm(directory, path)
         self.changed += 1
-        former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
-        if over := set(former).difference(self.layout.marks(team, kind, key, record)):
-            self._clear_marks(team, kind, key, over, _A_MOMENT)
+        if lasting and not getattr(record, "owed", None) and (over := set(former).difference(now)):
+            self._clear_marks(team, kind, key, over, data, now)
         return data
 
     def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
@@ -345,13 +349,20 @@ class FileStore(Store):
 
         mark_anew(self, team, kind, keys)
 
-    def _clear_marks(self, team: str, kind: Kind[R], key: str, paths: Collection[str], patience: float) -> None:
-        """Remove those of the marks that the record does not have as it is now. One too many does no harm."""
+    def _clear_marks(
+        self, team: str, kind: Kind[R], key: str, paths: Collection[str], stored: bytes, kept: list[str]
+    ) -> None:
+        """Remove those of the marks that the record does not have as it is now: as it was *stored* it has those that
+        are *kept*. One too many does no harm.
+        """
+        path = self.layout.path(team, kind, key)
         try:
-            with self.lock(self.layout.directory(team, kind), patience):
+            with self.lock(self.layout.directory(team, kind), _A_MOMENT):
                 try:
-                    kept = self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
-                except NotFound:
+                    data = together.read(path, kind, key)
+                    if data != stored:
+                        kept = self.layout.marks(team, kind, key, self._decoded.get(data, kind, key, path))
+                except FileNotFoundError:
                     kept = []
                 marks.clear(paths, kept)
         except TeamsError:  # somebody is changing it, or nobody can tell what belongs there

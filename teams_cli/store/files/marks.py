@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.records.annotations import Iterator
+from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
@@ -83,21 +83,43 @@ def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collect
     return {**named}
 
 
-def make(paths: Collection[str]) -> None:
-    """Make a record findable before it says why: a mark too many does no harm, one too few might.
+def make(paths: Collection[str], former: Sequence[str] = ()) -> None:
+    """Make a record findable before it says why: a mark too many does no harm, one too few might. The *former* marks
+    are those that it has until now.
 
     Raises:
         StorageFailed: The system refused.
     """
     for path in paths:
-        parent = os.path.dirname(path)
+        like = former[0] if former and path not in former else ""
         try:
-            for made in (os.path.dirname(parent), parent):
-                if not os.path.isdir(made):
-                    os.mkdir(made, 0o700)
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            try:
+                _enter(path, like)
+            except FileNotFoundError:
+                _make_directories(os.path.dirname(path))
+                _enter(path, like)
         except OSError as error:
             raise disk.failed("write", path, error) from None
+
+
+def _enter(path: str, like: str) -> None:
+    """Make the mark, as another name of the file of one *like* it where that can be: file systems are slow at making
+    files where many were removed shortly before.
+    """
+    if like:
+        try:
+            return os.link(like, path)
+        except FileExistsError:
+            return None
+        except OSError:  # it is gone, or has as many names as it can have, or files have only one here
+            pass
+    return os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _make_directories(path: str) -> None:
+    for made in (os.path.dirname(path), path):
+        if not os.path.isdir(made):
+            os.mkdir(made, 0o700)
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:

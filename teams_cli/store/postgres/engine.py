@@ -201,7 +201,7 @@ class PostgresStore(Store):
         sql = "SELECT kind, key FROM records WHERE team = %s AND record ? 'owed' ORDER BY kind, length(key), key"
         return list(self.look(sql, [_checked(team)]))
 
-    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str) -> str:
+    def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: str, lasting: bool = True) -> str:
         body, label = encode(record).decode(), _label(kind, record)
         where = [_checked(team), kind.name, _checked(key)]
         topics = topics_of(kind, key, label)
