@@ -6,14 +6,14 @@ from pathlib import Path
 
 from teams_cli.membership import founding, joining
 from teams_cli.messages.inboxes import Inbox
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.records import Record
 from teams_cli.store.documents import encode
 from teams_cli.store.files import marks
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings
+from teams_cli.teams import presence, settings
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA
 
@@ -38,7 +38,15 @@ class Place:
         for number in range(1, count + 1):
             self.put_task(number)
             self._put_message(number)
+        for kind in (tasks.TASK, MESSAGE):
+            store.reserve(ALPHA, kind, count)
         self.put_inbox()
+        presence.saw(store, ALPHA, "a0")
+        self._seen = self._agent.read_bytes()
+
+    @property
+    def _agent(self) -> Path:
+        return self.root / f"teams/{ALPHA}/agents/a0.json"
 
     def put_task(self, number: int, status: str = "pending") -> None:
         """The task as it was before anybody claimed it, or at its end, in the file and in the index."""
@@ -53,7 +61,7 @@ class Place:
     def forget_told(self) -> None:
         """The last ten messages unread, and their reader as one that was told of nothing."""
         self.put_inbox()
-        (self.root / f"teams/{ALPHA}/agents/a0.json").unlink()
+        self._agent.write_bytes(self._seen)
 
     def _put_message(self, number: int) -> None:
         directory = self.root / f"teams/{ALPHA}/messages/{number // 1000}"
@@ -67,10 +75,11 @@ class Place:
         _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
 
     def drop_sent(self) -> None:
-        """Remove the message that was sent after those of the beginning."""
-        number = self.count + 1
-        for path in (self.root / f"teams/{ALPHA}/messages/{number // 1000}").glob(f"{number}.*"):
+        """Remove the message that was sent after those of the beginning, and have its number given again."""
+        number, log = self.count + 1, self.root / f"teams/{ALPHA}/messages"
+        for path in (log / f"{number // 1000}").glob(f"{number}.*"):
             path.unlink()
+        (log / f".last.{number}").rename(log / f".last.{self.count}")
 
 
 def _write(path: Path, record: Record) -> None:
