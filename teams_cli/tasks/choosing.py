@@ -98,7 +98,7 @@ def _first_free(
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
-                return take(store, team, caller, task, anew=True), 0
+                return take(store, team, caller, task.id, anew=True), 0
             except (TaskClaimed, WrongState):
                 ahead = int(jitter(_SPREAD))
             except Conflict:

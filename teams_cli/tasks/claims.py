@@ -42,7 +42,7 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
     """
     at = require(store, team_name, caller, "claim-task", word)
     team, caller = at.team, at.caller
-    return take(store, team, caller, tasks.get(store, team_name, word))
+    return take(store, team, caller, tasks.get(store, team_name, word).id)
 
 
 def may_claim(team: Team, caller: Caller) -> bool:
@@ -51,8 +51,8 @@ def may_claim(team: Team, caller: Caller) -> bool:
     return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
-def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = False) -> Task:
-    """Have the caller own the task, which was *seen* so; one that it owns already is refused if it wants one *anew*."""
+def take(store: Store, team: Team, caller: Caller, key: str, anew: bool = False) -> Task:
+    """Have the caller own the task of that key; one that it owns already is refused if it wants one *anew*."""
     lost: list[str] = []
 
     def change(task: Task) -> Task:
@@ -61,12 +61,11 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fals
             return task
         free = leases.expired(store, team, task, lost[0], caller.name) if lost[0] else task
         _refuse_unready(store, team, free, caller)
+        presence.forget_ended_process(store, team.name, caller.name)  # before it owns what would be lost with that
         taken = _taken(store, team, free, caller.name)
         return taken if lost[0] else _telling_the_one_before(team, taken)
 
-    if change(seen) is not seen:
-        presence.forget_ended_process(store, team.name, caller.name)
-    before, task = update(store, team.name, TASK, seen.id, change)
+    before, task = update(store, team.name, TASK, key, change)
     if lost[0]:
         leases.note_expiry(store, team, before, lost[0])
     if before is not task:
