@@ -72,6 +72,8 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
+    if given == {} and not _needs_something(name):
+        return dict(_unsaid(name))
     from pydantic import ValidationError
 
     from teams_cli.records.validation import first_problem
@@ -95,6 +97,12 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
 def _in_files(name: str) -> dict[str, str]:
     """What the parameters of the command are called in a request, by what the files call them."""
     return {camel_case(parameter.key): parameter.key for parameter in parameters(commands.get(name))}
+
+
+@cache
+def _needs_something(name: str) -> bool:
+    """Whether a request of the command has to say anything."""
+    return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
 @cache

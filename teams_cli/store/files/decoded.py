@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
-_REMEMBERED = 64
-_SMALL = 256 * 1024
+_REMEMBERED = 256
+_SMALL = 32 * 1024
+"""Bytes of the largest file that is remembered: so all of them take no more than eight million."""
 
 
 class Decoded:

@@ -138,17 +138,19 @@ class FileStore(Store):
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
         if kind.name == "message":
             return self.log(team).get(kind, key)
-        path = self.layout.path(team, kind, key)
         try:
-            data = together.read(path, kind, key)
+            return self._record_in(self.layout.path(team, kind, key), kind, key)
         except FileNotFoundError:
             raise NotFound(f"there is no {kind.name} {key}") from None
-        return self._decoded.get(data, kind, key, path), data
 
     def scan(
         self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
-        return together.each(self.layout.directory(team, kind), kind, problems, keys, together.record_in)
+        return together.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
+
+    def _record_in(self, path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
+        data = together.read(path, kind, key)
+        return self._decoded.get(data, kind, key, path), data
 
     def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
         return together.each(self.layout.directory(team, kind), kind, problems, None, together.document_in)
