@@ -97,15 +97,15 @@ def sleep_until(
     team: str,
     ready: Callable[[], bool],
     timeout: float | None,
-    topics: Collection[str] | None = None,
+    topics: Collection[str] | Callable[[], Collection[str]] | None = None,
     alarm: Alarm | None = None,
     say: Callable[[str], None] | None = None,
 ) -> bool:
     """Block until *ready* says so; False when *timeout* seconds ran out (None: never).
 
-    Woken by changes in the team, or only by those on the *topics*. Time alone changes things too (a lease runs out):
-    *ready* sets the *alarm* for that; where there is none, it is asked every second as well. *say* is told if changes
-    are seen late.
+    Woken by changes in the team, or only by those on the *topics*, which may be worked out once it has to sleep. Time
+    alone changes things too (a lease runs out): *ready* sets the *alarm* for that; where there is none, it is asked
+    every second as well. *say* is told if changes are seen late.
 
     Raises:
         InvalidValue: *timeout* is below zero, or no number.
@@ -116,7 +116,7 @@ def sleep_until(
     clock = alarm or Alarm()
     if _looked(ready, clock, alarm is None):  # to make a look-out takes longer
         return True
-    watch, told = store.watch(team, topics), False
+    watch, told = store.watch(team, topics() if callable(topics) else topics), False
     try:
         while not _looked(ready, clock, alarm is None):
             if time.monotonic() >= give_up:

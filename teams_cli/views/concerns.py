@@ -80,7 +80,7 @@ def wait(
         return bool(found)
 
     try:
-        if not sleep_until(store, team, ready, timeout, lookout.topics(), lookout.alarm, say):
+        if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, WaitRanOut) as ended:
         said = standing.in_words(store, team, caller)
@@ -172,7 +172,7 @@ class Lookout:
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
         require(self.store, self.team, self.caller, "read-messages")
-        conditions.refuse_closed(self.store, self.team)
+        conditions.refuse_closed(self.store, team)
         started = ending.children(self.store, self.team, self.caller.name)
         ending.set_alarm(self.store, self.team, started, self.alarm)
         choosing.release_lost(self.store, team, self.alarm)

@@ -21,6 +21,7 @@ from teams_cli.views import standing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.teams import Team
 
     Look = Callable[[Alarm], dict[str, Any] | None]
 
@@ -122,10 +123,10 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
         return
 
 
-def refuse_closed(store: Store, team: str) -> None:
+def refuse_closed(store: Store, team: Team) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
-    if teams.get(store, team).state == "closed":
-        raise history.of_closed(store, team, overviews.came_to(store, team))
+    if team.state == "closed":
+        raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
 
 
 def _while_open(store: Store, team: str, look: Look) -> Look:
@@ -134,7 +135,7 @@ def _while_open(store: Store, team: str, look: Look) -> Look:
     def look_in_time(alarm: Alarm) -> dict[str, Any] | None:
         found = look(alarm)
         if found is None:
-            refuse_closed(store, team)
+            refuse_closed(store, teams.get(store, team))
         return found
 
     return look_in_time

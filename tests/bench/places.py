@@ -11,6 +11,7 @@ from teams_cli.records.records import Record
 from teams_cli.store.documents import encode
 from teams_cli.store.files import marks
 from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
@@ -41,7 +42,8 @@ class Place:
         for kind in (tasks.TASK, MESSAGE):
             store.reserve(ALPHA, kind, count)
         self.put_inbox()
-        presence.saw(store, ALPHA, "a0")
+        seen = presence.saw(store, ALPHA, "a0").last_seen
+        update(store, ALPHA, presence.AGENT, "a0", lambda agent: agent.having(renewed_at=seen))
         self._seen = self._agent.read_bytes()
 
     @property

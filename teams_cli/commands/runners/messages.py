@@ -121,7 +121,7 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
             ending.set_alarm(call.store, call.team, started, alarm)
             if ready():
                 return True
-            conditions.refuse_closed(call.store, call.team)
+            conditions.refuse_closed(call.store, call.load_team())
             return False
 
         return pace.sleep_until(
