@@ -6,7 +6,7 @@ from teams_cli.clock import later, of_day, rfc3339
 from teams_cli.errors import NotAllowed, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Collection, Iterable
+from teams_cli.records.annotations import Callable, Collection, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -41,8 +41,8 @@ def leased(store: Store, team: Team, task: Task) -> Task:
     return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
 
 
-def over(store: Store, team: Team, task: Task) -> str:
-    """Why the claim on a task in progress is over; empty while it holds."""
+def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.Agent] | None = None) -> str:
+    """Why the claim on a task in progress is over, by what is *known* of its owner, or now; empty while it holds."""
     if task.status != "in_progress":
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
@@ -50,7 +50,7 @@ def over(store: Store, team: Team, task: Task) -> str:
     epoch, seconds = store.steady()
     if task.lease_until is None or task.lease_epoch != epoch:
         return f"the machine was started anew since {task.owner} claimed it"
-    agent = presence.load(store, team.name, task.owner)
+    agent = known(task.owner) if known else presence.load(store, team.name, task.owner)
     if seconds > task.lease_until:
         heard = f"{_HEARD}{of_day(agent.last_seen)}" if agent.last_seen else ""
         return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC{heard}"
@@ -154,7 +154,8 @@ def release_all(store: Store, team: Team) -> list[str]:
     """Release every task in progress whose claim is over; their ids. Some are for others' logins to release, and in a
     closed team none is.
     """
-    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if over(store, team, task)]
+    known = presence.load_each_once(store, team.name)
+    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if over(store, team, task, known)]
     released = []
     for task in found:
         try:
