@@ -53,9 +53,8 @@ _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
 _HISTORY = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
 _AT_ONCE = 200
-_UNSYNCED = "SET LOCAL synchronous_commit TO off; "
-_NOTE = f"""{_UNSYNCED}WITH next AS ({counters.TAKE})
-    INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next RETURNING {_TOLD}"""
+_NOTE = f"""WITH next AS ({counters.TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
+    RETURNING {_TOLD}"""
 
 
 class PostgresStore(Store):
@@ -110,7 +109,6 @@ class PostgresStore(Store):
         values: Sequence[object],
         before: str = "",
         topics: Collection[str] = EVERY_TOPIC,
-        lasting: bool = True,
     ) -> str | None:
         """Carry out a statement that is the whole change; the revision that it makes, None if it changes nothing.
 
@@ -119,8 +117,7 @@ class PostgresStore(Store):
 
         def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
             sending(change_id)
-            whole, said = self.as_change(sql, values, change_id, team, topics, before)
-            made = connection.change(whole if lasting else f"{_UNSYNCED}{whole}", said, kind.while_closed)
+            made = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
             return str(made[0][0]) if made else None
 
         revision = self._prepared().do_once(job)
@@ -208,7 +205,7 @@ class PostgresStore(Store):
         body, label = encode(record).decode(), _label(kind, record)
         where = [_checked(team), kind.name, _checked(key)]
         topics = topics_of(kind, key, label)
-        made = self.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics, lasting=lasting)
+        made = self.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
         if made is None:
             found = self.look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
             if not found:
@@ -306,7 +303,9 @@ class PostgresStore(Store):
         """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
         values = [_checked(team), "history", 1, team, json.dumps(entry), self.channel(team, "h"), "history"]
         try:
-            self._prepared().do(lambda connection: connection.change(_NOTE, values))
+            self._prepared().do(
+                lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)
+            )
         except (TeamsError, Taken):
             return
 
