@@ -36,7 +36,9 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
 
 
 def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
-    """Send what the record of that key owes, if it does: one that can't be read holds up no other."""
+    """Send what the record of that key owes, if it does: one that can't be read holds up no other. Who made the change
+    may have been killed before that was on the disk, where what is told of it is to stay.
+    """
     try:
         record, _ = store.get(team, kind, key)
     except NotFound:
@@ -45,6 +47,10 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
         return None
     if not getattr(record, "owed", None):  # the change that was to owe it was not made
         return store.mark_anew(team, kind, [key])
+    try:
+        store.confirm(team, kind, key)
+    except TeamsError:
+        return None
     deliver(store, team, kind, record)
     return None
 

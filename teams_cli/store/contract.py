@@ -219,7 +219,8 @@ class Store:
         """The records or messages that may be meant by the words, those with the highest numbers first.
 
         A word is of letters and digits, in the form that `str.lower` gives. Each record is among these that has
-        for every word a string in which a word begins so; others may be, so whoever asks looks at each.
+        for every word a string in which a word begins so, of those in files also where the file leaves out what goes
+        without saying; others may be, so whoever asks looks at each.
         """
         raise NotImplementedError
 

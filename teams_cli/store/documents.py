@@ -84,6 +84,12 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
     return document
 
 
+def is_as_written(data: bytes) -> bool:
+    """Whether the file of a record is byte for byte what `encode` made once, as far as its checksum tells."""
+    cut = data.rfind(_MARK)
+    return cut >= 0 and data[cut + len(_MARK) :] == _seal(data[:cut])
+
+
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     """The record in a file; checked field by field unless the checksum shows that this tool wrote it.
 
@@ -125,14 +131,10 @@ def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
     """The record as JSON, if the file is byte for byte what `encode` or `encode_unnumbered` makes, and what it says is
     of the types that its fields have; None otherwise.
     """
-    cut = data.rfind(_MARK)
-    seal = data[cut + len(_MARK) :]
-    if cut < 0:
-        return None
-    if seal != _seal(data[:cut]):
+    if not is_as_written(data):
         number = kind.number_in(key)
         data = _blanked(data, heading(kind, number)) if number else data
-        if seal != _seal(data[:cut]):
+        if not is_as_written(data):
             return None
     try:
         document = loads(data.decode())

@@ -56,8 +56,11 @@ def take(store: Store, team: Team, caller: Caller, key: str, anew: bool = False)
     lost: list[str] = []
 
     def change(task: Task) -> Task:
+        is_own = task.status == "in_progress" and task.owner == caller.name
+        if is_own:  # by whom it is claimed again: it goes on
+            presence.forget_ended_process(store, team.name, caller.name)
         lost[:] = [leases.over(store, team, task)]
-        if task.status == "in_progress" and task.owner == caller.name and not lost[0] and not anew:
+        if is_own and not lost[0] and not anew:
             return task
         free = leases.expired(store, team, task, lost[0], caller.name) if lost[0] else task
         _refuse_unready(store, team, free, caller)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
+
+import pytest
+
 from teams_cli import kinds
 from teams_cli.membership import founding, joining
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.messages.notices import settle
+from teams_cli.messages.notices import deliver, settle
+from teams_cli.records.owed import Owed, owing
 from teams_cli.store.files.engine import FileStore
+from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import STATUSES, TASK, Task
 from teams_cli.teams.caller import Caller
-from tests.store.crashsim import Disk, fresh_places, power_cuts, put, taken
+from tests.store.crashsim import Disk, Killed, Recorder, fresh_places, power_cuts, put, taken
 from tests.store.histories import cheap_fsync, explained
 from tests.support.cli import ALPHA
 
-LEA, BOB = Caller("lea"), Caller("bob")
+LEA, BOB, HUMAN = Caller("lea"), Caller("bob"), Caller("human")
 
 
 def _complete(store):
     change_task(store, ALPHA, BOB, "1", Edit(status="completed"))
+
+
+def _completed(task):
+    """The task as it is once its completion is stored, and nobody was told of it."""
+    told = Owed(to="lea", message="completed by bob", uid="completed")
+    return owing(task.having(status="completed"), told)
 
 
 def _in_progress(root):
@@ -44,6 +57,89 @@ def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once
             put(tree, place)
             with explained(said), cheap_fsync():
                 _check(FileStore(str(place / "root")), done)
+
+
+def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
+    with fresh_places() as places:
+        for step in itertools.count(1):
+            top = next(places)
+            _in_progress(top / "root")
+            disk = Disk(top)
+            disk.load(taken(top))
+            recorder = Recorder(disk, kill_before=step)
+            with recorder:
+                with suppress(Killed):
+                    _complete(FileStore(str(top / "root")))
+                if not recorder.dead:
+                    break
+                recorder.revive()
+                found = _collecting(recorder)
+                store = FileStore(str(top / "root"), lock_timeout=0.5)
+                for _, key in store.owing(ALPHA):
+                    settle(store, ALPHA, TASK, key)
+            _check_after_power_cuts(found, places, "in_progress", f"killed before step {step}")
+    assert step > 20
+
+
+def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_is_killed():
+    """What that one did may be gone after a power cut, and the task is found as it was before."""
+    with fresh_places() as places:
+        for step in itertools.count(1):
+            top = next(places)
+            _in_progress(top / "root")
+            store = FileStore(str(top / "root"), lock_timeout=0.5)
+            _, task = update(store, ALPHA, TASK, "task-1", _completed)
+            disk = Disk(top)
+            disk.load(taken(top))
+            recorder = Recorder(disk, kill_before=step)
+            with recorder:
+                with suppress(Killed):
+                    reopened = Edit(status="pending")
+                    change_task(FileStore(str(top / "root"), lock_timeout=0.5), ALPHA, HUMAN, "1", reopened)
+                if not recorder.dead:
+                    break
+                recorder.revive()
+                found = _collecting(recorder)
+                deliver(store, ALPHA, TASK, task)
+            _check_after_power_cuts(found, places, "completed", f"killed before step {step}")
+    assert step > 10
+
+
+def test_a_change_wakes_who_waits_before_what_it_owes_is_sent(tmp_path):
+    _in_progress(tmp_path / "root")
+    store = FileStore(str(tmp_path / "root"))
+    watch = store.watch(ALPHA, tasks.FREED)
+    if watch.slow:
+        pytest.skip(watch.slow)
+    update(store, ALPHA, TASK, "task-1", _completed)
+    assert watch.wait(0) and "task:completed" in watch.heard
+    watch.close()
+
+
+def _collecting(recorder):
+    """What power cuts may leave from now on, each with what was kept."""
+    found = {}
+
+    def collect(call):
+        for said, tree in recorder.disk.crash_states():
+            found.setdefault(repr(tree), (f"{call}: {said}", tree))
+
+    collect("at first")
+    recorder.told = collect
+    return found
+
+
+def _check_after_power_cuts(found, places, before, what):
+    """What the leader heard of is so; the task is found by the label that it had *before*, if it has that again."""
+    for said, tree in found.values():
+        place = next(places)
+        put(tree, place)
+        with explained(f"{what}: {said}"):
+            store = FileStore(str(place / "root"))
+            task = tasks.get(store, ALPHA, "1")
+            assert task.status != "in_progress" or not _heard(store)
+            if task.status == before:
+                assert [found.id for found in tasks.labelled(store, ALPHA, before)] == ["task-1"]
 
 
 def _check(store, done):

@@ -172,7 +172,7 @@ MUTANTS = [
         "files/engine",
         "            if not lasting:",
         "            if True:",
-        "tests/messages/test_notices.py",
+        CRASH,
     ),
     Mutant(
         "an unknown outcome told as a failure",

@@ -1,9 +1,10 @@
-"""The safeguards of what starts, keeps and lands the work of agents, and of their clients; see `safeguards`."""
+"""The safeguards of what starts, keeps, lands and tells of the work of agents, and of clients; see `safeguards`."""
 
 from __future__ import annotations
 
 from tests.store.safeguards import AGENTS, INSTALL, LOGINS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
 
+NOTICES = "tests/messages/test_notices.py"
 MUTANTS = [
     Mutant(
         "landed from where a login says",
@@ -97,4 +98,12 @@ MUTANTS = [
     ),
     Mutant("logs without bound", "../agents/logs", "if turn < turns and (room", "if False and (room", LOGS),
     Mutant("landed as it is, not as reviewed", "../agents/landings/queueing", "return submitted", "pass", REVIEWS),
+    Mutant(
+        "what another stored taken for durable",
+        "files/engine",
+        "        lasting = lasting or self._durable != (path, revision)\n",
+        "",
+        NOTICES,
+    ),
+    Mutant("a notice of what may be taken back", "../messages/notices", "        store.confirm(", "        (", NOTICES),
 ]

@@ -64,6 +64,24 @@ def test_after_a_power_cut_at_any_moment(places, depth, changes):
             check(place / depth, done, expected, changes)
 
 
+def test_after_a_power_cut_a_task_is_found_by_the_label_that_it_had(places):
+    """Its mark goes once the change can't be taken back."""
+    top = next(places)
+    store = FileStore(str(top / "root"))
+    make_team(store)
+    store.create("alpha", TASK, None, Task(title="first"))
+    disk = Disk(top)
+    disk.load(taken(top))
+    for done, said, tree in power_cuts(disk, top / "root", [start_task]):
+        place = next(places)
+        put(tree, place)
+        with explained(said):
+            store = FileStore(str(place / "root"))
+            task, _ = store.get("alpha", TASK, "task-1")
+            if task.status == "pending":
+                assert not done and list(store.labelled("alpha", TASK, "pending")) == ["task-1"]
+
+
 def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
     top = next(places)
     store = FileStore(str(top / "root"))

@@ -185,15 +185,17 @@ def test_marks_that_lead_to_no_task_are_removed_once_they_are_many(tmp_path: Pat
 def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(tmp_path: Path) -> None:
     """By its priority, then its number, whatever other tasks say; a file that nobody can read is passed over."""
     cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, *"abcd", "what is pending")
-    for number in range(1, 6):
+    add_tasks(cli, *"abcd", "what is pending", "unsaid")
+    for number in range(1, 7):
         cli.ok("update-task", str(number), "--status", "cancelled", agent="human")
     for number, priority in (1, "low"), (2, "normal"), (3, "high"), (4, "high"):
         path = cli.root / f"tasks/alpha/task-{number}.json"
         task = json.loads(path.read_text())
         path.write_text(json.dumps({**task, "status": "pending", "priority": priority}))
     (cli.root / "tasks/alpha/task-4.json").write_text("pending")
+    path = cli.root / "tasks/alpha/task-6.json"
+    path.write_text(json.dumps({key: said for key, said in json.loads(path.read_text()).items() if key != "status"}))
     store = cli.store()
-    assert [choosing.claim_next(store, ALPHA, BOB).title for _ in range(3)] == ["c", "b", "a"]
+    assert [choosing.claim_next(store, ALPHA, BOB).title for _ in range(4)] == ["c", "b", "unsaid", "a"]
     with pytest.raises(NothingReady):
         choosing.claim_next(store, ALPHA, BOB)

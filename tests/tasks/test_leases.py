@@ -216,6 +216,17 @@ def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -
 
 
 @NEEDS_PROC
+def test_who_claims_its_own_again_keeps_it_though_its_process_has_ended(team: Store) -> None:
+    """Somebody else acts under the name now, and nothing changes for those who look."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        presence.register_process(team, ALPHA, "bob", process.pid)
+        before = seen(team)
+        process.kill()
+    assert claims.claim(team, ALPHA, BOB, "1") == before == seen(team)
+    assert told(team) == []
+
+
+@NEEDS_PROC
 def test_a_process_of_the_same_number_is_another(team: Store) -> None:
     """The start time tells them apart, so that a number given anew keeps nothing alive."""
     presence.register_process(team, ALPHA, "bob", os.getpid())

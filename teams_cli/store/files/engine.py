@@ -64,6 +64,8 @@ class FileStore(Store):
         self.layout = Layout(self.address)
         self._writable = False
         self._decoded = Decoded()
+        self._durable = "", b""
+        """The record that was stored last, by its path, and as it surely is on the disk."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
         root_directory.check_owner(self.address)
 
@@ -171,21 +173,23 @@ class FileStore(Store):
         self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
         self._prepare()
         directory = os.path.dirname(path)
-        lock = self._lock_for(team, kind, record, directory)
+        lasting = lasting or self._durable != (path, revision)
         former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
+        over = self.layout.marks_over(team, kind, key, former, now := self.layout.marks(team, kind, key, record))
+        lock = self._lock_for(team, kind, record, directory)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            others = [] if lasting else self.layout.all_marks(team, kind, key, self.layout.labels(team, kind))
-            marks.make(now := self.layout.marks(team, kind, key, record), former)
+            marks.make(now, former)
             disk.put(temp, path)
-            if not lasting:  # what is undone was durable without these marks, but for that of what it owed
-                marks.clear(others, now)
+            if not lasting:  # what a power cut brings back needs none of them, but that of what it owed
+                marks.clear(over)
         if lasting:
             disk.confirm(directory, path)
+            self._durable = path, data
         self.changed += 1
-        if lasting and not getattr(record, "owed", None) and (over := set(former).difference(now)):
+        if lasting and over:
             self._clear_marks(team, kind, key, over, data, now)
         return data
 

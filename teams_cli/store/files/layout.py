@@ -94,6 +94,16 @@ class Layout:
             found.append(self.owed_mark(team, kind, key))
         return found
 
+    def marks_over(self, team: str, kind: Kind[R], key: str, former: list[str], now: list[str]) -> list[str]:
+        """Of the *former* marks of a record, and of those before, all that it does not have *now*. One that owes a
+        notice keeps them: they go with that of what it owes, which goes last, so that it tells of them until then.
+        """
+        owed = self.owed_mark(team, kind, key)
+        if owed in now:
+            return []
+        every = self.all_marks(team, kind, key, self.labels(team, kind)) if owed in former else former
+        return [mark for mark in every if mark not in now]
+
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
         """All marks that a record of that key may have, where there are those labels."""
         return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]

@@ -118,8 +118,10 @@ def _enter(path: str, like: str) -> None:
 
 def _make_directories(path: str) -> None:
     for made in (os.path.dirname(path), path):
-        if not os.path.isdir(made):
+        try:
             os.mkdir(made, 0o700)
+        except FileExistsError:  # or another makes it just now
+            continue
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:

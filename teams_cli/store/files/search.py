@@ -12,7 +12,7 @@ import os
 from teams_cli.errors import TeamsError
 from teams_cli.names import is_number
 from teams_cli.records.annotations import Iterator, Sequence
-from teams_cli.store.documents import decode
+from teams_cli.store.documents import decode, is_as_written
 from teams_cli.store.files import disk, together
 
 TYPE_CHECKING = False
@@ -34,12 +34,14 @@ _END = b"# end\n"
 def in_records(
     directory: str, keys: list[str], kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
 ) -> Iterator[R]:
-    """The records in a directory that have the words, the last of the keys first."""
+    """The records in a directory that have the words, the last of the keys first. What was written by hand may mean one
+    that it does not say.
+    """
     for key in reversed(keys):
         path = f"{directory}/{key}.json"
         try:
             data = together.read(path, kind, key)
-            if _has(_folded(data), words):
+            if _has(_folded(data), words) or not is_as_written(data):
                 yield decode(data, kind, key, path)
         except FileNotFoundError:
             continue

@@ -164,11 +164,12 @@ class InotifyWatch:
     def _of_task(self, key: str, settled: bool) -> set[str]:
         """The topics of a task that has changed, with the labels of the marks that it has.
 
-        While it changes from one label to another it has the marks of both, before it is *settled* by removing one.
+        While it changes from one label to another it has the marks of both, before it is *settled* by removing one. One
+        that owes a notice has changed, and keeps both until that is sent.
         """
         labels = _labels(f"{self._places[1]}/index", key)
         found = {"task", f"task/{key}"}
-        if settled or len(labels) < 2:
+        if settled or len(labels) < 2 or os.path.lexists(f"{self._places[0]}/owed/task~{key}"):
             self._unsettled.pop(key, None)
             found.update(f"task:{label}" for label in labels or [""])
         elif self._watches_labels:
