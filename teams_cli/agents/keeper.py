@@ -227,7 +227,7 @@ class Keeper:
         """The messages that the next turn is for, in the order of arrival; what it owes the agent is among them."""
         session = self._now()
         if session.owed:
-            notices.deliver(self.store, self.team, SESSION.also_closed, session)
+            notices.settle(self.store, self.team, SESSION.also_closed, self.agent)
             session = self._now()
         numbers = sessions.waiting_numbers(self.store, self.team, session)
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])

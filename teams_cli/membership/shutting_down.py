@@ -46,7 +46,9 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
     """
     team, draft = _drafted(store, team_name, caller, agent, reason)
     made = _same_again(store, team, draft)
-    if made is None:
+    if made is not None:
+        store.confirm(team_name, SHUTDOWN, made.id)
+    else:
         made, _ = store.create(team_name, SHUTDOWN, None, draft)
         _withdraw_if_second(store, team, made)
         who = made.requested_by
@@ -139,6 +141,7 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, word: 
     if word is not None and id_of(word, "shutdown") != member.stopped_by:
         return None
     verify(team, caller)
+    store.confirm(team_name, TEAM, team_name)
     return get(store, team, member.stopped_by, caller.name)
 
 

@@ -69,8 +69,8 @@ def _send(store: Store, team: str, told: Owed) -> Message:
 
 
 def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:
-    """Take the notices with these uids off the record, which may note under what numbers they were sent. They are on
-    the disk: if this is undone they are taken off again, by whoever would send them.
+    """Take the notices with these uids off the record, which may note under what numbers they were sent. Being sent
+    they are on the disk: should a power cut put them back on the record, whoever sends them again adds nothing.
     """
 
     def paid(found: R) -> R:

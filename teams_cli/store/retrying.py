@@ -32,7 +32,8 @@ def update(
     """Replace a record by what *change* makes of it, anew when another writer was first; the old and the new one.
 
     *change* may be called several times. When it returns the record itself, nothing is written, but what was read is
-    made durable, so that "already so" can be answered for; neither where it need not be *lasting*.
+    made durable, so that "already so" can be answered for. What need not be *lasting* a power cut may undo, as the
+    contract says of `replace`.
 
     Raises:
         Busy: Other writers were first for *patience* seconds, by default as long as the store waits for a turn. They

@@ -75,7 +75,9 @@ def propose(
             raise NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
     plan = _same_again(store, draft)
-    if plan is None:
+    if plan is not None:
+        store.confirm(team_name, PLAN, plan.id)
+    else:
         told = Owed(to=team.leader, message="", uid="")
         plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[told]))
         history.note(store, team_name, caller.name, "plan proposed", plan=plan.id, task=plan.task)

@@ -29,6 +29,10 @@ def _complete(store):
     change_task(store, ALPHA, BOB, "1", Edit(status="completed"))
 
 
+def _release(store):
+    update(store, ALPHA, TASK, "task-1", lambda task: task.freed())
+
+
 def _completed(task):
     """The task as it is once its completion is stored, and nobody was told of it."""
     told = Owed(to="lea", message="completed by bob", uid="completed")
@@ -59,6 +63,7 @@ def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once
                 _check(FileStore(str(place / "root")), done)
 
 
+@pytest.mark.slow
 def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
     with fresh_places() as places:
         for step in itertools.count(1):
@@ -81,6 +86,7 @@ def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
     assert step > 20
 
 
+@pytest.mark.slow
 def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_is_killed():
     """What that one did may be gone after a power cut, and the task is found as it was before."""
     with fresh_places() as places:
@@ -102,7 +108,31 @@ def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_i
                 found = _collecting(recorder)
                 deliver(store, ALPHA, TASK, task)
             _check_after_power_cuts(found, places, "completed", f"killed before step {step}")
+            assert not any(told.uid == "completed" for told in tasks.get(store, ALPHA, "1").owed or ())
+            assert _heard(store) >= 1
     assert step > 10
+
+
+@pytest.mark.slow
+def test_marks_are_made_anew_by_what_no_power_cut_takes_back():
+    """As whoever comes next does for a mark that leads to nothing."""
+    with fresh_places() as places:
+        for step in itertools.count(1):
+            top = next(places)
+            _in_progress(top / "root")
+            disk = Disk(top)
+            disk.load(taken(top))
+            recorder = Recorder(disk, kill_before=step)
+            with recorder:
+                with suppress(Killed):
+                    _release(FileStore(str(top / "root"), lock_timeout=0.5))
+                if not recorder.dead:
+                    break
+                recorder.revive()
+                found = _collecting(recorder)
+                FileStore(str(top / "root"), lock_timeout=0.5).mark_anew(ALPHA, TASK, ["task-1"])
+            _check_after_power_cuts(found, places, "in_progress", f"killed before step {step}")
+    assert step > 5
 
 
 def test_a_change_wakes_who_waits_before_what_it_owes_is_sent(tmp_path):

@@ -166,7 +166,7 @@ MUTANTS = [
         "if not listed:",
         "tests/store/test_numbers.py",
     ),
-    Mutant("marks of others removed", "files/engine", "marks.clear(paths, kept)", "marks.clear(paths)", FILES),
+    Mutant("marks of others removed", "files/engine", "marks.clear(over, kept)", "marks.clear(over)", FILES),
     Mutant(
         "marks removed while a power cut may take the change back",
         "files/engine",

@@ -105,5 +105,12 @@ MUTANTS = [
         "",
         NOTICES,
     ),
+    Mutant(
+        "marks made anew by what may be taken back",
+        "files/marking",
+        "                disk.confirm(directory, directory)",
+        "                pass",
+        NOTICES,
+    ),
     Mutant("a notice of what may be taken back", "../messages/notices", "        store.confirm(", "        (", NOTICES),
 ]

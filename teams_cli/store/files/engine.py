@@ -355,11 +355,9 @@ class FileStore(Store):
 
         mark_anew(self, team, kind, keys)
 
-    def _clear_marks(
-        self, team: str, kind: Kind[R], key: str, paths: Collection[str], stored: bytes, kept: list[str]
-    ) -> None:
-        """Remove those of the marks that the record does not have as it is now: as it was *stored* it has those that
-        are *kept*. One too many does no harm.
+    def _clear_marks(self, team: str, kind: Kind[R], key: str, over: list[str], stored: bytes, kept: list[str]) -> None:
+        """Remove those of the marks that are *over* which the record does not have as it is now: as it was *stored* it
+        has those that are *kept*. One too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         try:
@@ -367,10 +365,11 @@ class FileStore(Store):
                 try:
                     data = together.read(path, kind, key)
                     if data != stored:
+                        disk.confirm(os.path.dirname(path), path)
                         kept = self.layout.marks(team, kind, key, self._decoded.get(data, kind, key, path))
                 except FileNotFoundError:
                     kept = []
-                marks.clear(paths, kept)
+                marks.clear(over, kept)
         except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
 

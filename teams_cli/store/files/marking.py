@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.errors import NotFound, TeamsError
-from teams_cli.store.files import marks
+from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def mark_anew(store: FileStore, team: str, kind: Kind[R], keys: Collection[str])
     waiting, labels = list(keys), store.layout.labels(team, kind)
     try:
         while waiting:
-            with store.lock(store.layout.directory(team, kind), 0.0):
+            with store.lock(directory := store.layout.directory(team, kind), 0.0):
+                disk.confirm(directory, directory)  # or a power cut brings back what had the marks that go
                 for key in waiting[:_AT_ONCE]:
                     _mark(store, team, kind, key, labels)
             del waiting[:_AT_ONCE]

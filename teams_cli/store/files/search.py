@@ -38,15 +38,16 @@ def in_records(
     that it does not say.
     """
     for key in reversed(keys):
-        path = f"{directory}/{key}.json"
+        path, has_them = f"{directory}/{key}.json", True
         try:
             data = together.read(path, kind, key)
-            if _has(_folded(data), words) or not is_as_written(data):
+            has_them = _has(_folded(data), words)
+            if has_them or not is_as_written(data):
                 yield decode(data, kind, key, path)
         except FileNotFoundError:
             continue
         except TeamsError as problem:
-            problems.append(problem)
+            problems += [problem] if has_them else []
 
 
 class MessageSearch:
