@@ -18,7 +18,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import STATUSES, TASK, Task
 from teams_cli.teams.caller import Caller
-from tests.store.crashsim import Disk, Killed, Recorder, fresh_places, power_cuts, put, taken
+from tests.store.crashsim import Killed, Recorder, collecting, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, explained
 from tests.support.cli import ALPHA
 
@@ -40,21 +40,20 @@ def _completed(task):
 
 
 def _in_progress(root):
-    """A team of which bob has a task in progress."""
+    """A team of which bob has a task in progress; another's view of it."""
     store = FileStore(str(root))
     founding.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
     tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="2030-01-01T00:00:00.000Z"))
     claims.claim(store, ALPHA, BOB, "1")
+    return (FileStore(str(root), lock_timeout=0.5),)
 
 
 def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once():
     with fresh_places() as places:
         top = next(places)
         _in_progress(top / "root")
-        disk = Disk(top)
-        disk.load(taken(top))
-        states = power_cuts(disk, top / "root", [_complete])
+        states = power_cuts(durable(top), top / "root", [_complete])
         assert {done for done, _, _ in states} == {0, 1} and len(states) > 50
         for done, said, tree in states:
             place = next(places)
@@ -65,74 +64,40 @@ def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once
 
 @pytest.mark.slow
 def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
-    with fresh_places() as places:
-        for step in itertools.count(1):
-            top = next(places)
-            _in_progress(top / "root")
-            disk = Disk(top)
-            disk.load(taken(top))
-            recorder = Recorder(disk, kill_before=step)
-            with recorder:
-                with suppress(Killed):
-                    _complete(FileStore(str(top / "root")))
-                if not recorder.dead:
-                    break
-                recorder.revive()
-                found = _collecting(recorder)
-                store = FileStore(str(top / "root"), lock_timeout=0.5)
-                for _, key in store.owing(ALPHA):
-                    settle(store, ALPHA, TASK, key)
-            _check_after_power_cuts(found, places, "in_progress", f"killed before step {step}")
-    assert step > 20
+    def settle_all(store):
+        for _, key in store.owing(ALPHA):
+            settle(store, ALPHA, TASK, key)
+
+    assert _cut_after_kills(_in_progress, _complete, settle_all, "in_progress") > 20
 
 
 @pytest.mark.slow
 def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_is_killed():
     """What that one did may be gone after a power cut, and the task is found as it was before."""
-    with fresh_places() as places:
-        for step in itertools.count(1):
-            top = next(places)
-            _in_progress(top / "root")
-            store = FileStore(str(top / "root"), lock_timeout=0.5)
-            _, task = update(store, ALPHA, TASK, "task-1", _completed)
-            disk = Disk(top)
-            disk.load(taken(top))
-            recorder = Recorder(disk, kill_before=step)
-            with recorder:
-                with suppress(Killed):
-                    reopened = Edit(status="pending")
-                    change_task(FileStore(str(top / "root"), lock_timeout=0.5), ALPHA, HUMAN, "1", reopened)
-                if not recorder.dead:
-                    break
-                recorder.revive()
-                found = _collecting(recorder)
-                deliver(store, ALPHA, TASK, task)
-            _check_after_power_cuts(found, places, "completed", f"killed before step {step}")
-            assert not any(told.uid == "completed" for told in tasks.get(store, ALPHA, "1").owed or ())
-            assert _heard(store) >= 1
-    assert step > 10
+
+    def owing_its_notice(root):
+        (store,) = _in_progress(root)
+        return store, update(store, ALPHA, TASK, "task-1", _completed)[1]
+
+    def reopen(store):
+        change_task(store, ALPHA, HUMAN, "1", Edit(status="pending"))
+
+    def send(store, task):
+        deliver(store, ALPHA, TASK, task)
+        assert not any(told.uid == "completed" for told in tasks.get(store, ALPHA, "1").owed or ())
+        assert _heard(store) >= 1
+
+    assert _cut_after_kills(owing_its_notice, reopen, send, "completed") > 10
 
 
 @pytest.mark.slow
 def test_marks_are_made_anew_by_what_no_power_cut_takes_back():
     """As whoever comes next does for a mark that leads to nothing."""
-    with fresh_places() as places:
-        for step in itertools.count(1):
-            top = next(places)
-            _in_progress(top / "root")
-            disk = Disk(top)
-            disk.load(taken(top))
-            recorder = Recorder(disk, kill_before=step)
-            with recorder:
-                with suppress(Killed):
-                    _release(FileStore(str(top / "root"), lock_timeout=0.5))
-                if not recorder.dead:
-                    break
-                recorder.revive()
-                found = _collecting(recorder)
-                FileStore(str(top / "root"), lock_timeout=0.5).mark_anew(ALPHA, TASK, ["task-1"])
-            _check_after_power_cuts(found, places, "in_progress", f"killed before step {step}")
-    assert step > 5
+
+    def mark(store):
+        store.mark_anew(ALPHA, TASK, ["task-1"])
+
+    assert _cut_after_kills(_in_progress, _release, mark, "in_progress") > 5
 
 
 def test_a_change_wakes_who_waits_before_what_it_owes_is_sent(tmp_path):
@@ -146,17 +111,23 @@ def test_a_change_wakes_who_waits_before_what_it_owes_is_sent(tmp_path):
     watch.close()
 
 
-def _collecting(recorder):
-    """What power cuts may leave from now on, each with what was kept."""
-    found = {}
-
-    def collect(call):
-        for said, tree in recorder.disk.crash_states():
-            found.setdefault(repr(tree), (f"{call}: {said}", tree))
-
-    collect("at first")
-    recorder.told = collect
-    return found
+def _cut_after_kills(prepare, change, go_on, before):
+    """Kill who makes the change before each of its steps, and have another *go_on* with what was prepared; check what
+    power cuts may leave from then on of the task, which had the label *before*. How many steps there are, and one.
+    """
+    with fresh_places() as places:
+        for step in itertools.count(1):
+            top = next(places)
+            prepared = prepare(top / "root")
+            with Recorder(durable(top), kill_before=step) as recorder:
+                with suppress(Killed):
+                    change(FileStore(str(top / "root"), lock_timeout=0.5))
+                if not recorder.dead:
+                    return step
+                recorder.revive()
+                found = collecting(recorder)
+                go_on(*prepared)
+            _check_after_power_cuts(found, places, before, f"killed before step {step}")
 
 
 def _check_after_power_cuts(found, places, before, what):

@@ -240,22 +240,37 @@ class Recorder:
         self._real["close"](descriptor)
 
 
-def power_cuts(disk: Disk, root: Path, changes: Sequence[Callable[[FileStore], Any]]) -> list[tuple[int, str, Tree]]:
-    """Make all changes; every state that a power cut may leave on the way, behind the number of changes done."""
-    states: dict[tuple[int, str], tuple[str, Tree]] = {}
-    done = 0
+def durable(top: Path) -> Disk:
+    """A disk on which all that is below *top* is for sure."""
+    disk = Disk(top)
+    disk.load(taken(top))
+    return disk
+
+
+def collecting(recorder: Recorder) -> dict[str, tuple[str, Tree]]:
+    """What a power cut may leave from now on, as long as the recorder listens, each with a word on when."""
+    found: dict[str, tuple[str, Tree]] = {}
 
     def collect(call: str) -> None:
-        for said, tree in disk.crash_states():
-            states.setdefault((done, repr(_essence(tree))), (f"after {call} of change {done + 1}: {said}", tree))
+        for said, tree in recorder.disk.crash_states():
+            found.setdefault(repr(_essence(tree)), (f"{call}: {said}", tree))
 
-    with Recorder(disk, collect):
+    collect("at first")
+    recorder.told = collect
+    return found
+
+
+def power_cuts(disk: Disk, root: Path, changes: Sequence[Callable[[FileStore], Any]]) -> list[tuple[int, str, Tree]]:
+    """Make all changes; every state that a power cut may leave on the way, behind the number of changes done."""
+    states: list[tuple[int, str, Tree]] = []
+    with Recorder(disk) as recorder:
         store = FileStore(str(root))
-        for change in changes:
-            change(store)
-            done += 1
-            collect("the answer")
-    return [(done, said, tree) for (done, _), (said, tree) in states.items()]
+        for done in range(len(changes) + 1):
+            found = collecting(recorder)
+            for change in changes[done : done + 1]:
+                change(store)
+            states += [(done, f"{done} done, {said}", tree) for said, tree in found.values()]
+    return states
 
 
 def _essence(tree: Tree) -> Tree:

@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "no directory sync behind a change",
         "files/engine",
-        "        if lasting:\n            disk.confirm(directory, path)\n",
-        "",
+        "            disk.confirm(directory, path)\n            self._durable",
+        "            self._durable",
         CRASH,
     ),
     Mutant(

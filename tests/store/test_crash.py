@@ -9,7 +9,7 @@ import pytest
 from teams_cli.errors import AlreadyExists
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
-from tests.store.crashsim import Disk, Killed, Recorder, fresh_places, power_cuts, put, taken
+from tests.store.crashsim import Disk, Killed, Recorder, durable, fresh_places, power_cuts, put
 from tests.store.histories import cheap_fsync, check, explained, stages, work_goes_on
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Task, Team, broadcast, chain, make_team, seen, send
 
@@ -70,9 +70,7 @@ def test_after_a_power_cut_a_task_is_found_by_the_label_that_it_had(places):
     store = FileStore(str(top / "root"))
     make_team(store)
     store.create("alpha", TASK, None, Task(title="first"))
-    disk = Disk(top)
-    disk.load(taken(top))
-    for done, said, tree in power_cuts(disk, top / "root", [start_task]):
+    for done, said, tree in power_cuts(durable(top), top / "root", [start_task]):
         place = next(places)
         put(tree, place)
         with explained(said):
@@ -91,9 +89,7 @@ def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
     (log / "999.bob.old.json").write_text((log / "1.bob.old.json").read_text().replace("1", "999"))
     (log / "1.bob.old.json").unlink()
     changes = [lambda store: send(store, "bob", "m1000", uid="a"), lambda store: send(store, "bob", "m1001", uid="b")]
-    disk = Disk(top)
-    disk.load(taken(top))
-    states = power_cuts(disk, top / "root", changes)
+    states = power_cuts(durable(top), top / "root", changes)
     assert {done for done, _, _ in states} == {0, 1, 2}
     for done, said, tree in states:
         place = next(places)

@@ -20,7 +20,7 @@ from teams_cli.store.contract import Kind
 from teams_cli.store.files import packing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
-from tests.store.crashsim import Disk, Killed, Recorder, put, taken
+from tests.store.crashsim import Killed, Recorder, collecting, durable, put
 from tests.store.histories import cheap_fsync, explained
 from tests.store.kinds import MESSAGE, Message, broadcast, close_team, make_team, seen, send, texts
 from tests.support.cli import ALPHA, Cli
@@ -118,13 +118,8 @@ def test_a_power_cut_at_any_moment(tmp_path: Path) -> None:
     with cheap_fsync():
         store = filled(tmp_path / "root")
     before = all_of(store)
-    disk, states = Disk(tmp_path), {}
-    disk.load(taken(tmp_path))
-
-    def collect(call: str) -> None:
-        states.update({repr(tree["root"]["teams"]): (f"{call}: {said}", tree) for said, tree in disk.crash_states()})
-
-    with Recorder(disk, collect):
+    with Recorder(durable(tmp_path)) as recorder:
+        states = collecting(recorder)
         pack(store)
     for n, (said, tree) in enumerate(states.values()):
         place = tmp_path / str(n)
@@ -145,9 +140,7 @@ def test_a_kill_at_any_step(tmp_path: Path) -> None:
         with cheap_fsync():
             store = filled(top / "root")
         before = all_of(store)
-        disk = Disk(top)
-        disk.load(taken(top))
-        recorder = Recorder(disk, kill_before=step)
+        recorder = Recorder(durable(top), kill_before=step)
         with recorder, explained(f"killed before step {step}"):
             with contextlib.suppress(Killed):
                 pack(store)

@@ -175,7 +175,8 @@ class FileStore(Store):
         directory = os.path.dirname(path)
         lasting = lasting or self._durable != (path, revision)
         former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
-        over = self.layout.marks_over(team, kind, key, former, now := self.layout.marks(team, kind, key, record))
+        now = self.layout.marks(team, kind, key, record)
+        over = self.layout.marks_over(team, kind, key, former, now)
         lock = self._lock_for(team, kind, record, directory)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)

@@ -83,7 +83,7 @@ class Layout:
 
     def owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
         """The mark by which a record is found that owes a notice."""
-        return f"{self.owed(team)}/{kind.name}~{key}"
+        return f"{self.owed(team)}/{marks.owed(kind.name, key)}"
 
     def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
         """All marks that the record has as it is now."""

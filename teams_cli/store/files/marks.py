@@ -23,6 +23,11 @@ def place(label: str, key: str) -> str:
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
 
+def owed(kind: str, key: str) -> str:
+    """What the mark of a record is called that owes a notice."""
+    return f"{kind}~{key}"
+
+
 def _thousand(key: str) -> str:
     """The thousands in the number of a key, as digits; empty below a thousand."""
     return key.rpartition("-")[2][:-3]

@@ -47,7 +47,8 @@ def in_records(
         except FileNotFoundError:
             continue
         except TeamsError as problem:
-            problems += [problem] if has_them else []
+            if has_them:
+                problems.append(problem)
 
 
 class MessageSearch:

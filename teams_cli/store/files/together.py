@@ -91,16 +91,6 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
     return disk.read_file(path) if data is None else data  # it may have got its file just now
 
 
-def record_in(path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
-    """The record at *path*, and the bytes that say it.
-
-    Raises:
-        FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
-    """
-    data = read(path, kind, key)
-    return decode(data, kind, key, path), data
-
-
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
     """The JSON object of the record at *path*, with every field that has a value: of a file of ours that of its text.
 
@@ -108,7 +98,7 @@ def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
     """
     own = own_document(disk.glance(path), kind, key)
-    return own or record_in(path, kind, key)[0].having().to_json()
+    return own or decode(read(path, kind, key), kind, key, path).having().to_json()
 
 
 def each(

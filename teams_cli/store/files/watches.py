@@ -10,7 +10,7 @@ import time
 
 from teams_cli.records.annotations import Collection, Iterator
 from teams_cli.store.files import together
-from teams_cli.store.files.marks import place
+from teams_cli.store.files.marks import owed, place
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.topics import EVERY_TOPIC, concerns
 
@@ -169,7 +169,7 @@ class InotifyWatch:
         """
         labels = _labels(f"{self._places[1]}/index", key)
         found = {"task", f"task/{key}"}
-        if settled or len(labels) < 2 or os.path.lexists(f"{self._places[0]}/owed/task~{key}"):
+        if settled or len(labels) < 2 or os.path.lexists(f"{self._places[0]}/owed/{owed('task', key)}"):
             self._unsettled.pop(key, None)
             found.update(f"task:{label}" for label in labels or [""])
         elif self._watches_labels:
