@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.agents import sessions
-from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import reading
+from teams_cli.messages.reading import Selection
 from teams_cli.questions import asking
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
@@ -31,7 +31,7 @@ def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
     It is made for the end of the context of the next model call. Messages come again at every call until they are
     handled; being shown marks them as read. `hint` is there until you have announced yourself.
     """
-    shown = inboxes.read(store, team_name, caller, Selection(), [], turn=0)
+    shown = reading.read(store, team_name, caller, Selection(), [], turn=0)
     there = others(store, team_name, caller.name)
     messages = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
     return _broadcast(store, team_name, caller, there, messages)
@@ -44,7 +44,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     is there and nothing waits.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
-    found = inboxes.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)
+    found = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)
     if not there and not found:
         return None
     agents = [

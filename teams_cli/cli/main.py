@@ -32,7 +32,9 @@ views.reminders
 """Those that every command for tasks uses beside them."""
 _OWN = {
     "send-message": "cli.show.messages agents.sessions store.files.journal views.reminders commands.messages",
-    "read-messages": "cli.show.messages messages.inboxes messages.handling views.steps commands.messages_inbox",
+    "read-messages": """
+        cli.show.messages messages.inboxes messages.reading messages.handling views.steps commands.messages_inbox
+        """,
     "claim-task": """
         tasks.assigning tasks.claims tasks.touching tasks.choosing store.files.journal teams.pages views.steps
         commands.tasks_claims

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.errors import WrongUsage
-from teams_cli.messages import handling, inboxes
-from teams_cli.messages.inboxes import Reading, Selection
+from teams_cli.messages import handling, reading
 from teams_cli.messages.messages import Message
+from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import number_of
 from teams_cli.records.annotations import Any
 
@@ -98,7 +98,7 @@ def _rest(found: Reading, all: bool) -> str:
 
 def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> Reading:
     if wait is None or selection.handled:
-        return inboxes.read(call.store, call.team, call.caller, selection, call.problems, peek)
+        return reading.read(call.store, call.team, call.caller, selection, call.problems, peek)
     from teams_cli.commands.runners.messages import wait_and_read
 
     return wait_and_read(call, selection, peek, wait)

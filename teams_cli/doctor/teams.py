@@ -6,8 +6,9 @@ from teams_cli import kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.sessions import SESSION
 from teams_cli.agents.terminals import unattended
-from teams_cli.messages.inboxes import INBOX, hold_to_log
+from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.messages.removed import hold_to_log
 from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from teams_cli.clock import length
 from teams_cli.errors import TeamsError, WaitRanOut
-from teams_cli.messages.inboxes import Reading, Selection, advance, load, read
+from teams_cli.messages.inboxes import advance, load
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.messages.reading import Reading, Selection, read
 from teams_cli.records.annotations import Callable
 from teams_cli.store.contract import Store
 from teams_cli.teams.permission import require

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import DamagedRecord, NotAllowed, NotFound, StorageFailed, TeamsError
+from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
@@ -10,18 +10,11 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
 from teams_cli.teams.operations import EVERYBODY, operation
-from teams_cli.teams.permission import require
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from teams_cli.teams.caller import Caller
 
 _FAR_BEHIND = 1000
 MOST_OPEN = 20_000
 """Open messages that an inbox holds; those that came after them are left in the log until some are handled."""
 _REMEMBERED = 200
-_MOST_REMOVED = 1_000_000
-"""Messages that may have been removed behind what was read: whoever says more is not believed."""
 
 
 class Open(Record):
@@ -92,147 +85,6 @@ def load(store: Store, team: str, agent: str) -> Inbox:
         return Inbox(agent=agent)
 
 
-class Reading(list[dict[str, object]]):
-    """Messages as they are shown, oldest first; *more* counts those left out, *unread* the new ones of these."""
-
-    more = 0
-    unread = 0
-
-
-class Selection:
-    """Which messages to show: of one sender, after a number, at most so many, also handled ones."""
-
-    def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False) -> None:
-        self.sender = sender
-        self.since = since
-        self.limit = limit
-        self.handled = handled
-
-    def fitting(self, found: list[Message]) -> list[Message]:
-        """Those of that sender, after that number."""
-        return [m for m in found if m.number > self.since and self.sender in ("", m.from_)]
-
-    def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
-        """Those to show. Where there are too many, what was read before gives way to what is new."""
-        chosen = self.fitting(found)
-        if not self.limit or len(chosen) <= self.limit:
-            return chosen
-        if not self.handled:
-            new = inbox.unread_numbers()
-            chosen.sort(key=lambda message: message.number not in new)  # stable: each part oldest first
-        return sorted(chosen[: self.limit], key=lambda message: message.number)
-
-
-@operation("read-messages", may=EVERYBODY, of_closed_team=True)
-def read(
-    store: Store,
-    team_name: str,
-    caller: Caller | None,
-    selection: Selection,
-    problems: list[TeamsError],
-    peek: bool = False,
-    turn: int | None = None,
-) -> Reading:
-    """The caller's unhandled messages, oldest first, and mark them as read, unless *peek*; those that were
-    carry `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
-
-    Damaged messages are added to *problems*; the others are shown.
-    """
-    caller = require(store, team_name, caller, "read-messages").caller
-    if peek or selection.handled:
-        return _look(store, team_name, caller.name, selection, problems)
-    seen: list[Message] = []
-    before = Inbox(agent=caller.name)
-
-    def mark(inbox: Inbox) -> Inbox:
-        nonlocal before
-        problems.clear()  # when another writer was first, this is called again, and finds them again
-        fresh: dict[int, Message] = {}
-        before = advance(store, team_name, inbox, problems, fresh)
-        seen[:] = open_messages(store, team_name, before, problems, fresh)
-        shown = {message.number for message in selection.pick(seen, before)}
-        return _marked_read(inbox, before, shown, teams.now(store), turn)
-
-    try:
-        problems_of_log = _read_too_far(store, team_name, caller.name)
-        _, inbox = upsert(store, team_name, INBOX.also_closed, caller.name, Inbox(agent=caller.name), mark)
-    except StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
-        found = _look(store, team_name, caller.name, selection, problems)
-        problems.append(StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint))
-        return found
-    problems += problems_of_log
-    return _reading(selection, seen, before, inbox)
-
-
-def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
-    """Report an inbox that has read on behind the end of the log, and mend it."""
-    inbox, last = load(store, team, agent), store.last(team, MESSAGE)
-    if inbox.furthest() <= last:
-        return []
-    try:
-        hold_to_log(store, team, inbox, last)
-    except NotAllowed as refusal:  # a login of its own takes numbers one by one
-        return [refusal]
-    said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
-    return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
-
-
-def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
-    """See to it that an inbox which has read on behind the *last* message is shown those that were not.
-
-    It reads on behind those that it knows, and the numbers up to where it was are given to no other message, since it
-    would be taken for one of these. That is, unless no log goes so far: then none would be left for the team.
-    """
-    believed = inbox.furthest() - last <= _MOST_REMOVED
-    try:
-        if believed:
-            store.reserve(team, MESSAGE, inbox.furthest())
-    except TeamsError:
-        believed = False
-        raise
-    finally:
-        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda found: _taken_back(found, last, believed))
-
-
-def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    if inbox.furthest() <= last:  # somebody else did
-        return inbox
-    known = inbox.named()
-    back = max((number for number in known if number <= last), default=last if known else 0)
-    back = inbox.up_to if inbox.up_to <= last else back
-    if believed:
-        return inbox.having(up_to=back)
-    return inbox.having(
-        up_to=back,
-        open=[entry for entry in inbox.open if entry.number <= last],
-        handled=[entry for entry in inbox.handled if entry.number <= last],
-        damaged=[number for number in inbox.damaged or () if number <= last] or None,
-    )
-
-
-def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
-    fresh: dict[int, Message] = {}
-    inbox = advance(store, team, load(store, team, agent), problems, fresh)
-    if not selection.handled:
-        return _reading(selection, open_messages(store, team, inbox, problems, fresh), inbox, inbox)
-    found = store.read(team, MESSAGE, agent, selection.since, problems)
-    return _reading(selection, [message for message in found if message.number <= inbox.up_to], inbox, inbox)
-
-
-def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """The messages to show, as *after* has them; which are new *before* tells."""
-    picked = selection.pick(found, before)
-    reading = Reading(_documents(picked, after))
-    new = before.unread_numbers()
-    for document, message in zip(reading, picked, strict=True):
-        if not selection.handled and message.number not in new:
-            document["readBefore"] = True
-    left_out = {m.number for m in selection.fitting(found)} - {m.number for m in picked}
-    reading.more = len(left_out)
-    reading.unread = len(left_out & new)
-    return reading
-
-
 def advance(
     store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
@@ -290,7 +142,7 @@ def open_messages(
     return sorted([*found, *read], key=lambda message: message.number)
 
 
-def _marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
+def marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
     """The inbox with the shown messages read; the one from before if that changes nothing worth a write."""
     unread = {entry.number for entry in ahead.open if entry.number in shown and entry.read_at is None}
     given = {entry.number for entry in ahead.open if entry.number in shown and entry.turn is not None}
@@ -336,13 +188,14 @@ def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
 
 
+@operation("read-messages", may=EVERYBODY, of_closed_team=True)
 def mark_read(store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None) -> None:
     """Mark messages as read that were shown to the agent in another way; with *turn* unasked, in that one (0: in one
     that nobody counts).
     """
 
     def change(inbox: Inbox) -> Inbox:
-        return _marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store), turn)
+        return marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store), turn)
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
@@ -375,10 +228,11 @@ def unread_in(inbox: Inbox, quiet: bool = False) -> list[int]:
 
 def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:
     """The message as JSON, with when its reader read and handled it."""
-    return _documents([message], inbox)[0]
+    return documents([message], inbox)[0]
 
 
-def _documents(found: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
+def documents(found: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
+    """The messages as JSON, with when their reader read and handled them."""
     opened = {entry.number: entry for entry in inbox.open}
     handled = {entry.number: entry for entry in inbox.handled}
     return [_document(message, inbox, opened.get(message.number), handled.get(message.number)) for message in found]

@@ -99,6 +99,7 @@ HOT = {
         "commands.messages_inbox",
         "messages.handling",
         "messages.inboxes",
+        "messages.reading",
         "views.steps",
     ],
     "claim-task 1": [*TASKS, *NOTED, *CLAIMING, "commands.tasks_claims", "teams.pages", "views.steps"],

@@ -12,8 +12,8 @@ import pytest
 from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.membership import joining, leaving, shutdowns, shutting_down
 from teams_cli.membership.shutdowns import ShutdownNotFound
-from teams_cli.messages import inboxes, messages
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import messages, reading
+from teams_cli.messages.reading import Selection
 from teams_cli.tasks import choosing, claims, holding, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
@@ -36,7 +36,7 @@ def team(team: Store) -> Store:
 
 
 def read(store: Store, caller: Caller) -> list[str]:
-    return [message["message"] for message in inboxes.read(store, ALPHA, caller, Selection(), [])]
+    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [])]
 
 
 def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from teams_cli.errors import TeamsError
 from teams_cli.membership import founding, joining
-from teams_cli.messages import counting, handling, inboxes, messages
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import counting, handling, inboxes, messages, reading
+from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
 
@@ -25,7 +25,7 @@ def counted(store: FileStore) -> dict[str, int]:
 
 def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
     problems: list[TeamsError] = []
-    inboxes.read(store, "alpha", caller, Selection(limit=limit), problems)
+    reading.read(store, "alpha", caller, Selection(limit=limit), problems)
 
 
 def made(tmp_path: Path) -> FileStore:

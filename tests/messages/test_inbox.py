@@ -13,10 +13,11 @@ import pytest
 
 from teams_cli.errors import AgentNotFound, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
-from teams_cli.messages import arrivals, handling, inboxes, messages
+from teams_cli.messages import arrivals, handling, inboxes, messages, reading
 from teams_cli.messages.handling import AlreadyHandled
-from teams_cli.messages.inboxes import INBOX, Inbox, Open, Selection
+from teams_cli.messages.inboxes import INBOX, Inbox, Open
 from teams_cli.messages.messages import MESSAGE
+from teams_cli.messages.reading import Selection
 from teams_cli.store import pace
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import teams
@@ -39,7 +40,7 @@ def team(team: Store) -> Store:
 def shown(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[dict[str, Any]]:
     """What the caller reads; nothing may be damaged."""
     problems: list[TeamsError] = []
-    found = inboxes.read(store, ALPHA, caller, Selection(**selection), problems, peek)
+    found = reading.read(store, ALPHA, caller, Selection(**selection), problems, peek)
     assert problems == []
     return found
 

@@ -292,9 +292,9 @@ MUTANTS = [
         OWED,
     ),
     Mutant(
-        "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
+        "forged read numbers believed", "../messages/removed", "believed = inbox", "believed = True or inbox", NUMBERS
     ),
-    Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
+    Mutant("mail behind forged read numbers lost", "../messages/removed", "having(up_to=back)", "having()", NUMBERS),
     Mutant(
         "numbers that nobody has yet believed",
         "../messages/inboxes",

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.membership import founding, joining, leaving, shutting_down
-from teams_cli.messages import handling, inboxes, messages
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import handling, inboxes, messages, reading
+from teams_cli.messages.reading import Selection
 from teams_cli.records.records import Record
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.memory import MemoryStore
@@ -189,7 +189,7 @@ class TwoEngines(RuleBasedStateMachine):
     @rule(agent=AGENTS, peek=st.booleans(), handled=st.booleans(), limit=st.integers(0, 2), fault=st.booleans())
     def read(self, agent: str, peek: bool, handled: bool, limit: int, fault: bool) -> None:
         chosen = Selection(handled=handled, limit=limit)
-        self.both(lambda s: inboxes.read(s, ALPHA, Caller(agent), chosen, [], peek), fault)
+        self.both(lambda s: reading.read(s, ALPHA, Caller(agent), chosen, [], peek), fault)
 
     @rule(agent=AGENTS, message=MESSAGES, fault=st.booleans())
     def ack(self, agent: str, message: str, fault: bool) -> None:

@@ -13,8 +13,8 @@ import pytest
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StaleClaim
 from teams_cli.membership import joining, leaving, shutting_down
-from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import reading
+from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
@@ -50,7 +50,7 @@ def seen(store: Store, task: str = "1") -> Task:
 
 def told(store: Store, caller: Caller = LEA) -> list[str]:
     """What the caller was told of claims that are over."""
-    found = inboxes.read(store, ALPHA, caller, Selection(handled=True), [], peek=True)
+    found = reading.read(store, ALPHA, caller, Selection(handled=True), [], peek=True)
     return [message["message"] for message in found if message["type"] == "notice"]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from teams_cli.errors import NotAllowed, WrongState
 from teams_cli.membership import joining, leaving
-from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import reading
+from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes, claims, plans, tasks
 from teams_cli.tasks.changes import Edit, PlanRequired
 from teams_cli.tasks.tasks import Task
@@ -32,7 +32,7 @@ def team(team: Store) -> Store:
 
 
 def read(store: Store, caller: Caller) -> list[str]:
-    return [message["message"] for message in inboxes.read(store, ALPHA, caller, Selection(), [])]
+    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [])]
 
 
 def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:

@@ -106,13 +106,13 @@ def test_reopening_frees_the_task_and_keeps_what_happened(team: Store) -> None:
 
 
 def test_a_failed_task_is_told_to_the_leader(team: Store) -> None:
-    from teams_cli.messages import inboxes
-    from teams_cli.messages.inboxes import Selection
+    from teams_cli.messages import reading
+    from teams_cli.messages.reading import Selection
 
     in_status(team, "in_progress")
     for _ in range(2):
         change(team, BOB, status="failed", result="no disk")
-    (notice,) = inboxes.read(team, ALPHA, LEA, Selection(), [])
+    (notice,) = reading.read(team, ALPHA, LEA, Selection(), [])
     assert "task-1" in notice["message"] and notice["from"] == "system"
 
 

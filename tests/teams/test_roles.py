@@ -13,8 +13,8 @@ import pytest
 from teams_cli import closing
 from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed, TeamsError
 from teams_cli.membership import founding, joining, leaving, shutting_down
-from teams_cli.messages import handling, inboxes, messages
-from teams_cli.messages.inboxes import Selection
+from teams_cli.messages import handling, messages, reading
+from teams_cli.messages.reading import Selection
 from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, plans, tasks
@@ -66,7 +66,7 @@ ALL, NONE = "leader member task-manager human", ""
 TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
     # what, how it is done, who may
     ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
-    ("read-messages", lambda s, c: inboxes.read(s, ALPHA, c, Selection(), []), ALL),
+    ("read-messages", lambda s, c: reading.read(s, ALPHA, c, Selection(), []), ALL),
     ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
     ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
     ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),

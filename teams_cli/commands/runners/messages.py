@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.agents import attention, ending
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.messages import arrivals, handling
-from teams_cli.messages.inboxes import Reading, Selection
+from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
 from teams_cli.questions import answering
 from teams_cli.questions.questions import Question

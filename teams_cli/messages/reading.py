@@ -1,0 +1,125 @@
+"""Reading: the messages that an agent has not handled, or has, shown to it and marked as read."""
+
+from __future__ import annotations
+
+from teams_cli.errors import DamagedRecord, NotAllowed, StorageFailed, TeamsError
+from teams_cli.messages import inboxes
+from teams_cli.messages.inboxes import INBOX, Inbox
+from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.store.contract import Store
+from teams_cli.store.retrying import upsert
+from teams_cli.teams import teams
+from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.teams.caller import Caller
+
+
+class Reading(list[dict[str, object]]):
+    """Messages as they are shown, oldest first; *more* counts those left out, *unread* the new ones of these."""
+
+    more = 0
+    unread = 0
+
+
+class Selection:
+    """Which messages to show: of one sender, after a number, at most so many, also handled ones."""
+
+    def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False) -> None:
+        self.sender = sender
+        self.since = since
+        self.limit = limit
+        self.handled = handled
+
+    def fitting(self, found: list[Message]) -> list[Message]:
+        """Those of that sender, after that number."""
+        return [m for m in found if m.number > self.since and self.sender in ("", m.from_)]
+
+    def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
+        """Those to show. Where there are too many, what was read before gives way to what is new."""
+        chosen = self.fitting(found)
+        if not self.limit or len(chosen) <= self.limit:
+            return chosen
+        if not self.handled:
+            new = inbox.unread_numbers()
+            chosen.sort(key=lambda message: message.number not in new)  # stable: each part oldest first
+        return sorted(chosen[: self.limit], key=lambda message: message.number)
+
+
+def read(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    selection: Selection,
+    problems: list[TeamsError],
+    peek: bool = False,
+    turn: int | None = None,
+) -> Reading:
+    """The caller's unhandled messages, oldest first, and mark them as read, unless *peek*; those that were
+    carry `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
+
+    Damaged messages are added to *problems*; the others are shown.
+    """
+    caller = require(store, team_name, caller, "read-messages").caller
+    if peek or selection.handled:
+        return _look(store, team_name, caller.name, selection, problems)
+    seen: list[Message] = []
+    before = Inbox(agent=caller.name)
+
+    def mark(inbox: Inbox) -> Inbox:
+        nonlocal before
+        problems.clear()  # when another writer was first, this is called again, and finds them again
+        fresh: dict[int, Message] = {}
+        before = inboxes.advance(store, team_name, inbox, problems, fresh)
+        seen[:] = inboxes.open_messages(store, team_name, before, problems, fresh)
+        shown = {message.number for message in selection.pick(seen, before)}
+        return inboxes.marked_read(inbox, before, shown, teams.now(store), turn)
+
+    try:
+        problems_of_log = _read_too_far(store, team_name, caller.name)
+        _, inbox = upsert(store, team_name, INBOX.also_closed, caller.name, Inbox(agent=caller.name), mark)
+    except StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
+        found = _look(store, team_name, caller.name, selection, problems)
+        problems.append(StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint))
+        return found
+    problems += problems_of_log
+    return _reading(selection, seen, before, inbox)
+
+
+def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
+    """Report an inbox that has read on behind the end of the log, and mend it."""
+    inbox, last = inboxes.load(store, team, agent), store.last(team, MESSAGE)
+    if inbox.furthest() <= last:
+        return []
+    from teams_cli.messages.removed import hold_to_log
+
+    try:
+        hold_to_log(store, team, inbox, last)
+    except NotAllowed as refusal:  # a login of its own takes numbers one by one
+        return [refusal]
+    said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
+    return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
+
+
+def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
+    fresh: dict[int, Message] = {}
+    inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems, fresh)
+    if not selection.handled:
+        return _reading(selection, inboxes.open_messages(store, team, inbox, problems, fresh), inbox, inbox)
+    found = store.read(team, MESSAGE, agent, selection.since, problems)
+    return _reading(selection, [message for message in found if message.number <= inbox.up_to], inbox, inbox)
+
+
+def _reading(selection: Selection, found: list[Message], before: Inbox, after: Inbox) -> Reading:
+    """The messages to show, as *after* has them; which are new *before* tells."""
+    picked = selection.pick(found, before)
+    reading = Reading(inboxes.documents(picked, after))
+    new = before.unread_numbers()
+    for document, message in zip(reading, picked, strict=True):
+        if not selection.handled and message.number not in new:
+            document["readBefore"] = True
+    left_out = {m.number for m in selection.fitting(found)} - {m.number for m in picked}
+    reading.more = len(left_out)
+    reading.unread = len(left_out & new)
+    return reading
