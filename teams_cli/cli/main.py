@@ -47,8 +47,7 @@ _OWN = {
     "wait": """
         agents.sessions agents.landings tasks tasks.checks tasks.tasks agents.landings.landings processes
         messages.inboxes messages.notices tasks.dependencies tasks.assigning agents.ending store.pace tasks.leases
-        tasks.touching tasks.claims tasks.choosing tasks.overviews tasks.plans views.standing views.conditions
-        views.steps commands.waiting cli.show.waiting
+        tasks.touching tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
         """,
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
@@ -59,12 +58,19 @@ _OWN = {
 }
 """Those that one command uses besides."""
 _CONCERNS = """
-teams.pages views.matters membership membership.shutdowns views.needed views.reminders views.work messages.counting
-teams.settings messages.receipts questions questions.questions views.silences views.facts views.concerns
+teams.pages views.matters membership membership.shutdowns views.needed views.reminders views.work messages.receipts
+views.facts views.concerns
 """
 """Those that `wait` uses besides, unless it is for one thing."""
+_LEADING = """
+tasks.overviews tasks.plans messages.counting questions questions.questions views.standing views.silences views.leading
+"""
+"""Those that it uses besides, where it is as who leads is told to say it."""
+_FOR_ONE_THING = "tasks.overviews tasks.plans views.standing views.conditions commands.waiting_for_one"
+"""Those that it uses where it is for one thing."""
 ONE_THING = {"--task", "--all-tasks", "--agent", "--plan", "--landing", "--message", "--ready"}
 """The options of `wait` that name one."""
+_AS_LEADER = {"--needed", "--completed"}
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
@@ -142,8 +148,17 @@ def rows(words: list[str]) -> Iterator[tuple[str, str]]:
         yield "of-tasks", _OF_TASKS
     if words and words[0] in _OWN:
         yield words[0], _OWN[words[0]]
-    if words[:1] == ["wait"] and not (ONE_THING | _HELP).intersection(word.partition("=")[0] for word in words):
+    if words[:1] == ["wait"]:
+        yield from _rows_of_wait({word.partition("=")[0] for word in words})
+
+
+def _rows_of_wait(words: set[str]) -> Iterator[tuple[str, str]]:
+    if ONE_THING & words:
+        yield "for-one-thing", _FOR_ONE_THING
+    elif not _HELP & words:
         yield "concerns", _CONCERNS
+        if _AS_LEADER & words:
+            yield "leading", _LEADING
 
 
 def is_of_tasks(name: str) -> bool:

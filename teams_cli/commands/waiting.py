@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import sessions
 from teams_cli.agents.landings import landings
-from teams_cli.agents.sessions import Session
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
-from teams_cli.names import each_name
-from teams_cli.records.annotations import Any, Iterator
-from teams_cli.teams.permission import standing_of
-from teams_cli.views import conditions, steps
-from teams_cli.views.conditions import Condition
+from teams_cli.records.annotations import Any
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,24 +39,19 @@ def _wait(
     if completed is not None and completed < 1:
         raise WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
     needed = needed or completed is not None
-    wanted = list(_conditions(call, task, all_tasks, of, plan, message, ready))
-    if landing is not None:
-        wanted.append(conditions.landing_over(call.store, call.load_team().name, landing, lambda: _go_on(call)))
-    else:
+    if landing is None:
         _go_on(call)
-    if not wanted:
+    if not (all_tasks or message or ready or {task, of, plan, landing} != {None}):
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise WrongUsage("--claim, --needed and --completed go with waiting for anything that concerns you", hint)
-    found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
-    if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
-        call.follows = steps.after_all(found["stuck"])
-    if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
-        conditions.count_as_read(call.store, call.team, call.agent, found)
-    call.follows = _after(call, found) or call.follows
-    session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
-    return found if session is None else {**_collected(call, session), **_besides(found)}
+    from teams_cli.commands import waiting_for_one
+
+    found = waiting_for_one.conditions_of(call, task, all_tasks, of, plan, message, ready)
+    if landing is not None:
+        found.append(waiting_for_one.landing_over(call, landing, lambda: _go_on(call)))
+    return waiting_for_one.wait(call, found, of, timeout)
 
 
 def _wait_for_anything(
@@ -78,13 +68,6 @@ def _wait_for_anything(
     return concerns.wait(call.store, call.team, call.known, timeout, call.say, wanted, again)
 
 
-def _after(call: Call, found: dict[str, Any]) -> str:
-    """What follows on mail, a task that is ready, or a landing."""
-    if "landing" in found and call.caller:
-        return steps.after_landing(found["landing"], call.caller.name)
-    return steps.READ if "unread" in found else steps.CLAIM if "ready" in found else ""
-
-
 def _go_on(call: Call) -> None:
     """See to it that what is queued lands: who was at it may have been killed, or may not."""
     try:
@@ -94,39 +77,6 @@ def _go_on(call: Call) -> None:
             lander.start(call.store, call.team, call.environ)
     except TeamsError:  # whoever comes next tries again
         return
-
-
-def _conditions(
-    call: Call, task: str | None, all_tasks: bool, of: str | None, plan: str | None, message: bool, ready: bool
-) -> Iterator[Condition]:
-    store, team = call.store, call.load_team().name if any((task, all_tasks, of, plan, message, ready)) else ""
-    for one in each_name([task]) if task is not None else ():
-        yield conditions.task_finished(store, team, one)
-    if of is not None:
-        yield conditions.agent_done(store, team, of)
-    if plan is not None:
-        yield conditions.plan_decided(store, team, plan)
-    if message:
-        yield conditions.message_there(store, team, call.agent)
-    if ready:
-        yield conditions.task_ready(store, team, call.known)
-    if all_tasks:
-        yield conditions.all_settled(store, team)
-
-
-def _besides(found: dict[str, Any]) -> dict[str, Any]:
-    """What else ended the wait."""
-    return {key: value for key, value in found.items() if key != "agent"}
-
-
-def _collected(call: Call, session: Session) -> dict[str, Any]:
-    """How an agent that was started ended; for whom its output is, has it now."""
-    from teams_cli.commands import agents
-
-    if call.caller and call.caller.name == session.caller:
-        agents.settle_output(call, session)
-    shown: dict[str, Any] = agents.result_of(call, session)
-    return shown
 
 
 COMMANDS = table(

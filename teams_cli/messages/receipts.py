@@ -8,7 +8,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
-from teams_cli.teams import presence, settings
+from teams_cli.teams import presence
 from teams_cli.teams.presence import AGENT, Agent, Awaited
 from teams_cli.teams.teams import Team
 
@@ -17,6 +17,8 @@ WITHIN = "ack_timeout"
 
 def due(store: Store, team: Team) -> str:
     """When a message that is sent now is to be acknowledged."""
+    from teams_cli.teams import settings
+
     return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
 
 

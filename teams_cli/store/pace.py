@@ -49,6 +49,8 @@ def insist(change: Callable[[], T]) -> T:
     return change()
 
 
+NO_TEAM = 5.0
+"""Seconds after which it is looked again for a team that is not there: where it is to be may itself not be there."""
 _LOOK_AGAIN = 1.0
 _TO_BE_SURE = 240.0
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Callable, Collection, Mapping, Sequence
+from teams_cli.records.annotations import Any, Callable, Collection, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
+from teams_cli.teams import history
+from teams_cli.teams.teams import Team
 
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
@@ -54,6 +56,21 @@ def came_to(store: Store, team: str) -> str:
     """How many of its tasks were completed, in brackets; empty if it had none."""
     counts = overview(store, team).counts
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
+
+
+def settled(store: Store, team: str) -> dict[str, Any] | None:
+    """How many tasks have which status, and which can never become ready; None while there is something to do."""
+    found = overview(store, team)
+    counts, stuck = found.counts, found.stuck
+    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck):
+        return None
+    return {"taskCounts": counts, "stuck": stuck}
+
+
+def refuse_closed(store: Store, team: Team) -> None:
+    """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
+    if team.state == "closed":
+        raise history.of_closed(store, team.name, came_to(store, team.name))
 
 
 def overview(store: Store, team: str) -> Overview:

@@ -15,18 +15,19 @@ from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
 from teams_cli.store.meanwhile import Ended
-from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import choosing, tasks
 from teams_cli.teams import pages, presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import conditions, matters, needed, reminders, standing, steps, work
+from teams_cli.views import matters, needed, reminders, steps, work
 from teams_cli.views.facts import PLAN, Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.views.facts import Known
 
     Found = dict[str, Any]
 
@@ -83,6 +84,8 @@ def wait(
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, WaitRanOut) as ended:
+        from teams_cli.views import standing
+
         said = standing.in_words(store, team, caller)
         ended.hint = f"{f'{said}. ' if said else ''}Wait on: {again}"
         raise
@@ -133,13 +136,17 @@ class Lookout:
         self._has_said = bool(waiting)
 
     def _facts(self, team: Team) -> Facts:
-        return Facts(self.store, team, self.caller, self.alarm, self.queue, self.wanted.completed)
+        return Facts(self.store, team, self.caller, self.alarm, self.queue)
 
     def say_if_alone(self, say: Callable[[str], None]) -> None:
         """Tell who leads, once, that nobody is there who could bring anything about."""
-        if not self._told_alone and (nobody := standing.of_nobody(self.store, self.team, self.caller)):
-            say(f"teams: {nobody}")
+        if self._told_alone:
+            return
+        from teams_cli.views import standing
+
         self._told_alone = True
+        if nobody := standing.of_nobody(self.store, self.team, self.caller):
+            say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
         """What changes may concern the caller."""
@@ -165,14 +172,17 @@ class Lookout:
         try:
             team = teams.get(self.store, self.team)
         except TeamNotFound:
-            self.alarm.ring_in(conditions.TEAM_LOOK)
+            self.alarm.ring_in(NO_TEAM)
             return {}
         if not (self.caller.is_human or team.member(self.caller.name)):
             _refuse_stopped(team, self.caller.name)
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
         require(self.store, self.team, self.caller, "read-messages")
-        conditions.refuse_closed(self.store, team)
+        if team.state == "closed":
+            from teams_cli.tasks import overviews
+
+            overviews.refuse_closed(self.store, team)
         started = ending.children(self.store, self.team, self.caller.name)
         ending.set_alarm(self.store, self.team, started, self.alarm)
         choosing.release_lost(self.store, team, self.alarm)
@@ -211,6 +221,8 @@ class Lookout:
         rest = Lookout(self.store, self.team, self.caller, of_these).look()
         if not rest:
             raise ran_out
+        from teams_cli.views import standing
+
         return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
 
     def _unread(self) -> list[int]:
@@ -228,10 +240,11 @@ class Lookout:
             return []
         shown, told = [], told | _plans_among(agent.told)
         for each in found:
-            step = steps.after_message(each.to_document(), matters.of(self.store, self.team, each.about or ""))
+            document = each.to_document()
+            step = steps.after_message(document, matters.of(self.store, self.team, each.about or ""))
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
-                shown.append({**each.to_document(), "next": step})
+                shown.append({**document, "next": step})
         inboxes.mark_read(self.store, self.team, name, set(numbers))
         return shown
 
@@ -249,12 +262,20 @@ class Lookout:
     def _untold(self, facts: Facts, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
-        true = facts.true(known)
+        true = facts.true(known) | self._true_for_leaders(facts, known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
             self._note_told(sorted(true), offer)
         return list({shown["id"]: shown for shown in untold.values()}.values())
+
+    def _true_for_leaders(self, facts: Facts, known: set[str]) -> Known:
+        """What is so and concerns only who leads, or the person."""
+        if not (facts.leads or self.caller.is_human or self.wanted.completed):
+            return {}
+        from teams_cli.views import leading  # loads all that members don't hear of
+
+        return leading.Leading(facts, self.alarm, self.wanted.completed).true(known)
 
     def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that
@@ -289,7 +310,9 @@ class Lookout:
         step = work.when_idle(team, self.caller)
         if step != steps.WAIT_TO_LEAD or needed.expects_ends(self.store, team.name, self.caller.name):
             return step
-        found = conditions.settled(self.store, team.name)
+        from teams_cli.tasks import overviews
+
+        found = overviews.settled(self.store, team.name)
         return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
 
 

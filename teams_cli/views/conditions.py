@@ -11,24 +11,21 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.meanwhile import Ended
-from teams_cli.store.pace import Alarm, sleep_until
+from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.tasks import choosing, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, TASK
-from teams_cli.teams import history, teams
+from teams_cli.teams import teams
 from teams_cli.views import standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-    from teams_cli.teams.teams import Team
 
     Look = Callable[[Alarm], dict[str, Any] | None]
 
 _OF_THE_TEAM = "team"
 _ALIVE = 2.0
-TEAM_LOOK = 5.0
-"""Seconds after which it is looked again for a team that is not there: where it is to be may itself not be there."""
 
 
 class Condition:
@@ -123,19 +120,13 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
         return
 
 
-def refuse_closed(store: Store, team: Team) -> None:
-    """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
-    if team.state == "closed":
-        raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
-
-
 def _while_open(store: Store, team: str, look: Look) -> Look:
     """The condition, until the team is closed."""
 
     def look_in_time(alarm: Alarm) -> dict[str, Any] | None:
         found = look(alarm)
         if found is None:
-            refuse_closed(store, teams.get(store, team))
+            overviews.refuse_closed(store, teams.get(store, team))
         return found
 
     return look_in_time
@@ -148,7 +139,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
         try:
             teams.get(store, team)
         except TeamNotFound:
-            alarm.ring_in(TEAM_LOOK)
+            alarm.ring_in(NO_TEAM)
             return None
         return {"team": team}
 
@@ -201,7 +192,7 @@ def all_settled(store: Store, team: str) -> Condition:
     """No task is in progress, and every pending one waits for one that failed or was cancelled."""
 
     def look(alarm: Alarm) -> dict[str, Any] | None:
-        found = settled(store, team)
+        found = overviews.settled(store, team)
         if found is None:
             choosing.release_lost(store, teams.get(store, team), alarm)
         return found
@@ -210,15 +201,6 @@ def all_settled(store: Store, team: str) -> Condition:
         return standing.of_all(store, team)
 
     return Condition("allTasks", "the end of all tasks", tasks.FREED, _while_open(store, team, look), stands)
-
-
-def settled(store: Store, team: str) -> dict[str, Any] | None:
-    """How many tasks have which status, and which can never become ready; None while there is something to do."""
-    found = overviews.overview(store, team)
-    counts, stuck = found.counts, found.stuck
-    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck):
-        return None
-    return {"taskCounts": counts, "stuck": stuck}
 
 
 def plan_decided(store: Store, team: str, word: str) -> Condition:

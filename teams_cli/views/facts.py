@@ -1,28 +1,25 @@
-"""Facts: what is so in the team and concerns one agent: a task is ready, all are settled, a member is lost, a plan or a
-question waits. Each has a word by which it is known whether the agent was told.
+"""Facts: what is so in the team and concerns one agent: a task is ready, a message is overdue. Each has a word by which
+it is known whether the agent was told. What concerns only who leads, or the person, stands in `leading`.
 """
 
 from __future__ import annotations
 
 import time
 
-from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
-from teams_cli.messages import counting, receipts
-from teams_cli.names import HUMAN, SYSTEM
-from teams_cli.questions import questions
+from teams_cli.messages import receipts
+from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import choosing, claims, leases, overviews, plans, tasks
+from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import history, presence
+from teams_cli.teams import history
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
-from teams_cli.teams.teams import Member, Team
-from teams_cli.text import listed
-from teams_cli.views import conditions, silences, standing, steps, work
+from teams_cli.teams.teams import Team
+from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
-_NAMED = 5
 _IN_SIGHT = 10
 """So many ready tasks are looked at, and as many more as there are members."""
 _BEHIND = f"{work.READY}more:"
@@ -43,7 +39,8 @@ _BEHIND = f"{work.READY}more:"
 _MUCH = 100
 """After so many changes what is ready is told again, rather than looking further back for a task that the agent took.
 """
-_PAST = 0.005
+PAST = 0.005
+"""Seconds after which what time brings about is so."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 
@@ -56,25 +53,15 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
 class Facts:
     """What is so now and concerns the caller. The alarm is set for what time alone may make so.
 
-    The *queue* says from when on the caller may be told of a task that was left to those who wait before it. That so
-    many tasks are *completed* is told to who asks for it.
+    The *queue* says from when on the caller may be told of a task that was left to those who wait before it.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        team: Team,
-        caller: Caller,
-        alarm: Alarm,
-        queue: dict[str, float],
-        completed: int | None = None,
-    ) -> None:
+    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, queue: dict[str, float]) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
         self.queue = queue
-        self.completed = completed
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
         self._seen: list[Task] | None = None
@@ -84,39 +71,18 @@ class Facts:
 
     def true(self, known: set[str]) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._overdue() | self._completed(known)
-        if self.works:
-            found |= self._ready(known)
-        if self.leads:
-            found |= self._settled(known) | self._plans() | self._lost(known) | self._silent(known)
-        if self.caller.is_human:
-            found |= self._questions() | self._plans()
-        return found
+        found = self._overdue()
+        return found | self._ready(known) if self.works else found
 
     def _overdue(self) -> Known:
         """Messages of the caller that were not acknowledged in time."""
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
-            self.alarm.ring_in(seconds + _PAST)
+            self.alarm.ring_in(seconds + PAST)
         late = receipts.overdue(self.store, self.team.name, self.caller.name)
         return {
             f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
             for row in late
         }
-
-    def _completed(self, known: set[str]) -> Known:
-        """That so many tasks are completed as were asked for."""
-        if self.completed is None:
-            return {}
-        counts = overviews.overview(self.store, self.team.name).counts
-        if counts["completed"] < self.completed:
-            return {}
-        about = f"completed:{self.completed}"
-        if about in known:
-            return {about: None}
-        text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
-        if said := standing.in_words(self.store, self.team.name, self.caller):
-            text += f". {said}"
-        return {about: fact("completed", self.team.name, text, "")}
 
     def held(self) -> list[str]:
         """The tasks that the caller has in progress."""
@@ -220,7 +186,7 @@ class Facts:
         offers = {agent.offered: left for agent in others if (left := work.offer_left(self.store, agent)) > 0}
         for task in ready:
             if (about := work.about(task)) in offers:
-                self.alarm.ring_in(offers[about] + _PAST)
+                self.alarm.ring_in(offers[about] + PAST)
         free = [task for task in ready if task.assignee or work.about(task) not in offers]
         before = sum(bool(agent.waiting) and agent.agent < self.caller.name for agent in others)
         return free if free and free[0].assignee else self._in_turn(free, before)
@@ -236,87 +202,6 @@ class Facts:
             self.alarm.ring_in(since - time.monotonic())
         late = [task for task in left if self.queue[work.about(task)] <= time.monotonic()]
         return [*free[before:], *late] if free[before:] else late
-
-    def _settled(self, known: set[str]) -> Known:
-        found = conditions.settled(self.store, self.team.name)
-        if found is None or not any(found["taskCounts"].values()):
-            return {}
-        about = f"settled:{'-'.join(map(str, found['taskCounts'].values()))}"
-        if about in known:
-            return {about: None}
-        counts = {status: count for status, count in found["taskCounts"].items() if count}
-        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
-        others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
-        if others:
-            named = " ".join(others) if len(others) <= _NAMED else "NAME ..."
-            text += f"; still here: {listed(others, _NAMED)}, who hear it when you close the team"
-            text += f" (or first: teams request-shutdown {named}); {self._unread(others)}"
-        what = steps.after_all(found["stuck"])
-        return {about: fact("settled", self.team.name, text, what)}
-
-    def _unread(self, others: list[str]) -> str:
-        """Who of the others has mail that it has not read: something may be left to do."""
-        try:
-            counts = counting.unread_counts(self.store, self.team.name, others)
-        except TeamsError:  # the doctor says what is wrong
-            return "who has unread mail can't be told"
-        unread = [f"{name} ({count})" for name, count in counts.items() if count]
-        return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"
-
-    def _lost(self, known: set[str]) -> Known:
-        """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.
-
-        Of an agent that `teams` started its keeper knows more.
-        """
-        found: Known = {}
-        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
-        for member in self.team.members:
-            if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
-                agent = presence.load(self.store, self.team.name, member.agent_id)
-                since = max(filter(None, (agent.last_seen, member.joined_at)), default="")
-                if since and self._is_silent(agent, since):
-                    about = f"lost:{member.agent_id}:{since}"
-                    found[about] = None if about in known else self._loss(member, since)
-        return found
-
-    def _is_silent(self, agent: Agent, since: str) -> bool:
-        left = leases.length(self.team) - seconds_since(since, self.store.now())
-        if left < 0 or presence.is_gone(agent):
-            return True
-        self.alarm.ring_in(left + _PAST)
-        self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
-        return False
-
-    def _loss(self, member: Member, since: str) -> Found | None:
-        name = member.agent_id
-        for task in tasks.all_of(self.store, self.team.name, []):
-            if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
-                return None
-        text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
-        return fact("lost", name, text, steps.WAIT_TO_LEAD)
-
-    def _silent(self, known: set[str]) -> Known:
-        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.completed is not None)
-        return {
-            about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
-            for about, text in found.items()
-        }
-
-    def _questions(self) -> Known:
-        asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]
-        return {
-            f"question:{q.id}": fact("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
-            for q in asked
-        }
-
-    def _plans(self) -> Known:
-        found: Known = {}
-        for plan in plans.all_of(self.store, self.team.name, [], only_open=True):
-            if plan.from_ != self.caller.name:
-                about = f" for {plan.task}" if plan.task else ""
-                text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
-                found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
-        return found
 
 
 def _place_in(behind: str) -> tuple[int, int]:

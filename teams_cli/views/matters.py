@@ -5,15 +5,19 @@ from __future__ import annotations
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
-from teams_cli.tasks import plans, tasks
+from teams_cli.tasks import tasks
 
 
 def of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     """The plan or the task of that id; None where it is another thing, or can't be read: the doctor tells of that, and
     the message is shown as it is.
     """
-    get = {"plan": plans.get, "task": tasks.get}.get(about.partition("-")[0])
+    kind = about.partition("-")[0]
     try:
-        return get(store, team, about).to_document() if get else None
+        if kind == "plan":
+            from teams_cli.tasks import plans
+
+            return plans.get(store, team, about).to_document()
+        return tasks.get(store, team, about).to_document() if kind == "task" else None
     except TeamsError:
         return None

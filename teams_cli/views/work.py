@@ -7,9 +7,8 @@ from teams_cli.clock import seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
-from teams_cli.tasks import leases, plans, tasks
+from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.claims import may_claim
-from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence
 from teams_cli.teams.permission import standing_of
@@ -19,6 +18,7 @@ from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.tasks.plans import Plan
     from teams_cli.teams.caller import Caller
 
     Found = dict[str, Any]
@@ -37,7 +37,11 @@ _SOON = 0.25
 def of(store: Store, team: Team, name: str) -> Found:
     """The agent's tasks as in a brief."""
     held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name]
-    return {"myTasks": rows(store, team, held, plans.all_of(store, team.name, []) if held else [])}
+    if not held:
+        return {"myTasks": []}
+    from teams_cli.tasks import plans
+
+    return {"myTasks": rows(store, team, held, plans.all_of(store, team.name, []))}
 
 
 def rows(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Found]:
@@ -87,9 +91,12 @@ def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
     waiting = [plan.id for plan in proposed if (plan.status, plan.from_, plan.task) == ("proposed", task.owner, None)]
     if waiting:  # a plan for all of its work
         return "proposed", waiting[-1]
-    if task.plan_required and (approved := plans.newest_approved(proposed, task.id)):
-        return approved.status, approved.id
-    return ("required", None) if task.plan_required else (None, None)
+    if not task.plan_required:
+        return None, None
+    from teams_cli.tasks import plans
+
+    approved = plans.newest_approved(proposed, task.id)
+    return (approved.status, approved.id) if approved else ("required", None)
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:

@@ -78,7 +78,7 @@ WAITING = [
         """
         agents.ending agents.landings agents.landings.landings agents.sessions cli.show.waiting commands.waiting
         messages.inboxes messages.notices processes store.pace tasks tasks.checks tasks.dependencies tasks.leases
-        tasks.overviews tasks.plans tasks.tasks views.conditions views.standing views.steps
+        tasks.tasks views.steps
         """
     ),
 ]
@@ -86,11 +86,18 @@ CONCERNS = [
     *REMINDED,
     *every(
         """
-        membership membership.shutdowns messages.counting messages.receipts questions questions.questions teams.pages
-        teams.settings views.concerns views.facts views.matters views.needed views.silences views.work
+        membership membership.shutdowns messages.receipts teams.pages views.concerns views.facts views.matters
+        views.needed views.work
         """
     ),
 ]
+FOR_ONE_THING = every("commands.waiting_for_one tasks.overviews tasks.plans views.conditions views.standing")
+LEADING = every(
+    """
+    messages.counting questions questions.questions tasks.overviews tasks.plans views.leading views.silences
+    views.standing
+    """
+)
 HOT = {
     "--version": START,
     "send-message lea hi": [*MAIL, *REMINDED, *NOTED, "commands.messages"],
@@ -106,7 +113,7 @@ HOT = {
     "claim-task --next": [*TASKS, *NOTED, *CLAIMING, "commands.tasks_claims", "teams.pages", "views.steps"],
     "heartbeat": [*TASKS, *NOTED, "tasks.holding", "commands.tasks_heartbeats"],
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
-    "wait --task 3": [*WAITING, "cli.show.tasks"],
+    "wait --task 3": [*WAITING, *FOR_ONE_THING, "cli.show.tasks"],
     "wait --timeout 5": [*WAITING, *CONCERNS],
     "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }
@@ -129,7 +136,7 @@ def test_a_wait_for_one_thing_is_known_by_its_options() -> None:
     assert of_wait - of_another - {"--claim", "--needed", "--completed", "--timeout"} == main.ONE_THING
 
 
-@pytest.mark.parametrize("words", [*main._OWN, "wait --message"])
+@pytest.mark.parametrize("words", [*main._OWN, "wait --message", "wait --needed"])
 def test_what_is_loaded_in_a_row_stands_behind_what_it_imports(words: str) -> None:
     """Else that is imported in the slow way, which nobody notices but by the time that it takes."""
     row = [*__main__._FIRST.split(), *(name for _, own in main.rows(words.split()) for name in own.split())]

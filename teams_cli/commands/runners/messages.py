@@ -11,9 +11,10 @@ from teams_cli.questions import answering
 from teams_cli.questions.questions import Question
 from teams_cli.records.annotations import Any
 from teams_cli.store import pace
+from teams_cli.tasks import overviews
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import agents, conditions, reach
+from teams_cli.views import agents, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
             ending.set_alarm(call.store, call.team, started, alarm)
             if ready():
                 return True
-            conditions.refuse_closed(call.store, call.load_team())
+            overviews.refuse_closed(call.store, call.load_team())
             return False
 
         return pace.sleep_until(

@@ -1,0 +1,73 @@
+"""Waiting for one of the things that a command names, rather than for all that concerns the caller."""
+
+from __future__ import annotations
+
+from teams_cli.agents import sessions
+from teams_cli.agents.sessions import Session
+from teams_cli.names import each_name
+from teams_cli.records.annotations import Any, Callable
+from teams_cli.teams.permission import standing_of
+from teams_cli.views import conditions, steps
+from teams_cli.views.conditions import Condition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+
+def conditions_of(
+    call: Call, task: str | None, all_tasks: bool, of: str | None, plan: str | None, message: bool, ready: bool
+) -> list[Condition]:
+    """What is waited for, of tasks, agents, plans and mail."""
+    store, team = call.store, call.load_team().name
+    found = [conditions.task_finished(store, team, one) for one in each_name([task])] if task is not None else []
+    if of is not None:
+        found.append(conditions.agent_done(store, team, of))
+    if plan is not None:
+        found.append(conditions.plan_decided(store, team, plan))
+    if message:
+        found.append(conditions.message_there(store, team, call.agent))
+    if ready:
+        found.append(conditions.task_ready(store, team, call.known))
+    if all_tasks:
+        found.append(conditions.all_settled(store, team))
+    return found
+
+
+def landing_over(call: Call, landing: str, go_on: Callable[[], object]) -> Condition:
+    """That the landing is over; *go_on* sees to it that somebody is at it."""
+    return conditions.landing_over(call.store, call.load_team().name, landing, go_on)
+
+
+def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
+    """Wait for one of the conditions; what was found, and what came of the session of the agent *of*, if it ended."""
+    found = conditions.wait(call.store, call.team, wanted, timeout, call.say)
+    if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
+        call.follows = steps.after_all(found["stuck"])
+    if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
+        conditions.count_as_read(call.store, call.team, call.agent, found)
+    call.follows = _after(call, found) or call.follows
+    session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
+    return found if session is None else {**_collected(call, session), **_besides(found)}
+
+
+def _after(call: Call, found: dict[str, Any]) -> str:
+    """What follows on mail, a task that is ready, or a landing."""
+    if "landing" in found and call.caller:
+        return steps.after_landing(found["landing"], call.caller.name)
+    return steps.READ if "unread" in found else steps.CLAIM if "ready" in found else ""
+
+
+def _besides(found: dict[str, Any]) -> dict[str, Any]:
+    """What else ended the wait."""
+    return {key: value for key, value in found.items() if key != "agent"}
+
+
+def _collected(call: Call, session: Session) -> dict[str, Any]:
+    """How an agent that was started ended; for whom its output is, has it now."""
+    from teams_cli.commands import agents
+
+    if call.caller and call.caller.name == session.caller:
+        agents.settle_output(call, session)
+    shown: dict[str, Any] = agents.result_of(call, session)
+    return shown

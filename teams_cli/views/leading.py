@@ -1,0 +1,144 @@
+"""Facts that concern only who leads, or the person: all is settled, a member is lost or silent, a plan or a question
+waits, so many tasks are completed.
+"""
+
+from __future__ import annotations
+
+from teams_cli.clock import seconds_since
+from teams_cli.errors import TeamsError
+from teams_cli.messages import counting
+from teams_cli.names import HUMAN
+from teams_cli.questions import questions
+from teams_cli.store.pace import Alarm
+from teams_cli.tasks import leases, overviews, plans, tasks
+from teams_cli.teams import presence
+from teams_cli.teams.presence import Agent
+from teams_cli.teams.teams import Member
+from teams_cli.text import listed
+from teams_cli.views import silences, standing, steps
+from teams_cli.views.facts import PAST, PLAN, Facts, fact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.views.facts import Found, Known
+
+_NAMED = 5
+
+
+class Leading:
+    """What is so now and concerns who leads, beside the *facts* that concern every member. The alarm is set for what
+    time alone may make so. That so many tasks are *completed* is told to who asks for it.
+    """
+
+    def __init__(self, facts: Facts, alarm: Alarm, completed: int | None) -> None:
+        self.store = facts.store
+        self.team = facts.team
+        self.caller = facts.caller
+        self.leads = facts.leads
+        self.alarm = alarm
+        self.completed = completed
+
+    def true(self, known: set[str]) -> Known:
+        """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
+        found = self._completed(known)
+        if self.leads:
+            found |= self._settled(known) | self._plans() | self._lost(known) | self._silent(known)
+        if self.caller.is_human:
+            found |= self._questions() | self._plans()
+        return found
+
+    def _completed(self, known: set[str]) -> Known:
+        """That so many tasks are completed as were asked for."""
+        if self.completed is None:
+            return {}
+        counts = overviews.overview(self.store, self.team.name).counts
+        if counts["completed"] < self.completed:
+            return {}
+        about = f"completed:{self.completed}"
+        if about in known:
+            return {about: None}
+        text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
+        if said := standing.in_words(self.store, self.team.name, self.caller):
+            text += f". {said}"
+        return {about: fact("completed", self.team.name, text, "")}
+
+    def _settled(self, known: set[str]) -> Known:
+        found = overviews.settled(self.store, self.team.name)
+        if found is None or not any(found["taskCounts"].values()):
+            return {}
+        about = f"settled:{'-'.join(map(str, found['taskCounts'].values()))}"
+        if about in known:
+            return {about: None}
+        counts = {status: count for status, count in found["taskCounts"].items() if count}
+        text = f"all tasks are settled: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
+        if others:
+            named = " ".join(others) if len(others) <= _NAMED else "NAME ..."
+            text += f"; still here: {listed(others, _NAMED)}, who hear it when you close the team"
+            text += f" (or first: teams request-shutdown {named}); {self._unread(others)}"
+        what = steps.after_all(found["stuck"])
+        return {about: fact("settled", self.team.name, text, what)}
+
+    def _unread(self, others: list[str]) -> str:
+        """Who of the others has mail that it has not read: something may be left to do."""
+        try:
+            counts = counting.unread_counts(self.store, self.team.name, others)
+        except TeamsError:  # the doctor says what is wrong
+            return "who has unread mail can't be told"
+        unread = [f"{name} ({count})" for name, count in counts.items() if count]
+        return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"
+
+    def _lost(self, known: set[str]) -> Known:
+        """Members of whom nothing is heard and that have no task; of one that lost a task by that the leader was told.
+
+        Of an agent that `teams` started its keeper knows more.
+        """
+        found: Known = {}
+        busy = {task.owner for task in tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)}
+        for member in self.team.members:
+            if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
+                agent = presence.load(self.store, self.team.name, member.agent_id)
+                since = max(filter(None, (agent.last_seen, member.joined_at)), default="")
+                if since and self._is_silent(agent, since):
+                    about = f"lost:{member.agent_id}:{since}"
+                    found[about] = None if about in known else self._loss(member, since)
+        return found
+
+    def _is_silent(self, agent: Agent, since: str) -> bool:
+        left = leases.length(self.team) - seconds_since(since, self.store.now())
+        if left < 0 or presence.is_gone(agent):
+            return True
+        self.alarm.ring_in(left + PAST)
+        self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
+        return False
+
+    def _loss(self, member: Member, since: str) -> Found | None:
+        name = member.agent_id
+        for task in tasks.all_of(self.store, self.team.name, []):
+            if any(note.what == "expired" and note.owner == name and note.at >= since for note in task.notes):
+                return None
+        text = f"{name}, who has no task, was not heard of for {leases.length(self.team):g} s"
+        return fact("lost", name, text, steps.WAIT_TO_LEAD)
+
+    def _silent(self, known: set[str]) -> Known:
+        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.completed is not None)
+        return {
+            about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
+            for about, text in found.items()
+        }
+
+    def _questions(self) -> Known:
+        asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]
+        return {
+            f"question:{q.id}": fact("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
+            for q in asked
+        }
+
+    def _plans(self) -> Known:
+        found: Known = {}
+        for plan in plans.all_of(self.store, self.team.name, [], only_open=True):
+            if plan.from_ != self.caller.name:
+                about = f" for {plan.task}" if plan.task else ""
+                text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
+                found[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
+        return found
