@@ -85,6 +85,33 @@ def load(store: Store, team: str, agent: str) -> Inbox:
         return Inbox(agent=agent)
 
 
+class Mailbox:
+    """An agent's inbox as it was when one looked into it, `before`, and with all that came since; that is read once."""
+
+    def __init__(self, store: Store, team: str, agent: str) -> None:
+        self.store = store
+        self.team = team
+        self.before = load(store, team, agent)
+        self._fresh: dict[int, Message] = {}
+        self.inbox = advance(store, team, self.before, [], self._fresh)
+
+    def unread(self, quiet: bool = False) -> list[int]:
+        """The numbers of the messages that the agent has not read yet; with *quiet* also those that only inform."""
+        return unread_in(self.inbox, quiet)
+
+    def open_messages(self) -> list[Message]:
+        """The messages that are not handled, oldest first."""
+        return open_messages(self.store, self.team, self.inbox, [], self._fresh)
+
+    def messages(self, numbers: list[int]) -> list[Message]:
+        """The messages of these numbers, oldest first."""
+        return _found(self.store, self.team, numbers, [], self._fresh)
+
+    def mark_read(self, numbers: set[int]) -> None:
+        """Mark messages as read that were shown to the agent."""
+        mark_read(self.store, self.team, self.before.agent, numbers, looked=self)
+
+
 def advance(
     store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
@@ -134,8 +161,13 @@ def open_messages(
     store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
 ) -> list[Message]:
     """The messages that were seen and are not handled, oldest first; those that are *fresh* were read just now."""
-    fresh = fresh or {}
-    numbers = sorted(entry.number for entry in inbox.open)
+    return _found(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
+
+
+def _found(
+    store: Store, team: str, numbers: list[int], problems: list[TeamsError], fresh: dict[int, Message]
+) -> list[Message]:
+    """The messages of these numbers, oldest first; the *fresh* ones need not be looked for."""
     before = [number for number in numbers if number not in fresh]
     found = store.fetch(team, MESSAGE, before, problems) if before else []
     read = [fresh[number] for number in numbers if number in fresh]
@@ -189,13 +221,16 @@ def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
 
 
 @operation("read-messages", may=EVERYBODY, of_closed_team=True)
-def mark_read(store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None) -> None:
+def mark_read(
+    store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, looked: Mailbox | None = None
+) -> None:
     """Mark messages as read that were shown to the agent in another way; with *turn* unasked, in that one (0: in one
-    that nobody counts).
+    that nobody counts). What came is looked for unless one has *looked* and the inbox is as it was then.
     """
 
     def change(inbox: Inbox) -> Inbox:
-        return marked_read(inbox, advance(store, team, inbox, []), numbers, teams.now(store), turn)
+        ahead = looked.inbox if looked and looked.before == inbox else advance(store, team, inbox, [])
+        return marked_read(inbox, ahead, numbers, teams.now(store), turn)
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")

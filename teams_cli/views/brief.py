@@ -143,8 +143,8 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     """What waits for the caller to do something about it."""
     name = caller.name
     asked = next(shutdowns.open_requests(store, team, name), None)
-    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
-    mail = inboxes.open_messages(store, team.name, inbox, [])
+    mailbox = inboxes.Mailbox(store, team.name, name)
+    inbox, mail = mailbox.inbox, mailbox.open_messages()
     waiting = _plans_for(team, caller, proposed)
     shown = [_proposal(plan) for plan in waiting[:1]]
     notices = [message for message in mail if _is_news(message) and inbox.is_unread(message.number)]
@@ -158,7 +158,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
-        inboxes.mark_read(store, team.name, name, seen)
+        mailbox.mark_read(seen)
     asking = _questions_to(store, team.name, name)
     unhandled = inboxes.unanswered(inbox, mail, len(mail))
     return {

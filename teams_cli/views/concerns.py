@@ -9,7 +9,7 @@ from __future__ import annotations
 from teams_cli.agents import ending
 from teams_cli.clock import length
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
-from teams_cli.messages import inboxes, messages, notices
+from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
@@ -194,15 +194,15 @@ class Lookout:
 
     def _news(self, team: Team, agent: presence.Agent) -> tuple[list[Found], list[Found]]:
         """What is so and was not told, and the mail; told with this."""
-        facts, unread = self._facts(team), self._unread()
-        if not unread:
+        facts, mailbox = self._facts(team), self._mailbox()
+        if not mailbox.unread(quiet=True):
             self._say_if_waiting(facts)
         happened = self._untold(facts, agent) + self._pages()
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
-            unread = self._unread()
-        mail = self._mail(unread, {each["id"] for each in happened}, agent) if unread else []
+            mailbox = self._mailbox()
+        mail = self._mail(mailbox, {each["id"] for each in happened}, agent)
         if not (happened or mail):
             self._say_if_waiting(facts)
         return happened, mail
@@ -225,17 +225,18 @@ class Lookout:
 
         return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
 
-    def _unread(self) -> list[int]:
-        """The numbers of the messages that the caller has not read, as many as are shown at a time."""
-        return inboxes.unread(self.store, self.team, self.caller.name, quiet=True)[:_MOST]
+    def _mailbox(self) -> inboxes.Mailbox:
+        return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
-    def _mail(self, numbers: list[int], told: set[str], agent: presence.Agent) -> list[Found]:
-        """The unread messages in full; they are read with this. What is told with a fact, or asks for nothing and was
-        told whole at the end of another answer, is not told again.
+    def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent) -> list[Found]:
+        """The unread messages in full, as many as are shown at a time; they are read with this. What is told with a
+        fact, or asks for nothing and was told whole at the end of another answer, is not told again.
         """
-        name = self.caller.name
+        name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
+        if not numbers:
+            return []
         ends_expected = self.wanted.needed and needed.expects_ends(self.store, self.team, name)
-        found = self.store.fetch(self.team, messages.MESSAGE, numbers, [])
+        found = mailbox.messages(numbers)
         if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
             return []
         shown, told = [], told | _plans_among(agent.told)
@@ -245,7 +246,7 @@ class Lookout:
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
                 shown.append({**document, "next": step})
-        inboxes.mark_read(self.store, self.team, name, set(numbers))
+        mailbox.mark_read(set(numbers))
         return shown
 
     def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:

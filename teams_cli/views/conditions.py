@@ -112,10 +112,9 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
         for kind, key in ends:
             if (kind.name, key) in owing:
                 notices.settle(store, team, kind, key)
-            inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), [])
-            mail = inboxes.open_messages(store, team, inbox, [])
-            said = {each.number for each in mail if each.about == key and each.only_informs}
-            inboxes.mark_read(store, team, agent, said)
+            mailbox = inboxes.Mailbox(store, team, agent)
+            mail = mailbox.open_messages()
+            mailbox.mark_read({each.number for each in mail if each.about == key and each.only_informs})
     except TeamsError:
         return
 
