@@ -11,7 +11,6 @@ from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.cli.tables import Table
     from teams_cli.commands.declaration import Command
 
 
@@ -21,21 +20,26 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
         out.write(dumps(document) + "\n")
         return
     from teams_cli.cli.show import parts
-
-    for part in parts(command, document, words):
-        if isinstance(part, str):
-            out.write(safe(part) + "\n")
-        else:
-            _tell_table(part, out)
-
-
-def _tell_table(table: Table, out: TextIO) -> None:
     from teams_cli.cli.tables import aligned, draw
 
-    if is_fancy(out):
-        draw(table, out)
-    else:
-        out.write("".join(safe(line) + "\n" for line in aligned(table)))
+    plain: list[str] = []
+    for part in parts(command, document, words):
+        if isinstance(part, str):
+            plain.append(part)
+        elif is_fancy(out):
+            _tell(plain, out)
+            plain = []
+            draw(part, out)
+        else:
+            plain += aligned(part)
+    _tell(plain, out)
+
+
+def _tell(lines: list[str], out: TextIO) -> None:
+    """Write the lines at once: where Python buffers nothing (PYTHONUNBUFFERED), as in many containers, each would be
+    written by itself.
+    """
+    out.write("".join(safe(line) + "\n" for line in lines))
 
 
 def refusal(error: TeamsError, as_json: bool, code: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,20 @@ def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     os.close(parent)
     assert process.wait(TIMEOUT) == 0
     return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("words", ["show-task 2", "brief", "get-tasks"])
+def test_an_answer_is_written_at_once(cli: Cli, words: str) -> None:
+    """Also where Python is told to buffer nothing, as in many containers: each write comes by itself here."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environ = cli.environ("bob", PYTHONUNBUFFERED="1")
+    process = subprocess.Popen([*COMMAND, *words.split()], env=environ, stdout=theirs.fileno())
+    theirs.close()
+    assert process.wait(TIMEOUT) == 0
+    written = [data.decode() for data in iter(lambda: ours.recv(1 << 16), b"")]
+    ours.close()
+    lines = [text for text in written if not text.startswith("next: ")]
+    assert len(lines) == 1 and lines[0].count("\n") > 1, written
 
 
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
