@@ -45,9 +45,8 @@ _OWN = {
         """,
     "get-tasks": "commands.tasks",
     "wait": """
-        agents.sessions agents.landings tasks tasks.checks tasks.tasks agents.landings.landings processes
-        messages.inboxes messages.notices tasks.dependencies tasks.assigning agents.ending store.pace tasks.leases
-        tasks.touching tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
+        tasks tasks.checks tasks.tasks messages.inboxes messages.notices tasks.dependencies tasks.assigning store.pace
+        tasks.leases tasks.touching tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
         """,
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
@@ -57,13 +56,11 @@ _OWN = {
         """,
 }
 """Those that one command uses besides."""
-_CONCERNS = """
-teams.pages views.matters membership membership.shutdowns views.needed views.reminders views.work messages.receipts
-views.facts views.concerns
-"""
+_CONCERNS = "views.matters views.reminders views.work views.facts views.concerns"
 """Those that `wait` uses besides, unless it is for one thing."""
 _LEADING = """
-tasks.overviews tasks.plans messages.counting questions questions.questions views.standing views.silences views.leading
+membership membership.shutdowns views.needed tasks.overviews tasks.plans messages.counting questions questions.questions
+views.standing views.silences views.leading
 """
 """Those that it uses besides, where it is as who leads is told to say it."""
 _FOR_ONE_THING = "tasks.overviews tasks.plans views.standing views.conditions commands.waiting_for_one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.agents.landings import landings
 from teams_cli.commands.declaration import Command, option, switch, table
 from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
@@ -12,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
 
+_LANDING = "landing"
 _WAIT = """Wait for anything that concerns you, and print it in full with the command that follows; nothing comes twice.
 
 Mail (read with that), a task that you can claim, an edit or the loss of yours, a decision, a question, a shutdown; for
@@ -71,9 +71,11 @@ def _wait_for_anything(
 def _go_on(call: Call) -> None:
     """See to it that what is queued lands: who was at it may have been killed, or may not."""
     try:
-        if landings.open_ones(call.store, call.team):
-            from teams_cli.agents.landings import lander  # loads all that tries and merges
+        if _LANDING not in call.store.holds(call.team, _LANDING):
+            return
+        from teams_cli.agents.landings import lander, landings  # loads all that tries and merges
 
+        if landings.open_ones(call.store, call.team):
             lander.start(call.store, call.team, call.environ)
     except TeamsError:  # whoever comes next tries again
         return

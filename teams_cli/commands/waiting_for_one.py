@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import sessions
-from teams_cli.agents.sessions import Session
 from teams_cli.names import each_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.teams.permission import standing_of
@@ -12,6 +10,7 @@ from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.agents.sessions import Session
     from teams_cli.commands.call import Call
 
 
@@ -47,7 +46,14 @@ def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | N
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         conditions.count_as_read(call.store, call.team, call.agent, found)
     call.follows = _after(call, found) or call.follows
-    session = sessions.find(call.store, call.team, of) if of is not None and "agent" in found else None
+    return _with_its_end(call, of, found) if of is not None and "agent" in found else found
+
+
+def _with_its_end(call: Call, agent: str, found: dict[str, Any]) -> dict[str, Any]:
+    """What was found, with how the agent ended, if `teams` started it."""
+    from teams_cli.agents import sessions
+
+    session = sessions.find(call.store, call.team, agent)
     return found if session is None else {**_collected(call, session), **_besides(found)}
 
 

@@ -140,6 +140,10 @@ class Store:
         """The keys of all by their label, under "" where there is none or it is unknown: a hint, as for `labelled`."""
         raise NotImplementedError
 
+    def holds(self, team: str, *kinds: str) -> set[str]:
+        """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
+        raise NotImplementedError
+
     def owing(self, team: str) -> list[tuple[str, str]]:
         """The kind and key of each record that owes a notice: its `owed` is not empty.
 

@@ -122,6 +122,10 @@ class MemoryStore(Store):
             found.setdefault(of(record) or "", set()).add(getattr(record, kind.key))
         return found
 
+    def holds(self, team: str, *kinds: str) -> set[str]:
+        with self._lock:
+            return {kind for kind in kinds if self._records.get((team, kind))}
+
     def owing(self, team: str) -> list[tuple[str, str]]:
         with self._lock:
             of_team = [(kind, found) for (name, kind), found in self._records.items() if name == team]

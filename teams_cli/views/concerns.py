@@ -6,23 +6,22 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
-from teams_cli.agents import ending
 from teams_cli.clock import length
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
 from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Callable
+from teams_cli.records.annotations import Any, Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import choosing, tasks
-from teams_cli.teams import pages, presence, teams
+from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
-from teams_cli.views import matters, needed, reminders, steps, work
-from teams_cli.views.facts import PLAN, Facts, fact
+from teams_cli.views import matters, reminders, steps, work
+from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
     Found = dict[str, Any]
 
+_SESSION, _PAGE = "session", "page"
+"""Kinds that many teams have none of: what looks at them is imported where there are any."""
 _PAGES = 5
 _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
@@ -135,8 +136,8 @@ class Lookout:
         upsert(self.store, self.team, place, self.caller.name, fresh, lambda agent: agent.having(waiting=waiting))
         self._has_said = bool(waiting)
 
-    def _facts(self, team: Team) -> Facts:
-        return Facts(self.store, team, self.caller, self.alarm, self.queue)
+    def _facts(self, team: Team, there: Collection[str] = ()) -> Facts:
+        return Facts(self.store, team, self.caller, self.alarm, self.queue, there)
 
     def say_if_alone(self, say: Callable[[str], None]) -> None:
         """Tell who leads, once, that nobody is there who could bring anything about."""
@@ -183,21 +184,29 @@ class Lookout:
             from teams_cli.tasks import overviews
 
             overviews.refuse_closed(self.store, team)
-        started = ending.children(self.store, self.team, self.caller.name)
-        ending.set_alarm(self.store, self.team, started, self.alarm)
+        there = self.store.holds(self.team, _SESSION, _PAGE, SHUTDOWN)
+        if _SESSION in there:
+            self._look_after_started()
         choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
-        happened, mail = self._news(team, agent)
+        happened, mail = self._news(team, agent, there)
         if not (happened or mail):
             return {}
         return _with_next(happened, mail, self._otherwise(team))
 
-    def _news(self, team: Team, agent: presence.Agent) -> tuple[list[Found], list[Found]]:
+    def _look_after_started(self) -> None:
+        """See who of those that the caller started was lost, and when another may be."""
+        from teams_cli.agents import ending
+
+        started = ending.children(self.store, self.team, self.caller.name)
+        ending.set_alarm(self.store, self.team, started, self.alarm)
+
+    def _news(self, team: Team, agent: presence.Agent, there: Collection[str]) -> tuple[list[Found], list[Found]]:
         """What is so and was not told, and the mail; told with this."""
-        facts, mailbox = self._facts(team), self._mailbox()
+        facts, mailbox = self._facts(team, there), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._say_if_waiting(facts)
-        happened = self._untold(facts, agent) + self._pages()
+        happened = self._untold(facts, agent) + (self._pages() if _PAGE in there else [])
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
@@ -235,7 +244,7 @@ class Lookout:
         name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
         if not numbers:
             return []
-        ends_expected = self.wanted.needed and needed.expects_ends(self.store, self.team, name)
+        ends_expected = self.wanted.needed and _expects_ends(self.store, self.team, name)
         found = mailbox.messages(numbers)
         if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
             return []
@@ -252,7 +261,11 @@ class Lookout:
     def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:
         """Whether none of the messages is worth the end of the wait."""
         asking = [message for message in found if not reminders.is_for_later(self.store, self.team, message)]
-        return not asking or (self.wanted.needed and needed.can_wait(asking, ends_expected))
+        if not (asking and self.wanted.needed):
+            return not asking
+        from teams_cli.views import needed
+
+        return needed.can_wait(asking, ends_expected)
 
     def _have_ends_told(self) -> None:
         """Have what the ends of tasks still owe be sent: who hears of so many at once hears what came of each."""
@@ -296,6 +309,8 @@ class Lookout:
 
     def _pages(self) -> list[Found]:
         """The pages that others changed since the caller looked, a line each; told with this."""
+        from teams_cli.teams import pages
+
         found = pages.untold(self.store, self.team, self.caller.name)
         happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in found[:_PAGES]]
         if len(found) > _PAGES:
@@ -309,12 +324,19 @@ class Lookout:
     def _when_idle(self, team: Team) -> str:
         """How to wait; or to end the team's work, where all is done and whoever was asked to end did."""
         step = work.when_idle(team, self.caller)
-        if step != steps.WAIT_TO_LEAD or needed.expects_ends(self.store, team.name, self.caller.name):
+        if step != steps.WAIT_TO_LEAD or _expects_ends(self.store, team.name, self.caller.name):
             return step
         from teams_cli.tasks import overviews
 
         found = overviews.settled(self.store, team.name)
         return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
+
+
+def _expects_ends(store: Store, team: str, name: str) -> bool:
+    """Whether somebody may still answer that it ends (see `needed`)."""
+    from teams_cli.views import needed
+
+    return needed.expects_ends(store, team, name)
 
 
 def _refuse_stopped(team: Team, name: str) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.agents import ending, sessions
-from teams_cli.agents.landings import landings
-from teams_cli.agents.landings.landings import LANDING
 from teams_cli.clock import length
 from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, notices
@@ -105,7 +102,11 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
 
     It is told, so failing here is no failure.
     """
-    kinds: list[Kind[Any]] = [TASK, PLAN, LANDING]
+    kinds: list[Kind[Any]] = [TASK, PLAN]
+    if "landing" in found:
+        from teams_cli.agents.landings.landings import LANDING
+
+        kinds.append(LANDING)
     ends = [(kind, str(found[kind.name]["id"])) for kind in kinds if kind.name in found]
     try:
         owing = store.owing(team) if ends else []
@@ -169,7 +170,7 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
     """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
     *go_on* sees to it that somebody is at it: who was may have been killed.
     """
-    from teams_cli.agents.landings import outcomes  # loads all that merges
+    from teams_cli.agents.landings import landings, outcomes  # loads all that merges
 
     landing_id = landings.get(store, team, word).id
 
@@ -244,6 +245,8 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
     """The agent has no task in progress, or is no longer a member; if `teams` started it, its session has ended."""
+    from teams_cli.agents import ending, sessions
+
     if sessions.find(store, team, name) is None:
         teams.get_recipient(teams.get(store, team), name)
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 import time
 
 from teams_cli.errors import TeamsError
-from teams_cli.membership import shutdowns
-from teams_cli.messages import receipts
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import history
+from teams_cli.teams import history, presence
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     Found = dict[str, Any]
     Known = dict[str, Found | None]
 
+SHUTDOWN = "shutdown"
+"""The kind of the requests to end: what looks at them is imported where there are any."""
 PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
@@ -53,15 +53,25 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
 class Facts:
     """What is so now and concerns the caller. The alarm is set for what time alone may make so.
 
-    The *queue* says from when on the caller may be told of a task that was left to those who wait before it.
+    The *queue* says from when on the caller may be told of a task that was left to those who wait before it; *there*
+    names kinds of records that the team has.
     """
 
-    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, queue: dict[str, float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        team: Team,
+        caller: Caller,
+        alarm: Alarm,
+        queue: dict[str, float],
+        there: Collection[str] = (),
+    ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
         self.queue = queue
+        self.there = there
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
         self._seen: list[Task] | None = None
@@ -76,6 +86,10 @@ class Facts:
 
     def _overdue(self) -> Known:
         """Messages of the caller that were not acknowledged in time."""
+        if not presence.load(self.store, self.team.name, self.caller.name).awaits:
+            return {}
+        from teams_cli.messages import receipts
+
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_in(seconds + PAST)
         late = receipts.overdue(self.store, self.team.name, self.caller.name)
@@ -143,7 +157,7 @@ class Facts:
 
     def _ready(self, known: set[str]) -> Known:
         ready = self._in_sight()
-        if not ready or next(shutdowns.open_requests(self.store, self.team, self.caller.name), None):
+        if not ready or self._is_asked_to_end():
             return {}
         more = len(ready) > self._most
         behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
@@ -160,6 +174,13 @@ class Facts:
         if more and not behind:
             told[self._behind(ready[-1])] = None
         return told
+
+    def _is_asked_to_end(self) -> bool:
+        if SHUTDOWN not in self.there:
+            return False
+        from teams_cli.membership import shutdowns
+
+        return next(shutdowns.open_requests(self.store, self.team, self.caller.name), None) is not None
 
     def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
         kept = ", kept for you," if task.assignee == self.caller.name else ""

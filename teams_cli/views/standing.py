@@ -5,7 +5,6 @@ silence may be a standstill.
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.agents import sessions
 from teams_cli.clock import length, seconds_since
 from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Sequence
@@ -108,6 +107,8 @@ def of_plan(store: Store, team_name: str, plan_id: str) -> str:
 
 def of_agent(store: Store, team_name: str, name: str) -> str:
     """What the agent has in work; of one that `teams` started, how its session stands."""
+    from teams_cli.agents import sessions
+
     session = sessions.find(store, team_name, name)
     found = [task for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == name]
     started = f"{name} is {session.state}" if session and not session.ended else ""

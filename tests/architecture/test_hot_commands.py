@@ -76,26 +76,17 @@ WAITING = [
     *CLAIMING,
     *every(
         """
-        agents.ending agents.landings agents.landings.landings agents.sessions cli.show.waiting commands.waiting
-        messages.inboxes messages.notices processes store.pace tasks tasks.checks tasks.dependencies tasks.leases
-        tasks.tasks views.steps
+        cli.show.waiting commands.waiting messages.inboxes messages.notices store.pace tasks tasks.checks
+        tasks.dependencies tasks.leases tasks.tasks views.steps
         """
     ),
 ]
-CONCERNS = [
-    *REMINDED,
-    *every(
-        """
-        membership membership.shutdowns messages.receipts teams.pages views.concerns views.facts views.matters
-        views.needed views.work
-        """
-    ),
-]
+CONCERNS = [*REMINDED, *every("views.concerns views.facts views.matters views.work")]
 FOR_ONE_THING = every("commands.waiting_for_one tasks.overviews tasks.plans views.conditions views.standing")
 LEADING = every(
     """
-    messages.counting questions questions.questions tasks.overviews tasks.plans views.leading views.silences
-    views.standing
+    membership membership.shutdowns messages.counting questions questions.questions tasks.overviews tasks.plans
+    views.leading views.needed views.silences views.standing
     """
 )
 HOT = {
@@ -115,6 +106,7 @@ HOT = {
     "update-task 2 --description more": [*TASKS, *NOTED, *EDITING, "commands.tasks_updates"],
     "wait --task 3": [*WAITING, *FOR_ONE_THING, "cli.show.tasks"],
     "wait --timeout 5": [*WAITING, *CONCERNS],
+    "wait --needed --timeout 5": [*WAITING, *CONCERNS, *LEADING],
     "update-task 2 --status completed": [*TASKS, *NOTED, *EDITING, *COMPLETING, "commands.tasks_updates"],
 }
 

@@ -164,6 +164,9 @@ class FileStore(Store):
         names = together.names_in(self.layout.directory(team, kind), kind, [])
         return marks.by_label(self.layout.index(team, kind), names)
 
+    def holds(self, team: str, *kinds: str) -> set[str]:
+        return self.layout.holds(team, kinds)
+
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
         return sorted((kind, key) for kind, _, key in names)
@@ -282,16 +285,8 @@ class FileStore(Store):
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name == "message":
             yield from self.log(team).pack(kind)
-            return
-        problems: list[TeamsError] = []
-        directory = self.layout.directory(team, kind)
-        for key in [team] if kind.name == "team" else together.keys_in(directory, kind, problems):
-            path = self.layout.path(team, kind, key)
-            data = together.read(path, kind, key)
-            decode(data, kind, key, path)
-            yield key, data
-        for problem in problems:
-            raise problem
+        else:
+            yield from together.files(self.layout, team, kind)
 
     def compact(self, team: str, kind: Kind[R]) -> None:
         from teams_cli.store.files.packing import pack

@@ -40,9 +40,16 @@ class Layout:
 
     def directory(self, team: str, kind: Kind[R]) -> str:
         """The directory of all records of a kind."""
-        if kind.name == "task":
+        return self._directory(team, kind.name)
+
+    def holds(self, team: str, kinds: Collection[str]) -> set[str]:
+        """Those of the kinds, by their names, that have a directory in the team."""
+        return {kind for kind in kinds if _is_there(self._directory(team, kind))}
+
+    def _directory(self, team: str, kind: str) -> str:
+        if kind == "task":
             return self.tasks(team)
-        return self.team(team) + ("" if kind.name == "team" else f"/{_PLURALS.get(kind.name) or kind.name + 's'}")
+        return self.team(team) + ("" if kind == "team" else f"/{_PLURALS.get(kind) or f'{kind}s'}")
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
         """The file of a record.
@@ -107,6 +114,17 @@ class Layout:
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
         """All marks that a record of that key may have, where there are those labels."""
         return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]
+
+
+def _is_there(path: str) -> bool:
+    """Also where the system does not say: who reads it hears why."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _checked(name: str) -> str:

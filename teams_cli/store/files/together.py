@@ -120,6 +120,23 @@ def each(
             problems.append(problem)
 
 
+def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """The key and the bytes of each record of a kind.
+
+    Raises:
+        DamagedRecord: One is not good, or nobody can tell which records there are; the others come first.
+    """
+    problems: list[TeamsError] = []
+    directory = layout.directory(team, kind)
+    for key in [team] if kind.name == "team" else keys_in(directory, kind, problems):
+        path = layout.path(team, kind, key)
+        data = read(path, kind, key)
+        decode(data, kind, key, path)
+        yield key, data
+    for problem in problems:
+        raise problem
+
+
 def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
     """The names in the directory, with those of the files that records are still to have; if nobody can tell which,
     that is one of the *problems*.

@@ -197,6 +197,11 @@ class PostgresStore(Store):
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         marks.mark_anew(self, _checked(team), kind, keys)
 
+    def holds(self, team: str, *kinds: str) -> set[str]:
+        sql = """SELECT asked FROM unnest(%s::text[]) AS asked
+            WHERE EXISTS (SELECT FROM records WHERE team = %s AND kind = asked)"""
+        return {kind for (kind,) in self.look(sql, [[*kinds], _checked(team)])}
+
     def owing(self, team: str) -> list[tuple[str, str]]:
         sql = "SELECT kind, key FROM records WHERE team = %s AND record ? 'owed' ORDER BY kind, length(key), key"
         return list(self.look(sql, [_checked(team)]))

@@ -235,6 +235,18 @@ COUNTED = [
 ]
 
 
+class TestHolds:
+    def test_the_kinds_of_which_there_are_records(self, store):
+        assert store.holds("alpha", "inbox", "plan") == set()
+        store.create("alpha", TASK, None, Task(title="t"))
+        store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
+        assert {"task", "inbox", "team"} <= store.holds("alpha", "task", "inbox", "team", "plan")
+        assert "plan" not in store.holds("alpha", "task", "plan") and "task" not in store.holds("alpha", "inbox")
+
+    def test_nothing_in_a_missing_team(self, store):
+        assert store.holds("nobody", "task", "inbox", "team") == set()
+
+
 class TestChanged:
     def test_each_change_is_counted_and_nothing_else(self, store):
         """Whoever has to say what a failure left undone knows by it whether something was done before."""
