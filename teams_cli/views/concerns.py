@@ -281,6 +281,10 @@ class Lookout:
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
             self._note_told(sorted(true), offer)
+        if offer and facts.is_told_to_another():
+            left = {about for about in true if about.startswith(work.READY)} - known
+            self._note_told(sorted(true.keys() - left), None)
+            untold = {about: shown for about, shown in untold.items() if about not in left}
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
     def _true_for_leaders(self, facts: Facts, known: set[str]) -> Known:

@@ -43,6 +43,8 @@ PAST = 0.005
 """Seconds after which what time brings about is so."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
+_TO_LEAVE = 1.0
+"""Seconds in which one of two that are told of one task leaves it."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Found:
@@ -77,6 +79,7 @@ class Facts:
         self._seen: list[Task] | None = None
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
+        self._waiting: list[str] = []
         self.works = claims.may_claim(team, caller)
 
     def true(self, known: set[str]) -> Known:
@@ -209,8 +212,34 @@ class Facts:
             if (about := work.about(task)) in offers:
                 self.alarm.ring_in(offers[about] + PAST)
         free = [task for task in ready if task.assignee or work.about(task) not in offers]
-        before = sum(bool(agent.waiting) and agent.agent < self.caller.name for agent in others)
-        return free if free and free[0].assignee else self._in_turn(free, before)
+        if free and free[0].assignee:
+            return free
+        self._waiting = [agent.agent for agent in others if agent.waiting]
+        return self._in_turn(free, self._before())
+
+    def is_told_to_another(self) -> bool:
+        """Whether another is told of the task of which it is noted that the caller is: on a busy machine a turn may
+        last longer than is left for it. Both note it before they look, so at least one of them sees it; of two that do
+        the first by name has it, which stays with it until the other has left it, or is seen to stay.
+        """
+        give_up = time.monotonic() + _TO_LEAVE
+        while others := self._also_told():
+            if min(others) < self.caller.name or time.monotonic() > give_up:
+                self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
+                return True
+            time.sleep(_TURN / 2)
+        return False
+
+    def _also_told(self) -> list[str]:
+        """Those of the others that wait who are told of the task that the caller is told of."""
+        if not self._waiting:
+            return []
+        others = work.idle(self.store, self.team, self.caller.name)
+        return [one.agent for one in others if one.offered == self.offer and work.offer_left(self.store, one)]
+
+    def _before(self) -> int:
+        """How many of those who wait come before the caller."""
+        return sum(name < self.caller.name for name in self._waiting)
 
     def _in_turn(self, free: list[Task], before: int) -> list[Task]:
         """The tasks for the caller, where so many who wait come *before* it and take the first ones.

@@ -1,0 +1,102 @@
+"""Those who wait for work take turns at what is ready; where one takes longer than its turn, one of them is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli.store.files.engine import FileStore
+from teams_cli.teams import presence
+from teams_cli.teams.caller import Caller
+from teams_cli.views.concerns import Lookout
+from tests.conftest import FakeClock
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+
+BOB, MIA = Caller("bob"), Caller("mia")
+
+
+class Slow(FileStore):
+    """A store in which something else happens before it is noted what an agent is told of, and behind that."""
+
+    before_noting: Callable[[], Any] | None = None
+    when_noted: Callable[[], Any] | None = None
+
+    def replace(self, team, kind, key, record, revision, lasting=True):  # type: ignore[no-untyped-def]
+        if not getattr(record, "offered", None):
+            return super().replace(team, kind, key, record, revision, lasting)
+        before, self.before_noting = self.before_noting, None
+        if before:
+            before()
+        stored = super().replace(team, kind, key, record, revision, lasting)
+        if self.when_noted:
+            self.when_noted()
+        return stored
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "bob", "mia")
+
+
+def told(found: dict[str, Any]) -> list[str]:
+    return [each["text"] for each in found.get("happened", ())]
+
+
+def two_that_wait(cli: Cli) -> tuple[FakeClock, Slow, Lookout, Lookout]:
+    """Both wait, and a task is ready that mia leaves to bob for a moment."""
+    clock = FakeClock()
+    clock.wall = datetime.now(UTC)  # when they were heard of
+    slow = Slow(str(cli.root), clock)
+    bob, mia = Lookout(slow, ALPHA, BOB, waits=True), Lookout(Slow(str(cli.root), clock), ALPHA, MIA, waits=True)
+    assert (bob.look(), mia.look()) == ({}, {})
+    add_tasks(cli, "one")
+    assert mia.look() == {}
+    return clock, slow, bob, mia
+
+
+def test_who_is_slower_than_its_turn_leaves_the_task(cli: Cli) -> None:
+    clock, slow, bob, mia = two_that_wait(cli)
+    time.sleep(0.11)
+    meanwhile: list[dict[str, Any]] = []
+    slow.before_noting = lambda: meanwhile.append(mia.look())
+    assert told(bob.look()) == []
+    assert told(meanwhile[0]) == ["task-1 is ready: one"]
+    assert presence.load(slow, ALPHA, "bob").told == []
+    assert bob.alarm.moment - time.monotonic() <= 2.0
+    assert told(bob.look()) == []
+    clock.advance(16)
+    assert told(bob.look()) == ["task-1 is ready: one"]  # which mia did not take
+
+
+def test_who_is_quick_enough_has_it(cli: Cli) -> None:
+    _, slow, bob, mia = two_that_wait(cli)
+    slow.before_noting = lambda: mia.look()
+    assert told(bob.look()) == ["task-1 is ready: one"]
+    time.sleep(0.11)
+    assert mia.look() == {}
+
+
+def test_of_two_that_are_told_at_once_one_is(cli: Cli) -> None:
+    """Each has noted it when the other looks."""
+    _, _, bob, mia = two_that_wait(cli)
+    time.sleep(0.11)
+    found: dict[str, list[str]] = {}
+    looks = {"bob": bob, "mia": mia}
+    both_looked, both_noted = threading.Barrier(2, timeout=TIMEOUT), threading.Barrier(2, timeout=TIMEOUT)
+    for lookout in (bob, mia):
+        assert isinstance(lookout.store, Slow)
+        lookout.store.before_noting, lookout.store.when_noted = both_looked.wait, both_noted.wait
+    threads = [
+        threading.Thread(target=lambda name=name: found.update({name: told(looks[name].look())})) for name in looks
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert found == {"bob": ["task-1 is ready: one"], "mia": []}
