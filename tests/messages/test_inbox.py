@@ -368,3 +368,22 @@ def test_more_mail_than_an_inbox_holds_is_left_in_the_log(tmp_path: Path) -> Non
     assert inboxes.advance(store, ALPHA, ahead, []) == ahead
     handled = inboxes.settled(ahead, {10**6, 10**6 + 1}, "2030-01-01T00:00:00.000Z")
     assert inboxes.advance(store, ALPHA, handled, []).up_to == 3
+
+
+def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> None:
+    say(team, "a", "b")
+    mailbox = inboxes.Mailbox(team, ALPHA, "bob")
+    say(team, "c")
+    mailbox.mark_read({1})
+    assert mailbox.unread() == [1, 2] and [m.message for m in mailbox.messages([2, 1])] == ["a", "b"]
+    assert inboxes.unread(team, ALPHA, "bob") == [2, 3]
+
+
+def test_what_was_done_since_one_looked_is_kept(team: Store) -> None:
+    say(team, "a", "b")
+    mailbox = inboxes.Mailbox(team, ALPHA, "bob")
+    handling.handle(team, ALPHA, BOB, ["1"])
+    say(team, "c")
+    mailbox.mark_read({1, 2})
+    assert numbers(team, peek=True) == [2, 3]
+    assert inboxes.unread(team, ALPHA, "bob") == [3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.store.safeguards import AGENTS, INSTALL, LOGINS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
+from tests.store.safeguards import AGENTS, INBOXES, INSTALL, LOGINS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
 
 NOTICES = "tests/messages/test_notices.py"
 MUTANTS = [
@@ -113,4 +113,18 @@ MUTANTS = [
         NOTICES,
     ),
     Mutant("a notice of what may be taken back", "../messages/notices", "        store.confirm(", "        (", NOTICES),
+    Mutant(
+        "two told of one task",
+        "../views/concerns",
+        "        if offer and facts.is_told_to_another():\n",
+        "        if False:\n",
+        "tests/views/test_turns.py",
+    ),
+    Mutant(
+        "what came since marked as read unseen",
+        "../messages/inboxes",
+        "looked.inbox if looked and looked.before == inbox else",
+        "looked.inbox if looked else",
+        f"tests/{INBOXES}.py",
+    ),
 ]
