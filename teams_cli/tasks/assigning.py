@@ -7,7 +7,7 @@ from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Callable
+from teams_cli.records.annotations import Callable, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -126,9 +126,9 @@ def lost(store: Store, team: Team, task: Task) -> str:
     return ""
 
 
-def set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
-    """Have the alarm ring when silence alone may have lost a member for whom a task is kept."""
-    for task in tasks.labelled(store, team.name, KEPT):
+def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> None:
+    """Have the alarm ring when silence alone may have lost a member for whom one of the tasks is kept."""
+    for task in kept:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
             agent = presence.load(store, team.name, member.agent_id)
@@ -138,11 +138,15 @@ def set_alarm(store: Store, team: Team, alarm: Alarm) -> None:
             alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 
-def free_lost(store: Store, team: Team) -> None:
-    """Give what is kept for members that are lost to anybody, and tell the leader."""
-    for task in list(tasks.labelled(store, team.name, KEPT)):
+def free_lost(store: Store, team: Team) -> list[Task]:
+    """Give what is kept for members that are lost to anybody, and tell the leader; all that was kept. What could not be
+    given away is for whoever comes next.
+    """
+    kept = list(tasks.labelled(store, team.name, KEPT))
+    for task in kept:
         if lost(store, team, task):
             _free(store, team, task.id, lambda found: lost(store, team, found))
+    return kept
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:

@@ -65,11 +65,10 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> None:
     """Release every claim that is over, and give to anybody what is kept for members that are lost; the alarm rings
     when more of that may be so.
     """
-    leases.release_all(store, team)
-    assigning.free_lost(store, team)
+    held, kept = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
-        leases.set_alarm(store, team, tasks.labelled(store, team.name, IN_PROGRESS), alarm)
-        assigning.set_alarm(store, team, alarm)
+        leases.set_alarm(store, team, held, alarm)
+        assigning.set_alarm(store, team, kept, alarm)
 
 
 def _unmark(store: Store, team: Team, wrong: list[str]) -> None:

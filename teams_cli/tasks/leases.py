@@ -150,19 +150,20 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
     history.note(store, team.name, SYSTEM, "claim expired", task=task.id, owner=task.owner, reason=reason)
 
 
-def release_all(store: Store, team: Team) -> list[str]:
-    """Release every task in progress whose claim is over; their ids. Some are for others' logins to release, and in a
-    closed team none is.
+def release_all(store: Store, team: Team) -> list[Task]:
+    """Release every task in progress whose claim is over; those that are left. Some are for others' logins to release,
+    and in a closed team none is.
     """
     known = presence.load_each_once(store, team.name)
-    found = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if over(store, team, task, known)]
-    released = []
-    for task in found:
+    left = []
+    for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
-            released.append(release_if_over(store, team, task.id).id)
+            now = release_if_over(store, team, task.id) if over(store, team, task, known) else task
         except (NotAllowed, WrongState):
-            continue
-    return released
+            now = task
+        if now.status == "in_progress":
+            left.append(now)
+    return left
 
 
 def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:

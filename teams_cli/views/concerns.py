@@ -276,7 +276,7 @@ class Lookout:
     def _untold(self, facts: Facts, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
-        true = facts.true(known) | self._true_for_leaders(facts, known)
+        true = facts.true(known, agent) | self._true_for_leaders(facts, known)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):

@@ -13,7 +13,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import history, presence
+from teams_cli.teams import history
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
@@ -82,15 +82,13 @@ class Facts:
         self._waiting: list[str] = []
         self.works = claims.may_claim(team, caller)
 
-    def true(self, known: set[str]) -> Known:
+    def true(self, known: set[str], agent: Agent) -> Known:
         """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._overdue()
+        found = self._overdue() if agent.awaits else {}
         return found | self._ready(known) if self.works else found
 
     def _overdue(self) -> Known:
         """Messages of the caller that were not acknowledged in time."""
-        if not presence.load(self.store, self.team.name, self.caller.name).awaits:
-            return {}
         from teams_cli.messages import receipts
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
