@@ -24,12 +24,16 @@ class Closed(io.TextIOBase):
 
 
 def prepare() -> None:
-    """Make both outputs take every text: what one can't show it spells out."""
+    """Make both outputs take every text: what one can't show it spells out. Where Python is told to buffer nothing
+    (PYTHONUNBUFFERED), as in many containers, it would not notice that a disk took only a part of an answer.
+    """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # it stays open
     if sys.stdout is None:
         sys.stdout = Closed()
     elif isinstance(sys.stdout, io.TextIOWrapper):
+        if isinstance(sys.stdout.buffer, io.RawIOBase):
+            sys.stdout = open(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
         sys.stdout.reconfigure(errors="backslashreplace")
 
 

@@ -36,9 +36,7 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: s
 
 
 def _tell(lines: list[str], out: TextIO) -> None:
-    """Write the lines at once: where Python buffers nothing (PYTHONUNBUFFERED), as in many containers, each would be
-    written by itself.
-    """
+    """Write the lines at once, so that nothing of others comes between them."""
     out.write("".join(safe(line) + "\n" for line in lines))
 
 

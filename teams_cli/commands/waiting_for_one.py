@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.errors import WrongUsage
 from teams_cli.names import each_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.teams.permission import standing_of
@@ -19,7 +20,10 @@ def conditions_of(
 ) -> list[Condition]:
     """What is waited for, of tasks, agents, plans and mail."""
     store, team = call.store, call.load_team().name
-    found = [conditions.task_finished(store, team, one) for one in each_name([task])] if task is not None else []
+    named = each_name([task]) if task is not None else []
+    if task is not None and not named:
+        raise WrongUsage("--task names none", "Give its number, or several: teams wait --task 7,8")
+    found = [conditions.task_finished(store, team, one) for one in named]
     if of is not None:
         found.append(conditions.agent_done(store, team, of))
     if plan is not None:

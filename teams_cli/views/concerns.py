@@ -276,7 +276,7 @@ class Lookout:
     def _untold(self, facts: Facts, agent: presence.Agent) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
-        true = facts.true(known, agent) | self._true_for_leaders(facts, known)
+        true = self._true(facts, known, agent)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
@@ -287,13 +287,14 @@ class Lookout:
             untold = {about: shown for about, shown in untold.items() if about not in left}
         return list({shown["id"]: shown for shown in untold.values()}.values())
 
-    def _true_for_leaders(self, facts: Facts, known: set[str]) -> Known:
-        """What is so and concerns only who leads, or the person."""
+    def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
+        """What is so, in the order in which it is told."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return {}
-        from teams_cli.views import leading  # loads all that members don't hear of
+            return facts.overdue(agent) | facts.ready(known)
+        from teams_cli.views.leading import Leading  # loads all that members don't hear of
 
-        return leading.Leading(facts, self.alarm, self.wanted.completed).true(known)
+        beside = Leading(facts, self.alarm, self.wanted.completed)
+        return facts.overdue(agent) | beside.completed(known) | facts.ready(known) | beside.true(known)
 
     def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that

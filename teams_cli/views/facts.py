@@ -53,7 +53,8 @@ def fact(what: str, about: str, text: str, step: str) -> Found:
 
 
 class Facts:
-    """What is so now and concerns the caller. The alarm is set for what time alone may make so.
+    """What is so now and concerns the caller, by the word it is told under; several may be told as one, and None goes
+    without saying. The alarm is set for what time alone may make so.
 
     The *queue* says from when on the caller may be told of a task that was left to those who wait before it; *there*
     names kinds of records that the team has.
@@ -82,13 +83,10 @@ class Facts:
         self._waiting: list[str] = []
         self.works = claims.may_claim(team, caller)
 
-    def true(self, known: set[str], agent: Agent) -> Known:
-        """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._overdue() if agent.awaits else {}
-        return found | self._ready(known) if self.works else found
-
-    def _overdue(self) -> Known:
-        """Messages of the caller that were not acknowledged in time."""
+    def overdue(self, agent: Agent) -> Known:
+        """Messages of the caller, the *agent*, that were not acknowledged in time."""
+        if not agent.awaits:
+            return {}
         from teams_cli.messages import receipts
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
@@ -156,8 +154,9 @@ class Facts:
         """How many ready tasks are told of: each of those who wait may be told of another."""
         return _IN_SIGHT + len(self.team.members)
 
-    def _ready(self, known: set[str]) -> Known:
-        ready = self._in_sight()
+    def ready(self, known: set[str]) -> Known:
+        """The tasks that the caller can claim; all that are news are told as one."""
+        ready = self._in_sight() if self.works else []
         if not ready or self._is_asked_to_end():
             return {}
         more = len(ready) > self._most
@@ -220,13 +219,22 @@ class Facts:
         last longer than is left for it. Both note it before they look, so at least one of them sees it; of two that do
         the first by name has it, which stays with it until the other has left it, or is seen to stay.
         """
-        give_up = time.monotonic() + _TO_LEAVE
+        give_up, met = time.monotonic() + _TO_LEAVE, False
         while others := self._also_told():
             if min(others) < self.caller.name or time.monotonic() > give_up:
                 self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
                 return True
+            met = True
             time.sleep(_TURN / 2)
-        return False
+        return met and not self._can_be_taken()
+
+    def _can_be_taken(self) -> bool:
+        """Whether the task that the caller is told of is still as it is told."""
+        try:
+            task = tasks.get(self.store, self.team.name, work.task_of(self.offer or ""))
+        except TeamsError:
+            return False
+        return task.status == "pending" and work.about(task) == self.offer
 
     def _also_told(self) -> list[str]:
         """Those of the others that wait who are told of the task that the caller is told of."""

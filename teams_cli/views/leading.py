@@ -36,25 +36,25 @@ class Leading:
         self.caller = facts.caller
         self.leads = facts.leads
         self.alarm = alarm
-        self.completed = completed
+        self.wanted = completed
 
     def true(self, known: set[str]) -> Known:
-        """What is so, by the word it is told under; several may be told as one, and None goes without saying."""
-        found = self._completed(known)
+        """All but `completed`."""
+        found: Known = {}
         if self.leads:
             found |= self._settled(known) | self._plans() | self._lost(known) | self._silent(known)
         if self.caller.is_human:
             found |= self._questions() | self._plans()
         return found
 
-    def _completed(self, known: set[str]) -> Known:
+    def completed(self, known: set[str]) -> Known:
         """That so many tasks are completed as were asked for."""
-        if self.completed is None:
+        if self.wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
-        if counts["completed"] < self.completed:
+        if counts["completed"] < self.wanted:
             return {}
-        about = f"completed:{self.completed}"
+        about = f"completed:{self.wanted}"
         if about in known:
             return {about: None}
         text = f"{counts['completed']} of {sum(counts.values())} tasks are completed"
@@ -121,7 +121,7 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, known: set[str]) -> Known:
-        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.completed is not None)
+        found = silences.told(self.store, self.team, self.caller, self.alarm, known, patient=self.wanted is not None)
         return {
             about: fact("silent", about.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for about, text in found.items()

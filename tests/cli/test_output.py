@@ -58,6 +58,20 @@ def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["show-task 1", "get-tasks", "get-tasks --json"])
+def test_an_answer_of_which_the_disk_takes_a_part_is_refused(tmp_path: Path, words: str, unbuffered: str) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, *(f"number {number} {'x' * 80}" for number in range(200)))
+    cli.ok("update-task", "1", "--description", "x" * 6000, agent="lea")
+    limited = f'ulimit -f 8; exec "$0" "$@" > {tmp_path}/answer'
+    environ = cli.environ("bob", PYTHONUNBUFFERED=unbuffered)
+    done = subprocess.run(
+        ["sh", "-c", limited, *COMMAND, *words.split()], env=environ, capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert (done.returncode, done.stdout) == (1, "") and "can't write the answer: File too large" in done.stderr, done
+
+
 @pytest.mark.parametrize("words", ["show-task 2", "brief", "get-tasks"])
 def test_an_answer_is_written_at_once(cli: Cli, words: str) -> None:
     """Also where Python is told to buffer nothing, as in many containers: each write comes by itself here."""

@@ -39,6 +39,8 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     )
     assert said.endswith("\nnext: teams update-task task-3 --status completed --result RESULT --next --wait 540\n")
     assert cli.refused("wait", "--claim", "--ready", agent="bob") == (2, "wrong_usage")
+    assert cli.refused("wait", "--task", "", agent="bob") == cli.refused("wait", "--task", ",", agent="bob")
+    assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
 
 
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:

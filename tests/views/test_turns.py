@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from teams_cli.store.files.engine import FileStore
+from teams_cli.tasks import claims
 from teams_cli.teams import presence
 from teams_cli.teams.caller import Caller
 from teams_cli.views.concerns import Lookout
@@ -100,3 +101,12 @@ def test_of_two_that_are_told_at_once_one_is(cli: Cli) -> None:
     for thread in threads:
         thread.join(TIMEOUT)
     assert found == {"bob": ["task-1 is ready: one"], "mia": []}
+
+
+def test_what_the_other_took_meanwhile_is_not_told(cli: Cli) -> None:
+    _, slow, bob, mia = two_that_wait(cli)
+    time.sleep(0.11)
+    taking = threading.Timer(0.2, lambda: claims.claim(cli.store(), ALPHA, MIA, "1"))
+    slow.before_noting = lambda: (mia.look(), taking.start())
+    assert told(bob.look()) == []
+    taking.join(TIMEOUT)
