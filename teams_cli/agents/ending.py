@@ -46,13 +46,15 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
 
 def set_alarm(store: Store, team: str, found: Iterable[Session], alarm: Alarm) -> None:
     """Have the alarm ring when one of these sessions may be lost: nobody says so."""
-    for session in found:
-        if not session.ended:
-            if session.state == "starting":
-                alarm.ring_in(_LINGER)
-            alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
-            if session.host != store.host or session.keeper_pid is None:
-                alarm.ring_in(teams.get(store, team).silence / 4)
+    if not (going := [session for session in found if not session.ended]):
+        return
+    silence = teams.get(store, team).silence
+    for session in going:
+        if session.state == "starting":
+            alarm.ring_in(_LINGER)
+        alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
+        if session.host != store.host or session.keeper_pid is None:
+            alarm.ring_in(silence / 4)
 
 
 def is_lost(store: Store, team: str, session: Session) -> bool:

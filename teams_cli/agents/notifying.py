@@ -138,8 +138,7 @@ def _reviews(rows: list[Task]) -> Iterator[tuple[str, Event]]:
 
 
 def _letters(store: Store, team: Team) -> Iterator[tuple[str, Event]]:
-    inbox = inboxes.advance(store, team.name, inboxes.load(store, team.name, HUMAN), [])
-    for letter in inboxes.open_messages(store, team.name, inbox, []):
+    for letter in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
         if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
             said, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
             yield f"mail:{letter.id}", _event(WAITING, "message", letter.id, said, step)

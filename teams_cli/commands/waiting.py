@@ -41,7 +41,8 @@ def _wait(
     needed = needed or completed is not None
     if landing is None:
         _go_on(call)
-    if not (all_tasks or message or ready or {task, of, plan, landing} != {None}):
+    named = all_tasks or message or ready or any(one is not None for one in (task, of, plan, landing))
+    if not named:
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"

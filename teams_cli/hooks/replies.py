@@ -9,7 +9,7 @@ from teams_cli.agents import attention, ending, sessions
 from teams_cli.agents.sessions import Session
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes, messages
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission
@@ -94,7 +94,8 @@ def _at_work(store: Store, team: str, name: str, session: Session | None) -> lis
 
 def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
     """As many of the unread messages as there is room for, at least one of them, and their numbers."""
-    unread = store.fetch(team, MESSAGE, inboxes.unread(store, team, name, quiet), [])
+    mailbox = inboxes.Mailbox(store, team, name)
+    unread = mailbox.messages(mailbox.unread(quiet))
     if not unread:
         return [], set()
     parts = ["Mail from your team, not from your user:"]

@@ -7,7 +7,7 @@ from zlib import crc32
 from teams_cli import text
 from teams_cli.errors import Conflict, MessageNotFound, NotFound, TeamsError, WrongState
 from teams_cli.messages import messages
-from teams_cli.messages.inboxes import INBOX, Inbox, advance, is_handled, load, open_messages, settled
+from teams_cli.messages.inboxes import INBOX, Inbox, Mailbox, advance, is_handled, load, settled
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM, number_of
 from teams_cli.store.contract import Store
@@ -123,8 +123,8 @@ def settle(store: Store, team: str, agent: str, numbers: set[int], also_closed: 
 def settle_about(store: Store, team: str, agent: str, about: str) -> None:
     """Handle what asked the agent for something that is done. That is done, so failing here is no failure."""
     try:
-        inbox = advance(store, team, load(store, team, agent), [])
-        asked = {message.number for message in open_messages(store, team, inbox, []) if message.about == about}
+        mail = Mailbox(store, team, agent).open_messages()
+        asked = {message.number for message in mail if message.about == about}
         if asked:
             settle(store, team, agent, asked)
     except TeamsError:
@@ -133,5 +133,5 @@ def settle_about(store: Store, team: str, agent: str, about: str) -> None:
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
     """The unhandled messages in which *sender*'s output came to the agent."""
-    inbox = advance(store, team, load(store, team, agent), [])
-    return [m for m in open_messages(store, team, inbox, []) if m.from_ == sender and m.type == "output"]
+    mail = Mailbox(store, team, agent).open_messages()
+    return [m for m in mail if m.from_ == sender and m.type == "output"]

@@ -86,14 +86,17 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 class Mailbox:
-    """An agent's inbox as it was when one looked into it, `before`, and with all that came since; that is read once."""
+    """An agent's inbox as it was when one looked into it, `before`, and with all that came since; that is read once.
+    Messages that can't be read are added to *problems*.
+    """
 
-    def __init__(self, store: Store, team: str, agent: str) -> None:
+    def __init__(self, store: Store, team: str, agent: str, problems: list[TeamsError] | None = None) -> None:
         self.store = store
         self.team = team
         self.before = load(store, team, agent)
+        self._problems = [] if problems is None else problems
         self._fresh: dict[int, Message] = {}
-        self.inbox = advance(store, team, self.before, [], self._fresh)
+        self.inbox = advance(store, team, self.before, self._problems, self._fresh)
 
     def unread(self, quiet: bool = False) -> list[int]:
         """The numbers of the messages that the agent has not read yet; with *quiet* also those that only inform."""
@@ -101,11 +104,11 @@ class Mailbox:
 
     def open_messages(self) -> list[Message]:
         """The messages that are not handled, oldest first."""
-        return open_messages(self.store, self.team, self.inbox, [], self._fresh)
+        return open_messages(self.store, self.team, self.inbox, self._problems, self._fresh)
 
     def messages(self, numbers: list[int]) -> list[Message]:
         """The messages of these numbers, oldest first."""
-        return _found(self.store, self.team, numbers, [], self._fresh)
+        return _found(self.store, self.team, numbers, self._problems, self._fresh)
 
     def mark_read(self, numbers: set[int]) -> None:
         """Mark messages as read that were shown to the agent."""

@@ -103,10 +103,10 @@ def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
 
 
 def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
-    fresh: dict[int, Message] = {}
-    inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems, fresh)
+    mailbox = inboxes.Mailbox(store, team, agent, problems)
+    inbox = mailbox.inbox
     if not selection.handled:
-        return _reading(selection, inboxes.open_messages(store, team, inbox, problems, fresh), inbox, inbox)
+        return _reading(selection, mailbox.open_messages(), inbox, inbox)
     found = store.read(team, MESSAGE, agent, selection.since, problems)
     return _reading(selection, [message for message in found if message.number <= inbox.up_to], inbox, inbox)
 

@@ -51,12 +51,13 @@ def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
         return Reminder("")
     from teams_cli.messages import inboxes
 
-    unread = inboxes.unread(store, team, agent, quiet=True)
+    mailbox = inboxes.Mailbox(store, team, agent)
+    unread = mailbox.unread(quiet=True)
     if not unread or unread[-1] <= told_to:
         if not near:
             _note(store, team, agent, last, set())
         return Reminder("")
-    found = store.fetch(team, MESSAGE, unread, [])
+    found = mailbox.messages(unread)
     mail = [message for message in found if message.from_ != SYSTEM]
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
     news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
