@@ -6,17 +6,16 @@ import os
 import tempfile
 import traceback
 
-from teams_cli import __version__
-from teams_cli.errors import TeamsError
+from teams_cli import __version__, errors
 
 
-def report(error: Exception, words: list[str]) -> TeamsError:
+def report(error: Exception, words: list[str]) -> errors.TeamsError:
     """Write the traceback to a log; what to tell the person."""
     try:
         where = f"The details are in {_log(error, words)}; please report them."
     except OSError as failure:
         where = f"Please report it; its details could not be written: {failure.strerror}."
-    return TeamsError(f"a bug: {type(error).__name__}: {error}", where)
+    return errors.TeamsError(f"a bug: {type(error).__name__}: {error}", where)
 
 
 def _log(error: Exception, words: list[str]) -> str:

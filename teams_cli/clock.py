@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.errors import StorageFailed
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def boot_id() -> str:
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             _boot_id = "unknown"
         except OSError as error:
-            raise StorageFailed(f"{error.filename} can't be read: {error.strerror}", "Try again.") from error
+            raise errors.StorageFailed(f"{error.filename} can't be read: {error.strerror}", "Try again.") from error
     return _boot_id
 
 

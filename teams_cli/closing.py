@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import ending
 from teams_cli.agents.landings import landings, queueing
 from teams_cli.agents.terminals import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
-from teams_cli.errors import Conflict, TeamsError
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
@@ -42,7 +41,7 @@ def close_with_clients(
     team = close(store, team_name, caller, force)
     try:
         left = unattended.end_all(store, team_name, environ)
-    except (TeamsError, OSError):  # the team is closed; the waker of this machine ends them
+    except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine ends them
         left = there
     return Closed(team, [agent for agent in there if agent not in left], left)
 
@@ -51,7 +50,7 @@ def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str
     """The agents whose clients run where nobody sits; that it can't be seen keeps nobody from closing."""
     try:
         return unattended.agents_of(store, team, environ)
-    except TeamsError:
+    except errors.TeamsError:
         return []
 
 
@@ -76,9 +75,9 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team closed")
-    with suppress(TeamsError):  # else the lander does it
+    with suppress(errors.TeamsError):  # else the lander does it
         queueing.refuse_all(store, team_name, "the team was closed")
-    with suppress(TeamsError):  # it only takes less room; `doctor --fix` does it too
+    with suppress(errors.TeamsError):  # it only takes less room; `doctor --fix` does it too
         store.compact(team_name, MESSAGE)
     return team
 
@@ -89,18 +88,22 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
     busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
     if busy:
-        raise Conflict(f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force.")
+        raise errors.Conflict(
+            f"in progress: {', '.join(busy)}", "Wait for them (teams wait --all-tasks), or use --force."
+        )
     waiting = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
     if waiting:
-        raise Conflict(f"in review: {', '.join(waiting)}", "End the reviews (teams review-task), or use --force.")
+        raise errors.Conflict(
+            f"in review: {', '.join(waiting)}", "End the reviews (teams review-task), or use --force."
+        )
     landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if landing:
-        raise Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
+        raise errors.Conflict(f"landing: {', '.join(landing)}", "Wait for them (teams wait --landing), or use --force.")
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     sat_at = [name for name in team.active_names() if name != but and _runs(store, team, name)]
     running = sorted(started.union(sat_at))
     if running:
-        raise Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
+        raise errors.Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
 
 
 def _runs(store: Store, team: Team, name: str) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import closing, kinds
+from teams_cli import closing, errors, kinds
 from teams_cli.agents import ending, started_here
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue, NotFound, StorageFailed, WrongState
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
@@ -36,7 +35,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     """
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
-        raise InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
+        raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
     _refuse_gone(team, target)
     _refuse_taken(target, team_name)
     closing.refuse_busy(store, team)
@@ -58,14 +57,14 @@ def _refuse_gone(team: Team, target: Store) -> None:
     went = team.copied_to if team.state == "closed" else None
     if went and went != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
-        raise WrongState(f"{team.name} was copied to {went}", remedy)
+        raise errors.WrongState(f"{team.name} was copied to {went}", remedy)
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
     """Of two copies at once the later one goes on; this one must not touch what is at work there by then."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
-        raise Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
+        raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for that one.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
@@ -85,13 +84,15 @@ def _refuse_taken(target: Store, name: str) -> None:
     """Leave alone a team that is at work there; one that was itself copied away may come back."""
     try:
         there = target.get(name, TEAM, name)[0]
-    except NotFound:
+    except errors.NotFound:
         if name.lower() not in {known.lower() for known in target.teams()}:
             return
     else:
         if there.state == "closed" and there.copied_to:
             return
-    raise AlreadyExists(f"there is a team {name} at {target.address} already", "If it was copied there, go on there.")
+    raise errors.AlreadyExists(
+        f"there is a team {name} at {target.address} already", "If it was copied there, go on there."
+    )
 
 
 def _closed(store: Store, team: Team, place: str) -> Team:
@@ -131,5 +132,7 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
     for entry in entries[sum(1 for _ in target.history(team)) :]:
         target.put_history(team, entry)
     if sum(1 for _ in target.history(team)) < len(entries):
-        raise StorageFailed(f"the history could not be written to {target.address}", "Copy again; it goes on there.")
+        raise errors.StorageFailed(
+            f"the history could not be written to {target.address}", "Copy again; it goes on there."
+        )
     return len(entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check_name(text: str, what: str) -> str:
     """
     check_key(text, what)
     if text.lower() in RESERVED:
-        raise InvalidValue(f"{text!r} is reserved and can't name {_article(what)}", "Choose another name.")
+        raise errors.InvalidValue(f"{text!r} is reserved and can't name {_article(what)}", "Choose another name.")
     return text
 
 
@@ -44,12 +44,12 @@ def check_key(text: str, what: str) -> str:
         InvalidValue: It has another form, or is a device name on some system.
     """
     if not is_name(text):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{text!r} can't name {_article(what)}",
             f"Use 1 to {MAX_NAME} letters (a-z, A-Z), digits, '-' and '_', the first a letter or digit.",
         )
     if text.lower() in _DEVICES:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{text!r} is a device name on some systems and can't name {_article(what)}", "Choose another."
         )
     return text
@@ -63,7 +63,7 @@ def number_of(text: str, kind: str) -> int:
     """
     digits = text.removeprefix("#").removeprefix(f"{kind}-")
     if not is_number(digits):
-        raise InvalidValue(f"{text!r} is not the id of {_article(kind)}", f"Write it as {kind}-7, #7 or 7.")
+        raise errors.InvalidValue(f"{text!r} is not the id of {_article(kind)}", f"Write it as {kind}-7, #7 or 7.")
     return int(digits)
 
 

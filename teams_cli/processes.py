@@ -6,8 +6,8 @@ import os
 import sys
 import time
 
+from teams_cli import errors
 from teams_cli.clock import boot_id
-from teams_cli.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def process_started(pid: int) -> str:
     try:
         return _started(pid)
     except OSError as error:
-        raise StorageFailed(f"process {pid} can't be looked at: {error.strerror}", "Try again.") from error
+        raise errors.StorageFailed(f"process {pid} can't be looked at: {error.strerror}", "Try again.") from error
 
 
 def _started(pid: int) -> str:

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 
-from teams_cli.errors import StorageFailed
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def written(write: Callable[[], Any]) -> Any:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"can't write the answer: {error.strerror}", "What was asked for is done; ask for it again."
         ) from None
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 
 MAX_MESSAGE = 64 * 1024
 MAX_RESULT = 1024 * 1024
@@ -22,7 +22,7 @@ def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
         InvalidValue: It is blank, too long, or not Unicode.
     """
     if not text.strip():
-        raise InvalidValue(f"the {what} is blank", f"Give {what} text that says something.")
+        raise errors.InvalidValue(f"the {what} is blank", f"Give {what} text that says something.")
     return within(text, what, limit)
 
 
@@ -35,9 +35,9 @@ def within(text: str, what: str, limit: int) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidValue(f"the {what} is not valid UTF-8", "Hand in UTF-8 text.") from None
+        raise errors.InvalidValue(f"the {what} is not valid UTF-8", "Hand in UTF-8 text.") from None
     if size > limit:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"the {what} has {size} bytes, more than the {limit} allowed",
             "Shorten it, or put it in a file and give its path.",
         )
@@ -52,9 +52,11 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
     """
     checked(text, what)
     if len(text) > limit:
-        raise InvalidValue(f"the {what} has {len(text)} characters, more than the {limit} allowed", "Shorten it.")
+        raise errors.InvalidValue(
+            f"the {what} has {len(text)} characters, more than the {limit} allowed", "Shorten it."
+        )
     if len(text.splitlines()) > 1:
-        raise InvalidValue(f"the {what} has a line break", "Write it on one line.")
+        raise errors.InvalidValue(f"the {what} has a line break", "Write it on one line.")
     return text
 
 
@@ -69,9 +71,9 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
         plain = one_line(pattern, "pattern", MAX_PATTERN).removeprefix("./")
         parts = plain.split("/")
         if plain.startswith("/") or ".." in parts:
-            raise InvalidValue(f"{pattern!r} leads out of the repository", "Name files from its top: src/*.py")
+            raise errors.InvalidValue(f"{pattern!r} leads out of the repository", "Name files from its top: src/*.py")
         if parts[-1] == "":
-            raise InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
+            raise errors.InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
         found.append("/".join(filter(None, parts)))
     return list(dict.fromkeys(found))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import ending, logs, ports, sessions, started_here
 from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import is_seated
 from teams_cli.clients import environments, permissions, profiles
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -49,7 +48,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         own = profile.environment(environ, _identity(store, team, session))
         own["PATH"] = _path(own.get("PATH", os.defpath))
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
-    except (OSError, TeamsError) as error:
+    except (OSError, errors.TeamsError) as error:
         ending.finish(store, team, session, "failed", f"its keeper can't be started: {error}")
         return
     sessions.hand_on(store, team, session, pid)
@@ -83,7 +82,7 @@ def start_left(store: Store, team: str, agent: str, config: Config | None, envir
             continue
         try:
             _refuse_more(store, team, agent, taken)
-        except TeamsError as error:
+        except errors.TeamsError as error:
             ending.finish(store, team, taken, "failed", error.message)
         else:
             start_keeper(store, team, taken, config, environ)

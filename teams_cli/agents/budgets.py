@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import sessions, usage
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.usage import TurnUsage
-from teams_cli.errors import InvalidValue, WrongState
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.records.owed import Owed
@@ -74,7 +74,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 def refuse_used_up(store: Store, team: Team, agent: str, run: str) -> None:
     """Raises WrongState: No turn may begin, since a budget is used up; says whose, and how it is raised."""
     if budget := used_up(store, team.name, agent, run):
-        raise WrongState(f"no agent is started: {budget}", f"Raise it: {budget.raised_by}")
+        raise errors.WrongState(f"no agent is started: {budget}", f"Raise it: {budget.raised_by}")
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, word: str) -> int:
@@ -87,7 +87,7 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, word: s
     limit = int(settings.known(SETTING).parse(SETTING, word))
     team = teams.get(store, team_name)
     if team.find(of) is None and not any(s.run == of for s, _ in store.scan(team_name, sessions.SESSION, [])):
-        raise InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")
+        raise errors.InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")
 
     def edit(team: Team) -> Team:
         kept = {name: number for name, number in (team.budgets or {}).items() if name != of}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import environment, text
+from teams_cli import environment, errors, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import Conflict, InvalidValue, TaskFailed, TeamsError
 from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -123,7 +122,7 @@ class _Examination:
         directory = worktree or self.task.check_in or self._place()
         if not os.path.isdir(directory):
             missing = f"{directory} is not there, where {self.task.id} is to be checked"
-            raise InvalidValue(missing, "Complete it in your checkout of it, or on its machine.")
+            raise errors.InvalidValue(missing, "Complete it in your checkout of it, or on its machine.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
             found = self._on_commit(checkout)
@@ -161,7 +160,9 @@ class _Examination:
             return found.having(commit=checkout.head, left=after.uncommitted()[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._apart(after, [])
-        raise Conflict(f"something was committed in {checkout.top} while it was checked", "Complete the task again.")
+        raise errors.Conflict(
+            f"something was committed in {checkout.top} while it was checked", "Complete the task again."
+        )
 
     def _apart(self, checkout: Checkout, names: list[str]) -> Check:
         """On the commit alone; a failure says which files were no part of that."""
@@ -188,7 +189,7 @@ class _Examination:
         pause = min(presence.every(self.team), 15.0)
         try:
             life.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
-        except TeamsError:  # the next one may do it
+        except errors.TeamsError:  # the next one may do it
             return pause
         return pause
 
@@ -196,7 +197,7 @@ class _Examination:
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
     """Raises Conflict: Something in the worktree is not committed."""
     if names:
-        raise Conflict(
+        raise errors.Conflict(
             f"{worktree} has what is not committed: {text.listed(names)}; {task.id} is as it was",
             "Commit it, or have git ignore or restore it, and try again.",
         )
@@ -216,7 +217,7 @@ def run(
     try:
         running = shell.ShellCommand(command, place.directory, environ)
     except OSError as error:
-        raise TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
+        raise errors.TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
     ended = True
     try:
         ended = _wait(running, patience, meanwhile)

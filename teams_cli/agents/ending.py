@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents.sessions import SESSION, Session, find
-from teams_cli.errors import TeamsError
 from teams_cli.messages import inboxes, messages
 from teams_cli.records.annotations import Iterable, Outcome
 from teams_cli.store.contract import Store
@@ -28,7 +27,7 @@ def current(store: Store, team: str, agent: str) -> Session | None:
     return session if session is None else _settled(store, team, session)
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Session]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
     """All sessions, lost ones settled."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
@@ -104,7 +103,7 @@ def _settled(store: Store, team: str, session: Session) -> Session:
         from teams_cli.agents.terminals import takeovers
 
         return takeovers.give_back(store, team, session) if takeovers.is_over(store, team, session) else session
-    except TeamsError:
+    except errors.TeamsError:
         return session
 
 
@@ -193,7 +192,7 @@ def _give_up_assigned(store: Store, team: str, ended: Session) -> None:
     if ended.outcome in ("stopped", "lost"):
         try:
             assigning.free_all(store, teams.get(store, team), ended.agent, f"{ended.agent} was {ended.outcome}")
-        except TeamsError:  # it ended all the same
+        except errors.TeamsError:  # it ended all the same
             return
 
 

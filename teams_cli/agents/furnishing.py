@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.agents import git
-from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
@@ -13,7 +13,7 @@ from teams_cli.teams.teams import Team
 _END = 2000
 
 
-class SetupFailed(TeamsError):
+class SetupFailed(errors.TeamsError):
     """The command that prepares a worktree failed; nothing is started in it."""
 
 
@@ -59,4 +59,4 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
             copy2(f"{top}/{name}", target, follow_symlinks=False)
         except OSError as error:
             why = f"can't copy {name} to {tree}: {error.strerror}"
-            raise StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None
+            raise errors.StorageFailed(why, f"See {settings.WORKTREE_COPY}: teams settings") from None

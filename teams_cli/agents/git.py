@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import time
 
+from teams_cli import errors
 from teams_cli.clients import environments
-from teams_cli.errors import Busy, InvalidValue, StorageFailed, TeamsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,17 +41,17 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
     except OSError as error:
         raise _not_started(error) from None
     if done.returncode in (126, 127):
-        raise InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
+        raise errors.InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
     if done.returncode < 0:
-        raise Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
+        raise errors.Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
     return done
 
 
-def _not_started(error: OSError) -> TeamsError:
+def _not_started(error: OSError) -> errors.TeamsError:
     """What is said where no process can be started: of what lasts that it can't be, else that it can't be now."""
     said = f"git can't be run: {error.strerror}"
     lasts = error.errno not in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    return StorageFailed(said, "Look what this machine lacks.") if lasts else Busy(said, "Try again.")
+    return errors.StorageFailed(said, "Look what this machine lacks.") if lasts else errors.Busy(said, "Try again.")
 
 
 def said(directory: str, *words: str) -> str:
@@ -68,7 +68,7 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None) -
     """
     done = run(directory, *words, variables=variables)
     if done.returncode:
-        raise StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
+        raise errors.StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
     return done.stdout
 
 
@@ -84,4 +84,4 @@ def worktrees(directory: str) -> list[str]:
         if done.returncode == 0:
             return done.stdout.splitlines()
         time.sleep(_PAUSE)
-    raise StorageFailed(f"git worktree list: {done.stderr.strip()}", f"Try it in {directory}.")
+    raise errors.StorageFailed(f"git worktree list: {done.stderr.strip()}", f"Try it in {directory}.")

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.terminals import stopping, takeovers, terminals, unattended
 from teams_cli.clients.seats import GONE
-from teams_cli.errors import (
-    AgentNotFound,
-    Busy,
-    Conflict,
-    NotAllowed,
-    OutcomeUnknown,
-    StorageFailed,
-    TeamsError,
-    WrongState,
-)
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -63,19 +53,21 @@ def interject(
         stopping.stop_for_mail(store, team_name, terminal, way)
         return message
     if session is None:
-        raise WrongState(
+        raise errors.WrongState(
             f"{agent} was not started by teams, so it can't be interrupted",
             f"Write to it: teams send-message {agent} …",
         )
     if session.ended and session.outcome == "stopped":
-        raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
+        raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
     takeovers.refuse_taken(session)
     message = messages.send(store, team_name, caller, agent, body, wake=False)
     try:
         _interrupt(store, team, caller, message, environ)
-    except (StorageFailed, Busy) as failure:
+    except (errors.StorageFailed, errors.Busy) as failure:
         at_once = f"To have it read at once: teams interject {agent} 'see {message.id}'"
-        raise OutcomeUnknown(f"{message.id} is sent, but it may not end the turn: {failure.message}", at_once) from None
+        raise errors.OutcomeUnknown(
+            f"{message.id} is sent, but it may not end the turn: {failure.message}", at_once
+        ) from None
     return message
 
 
@@ -124,7 +116,7 @@ def deliver(
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     try:
         return message, _hand_in(store, team, caller, message, environ, now)
-    except (StorageFailed, Busy):  # it is read with what comes next
+    except (errors.StorageFailed, errors.Busy):  # it is read with what comes next
         return message, False
 
 
@@ -143,7 +135,7 @@ def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_set
     """Whether the caller may interrupt. One that only the setting lets do so may send all the same."""
     try:
         require(store, team_name, caller, "interject", to)
-    except NotAllowed:
+    except errors.NotAllowed:
         if not by_setting:
             raise
         return False
@@ -188,7 +180,9 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
         return _has_stopped(store, team_name, agent, name)
 
     if not pace.sleep_until(store, team_name, stopped, patience):
-        raise Conflict(f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents")
+        raise errors.Conflict(
+            f"{agent} did not end within {patience:g} seconds", "Ask again, or look: teams list-agents"
+        )
     return sessions.find(store, team_name, agent) or after
 
 
@@ -272,7 +266,7 @@ def _let_go_on(store: Store, team: str, caller: Caller | None, agent: str, envir
         session = resume(store, team, caller, agent)
         if caller:
             wake(store, team, caller, session, environ)
-    except TeamsError:
+    except errors.TeamsError:
         return
 
 
@@ -320,10 +314,10 @@ def wake(store: Store, team_name: str, caller: Caller, session: Session, environ
 def refuse_unstarted(store: Store, team: str, agent: str) -> None:
     """Refuse to deal with an agent that `teams` did not start."""
     if ending.current(store, team, agent) is None:
-        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
 
 
 def refuse_stopped(session: Session) -> None:
     """Refuse to have an agent go on that was stopped."""
     if session.stop_asked or (session.ended and session.outcome == "stopped"):
-        raise WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")
+        raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")

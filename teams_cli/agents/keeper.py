@@ -11,7 +11,7 @@ import os
 import sys
 from contextlib import suppress
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import (
     background,
     budgets,
@@ -29,7 +29,6 @@ from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
 from teams_cli.clients import output, permissions, profiles
-from teams_cli.errors import Conflict, TeamsError
 from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
@@ -52,7 +51,7 @@ def main() -> None:
     store = opening.from_environment(os.environ)
     try:
         session = sessions.take(store, team, agent)
-    except Conflict as taken:
+    except errors.Conflict as taken:
         sys.stderr.write(f"{taken.message}\n")
         return
     processes.adopt_orphans(alone=True)
@@ -220,7 +219,7 @@ class Keeper:
         """End the session, and resume its caller, if that is idle, to take the output."""
         output = self.output if self.output or outcome == "completed" else None
         ending.finish(self.store, self.team, self.session, outcome, failure, output, status)
-        with suppress(TeamsError):
+        with suppress(errors.TeamsError):
             logs.sweep(self.store, self.team, self.agent)
 
     def _batch(self) -> list[Message]:
@@ -290,7 +289,7 @@ class Keeper:
                 began,
                 lambda took: budgets.warnings(self.store, self.team, session, took),
             )
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             sys.stderr.write(f"what turn {session.turns} took was not counted: {problem.message}\n")
 
     def _learn_session(self, printed: str) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.agents import sessions
-from teams_cli.errors import TeamsError
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams
@@ -68,7 +68,7 @@ class Complaints:
     def __init__(self) -> None:
         self._last = ""
 
-    def is_new(self, problem: TeamsError) -> bool:
+    def is_new(self, problem: errors.TeamsError) -> bool:
         """Whether it is another than the last."""
         before, self._last = self._last, problem.message
         return before != problem.message

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.agents.terminals import bindings
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
@@ -73,9 +72,9 @@ def _tried(look: Callable[[], bool], complaints: logs.Complaints, complain: Call
         over = look()
         complaints.end()
         return over
-    except NotFound:
+    except errors.NotFound:
         return True
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         if complaints.is_new(problem):
             complain(f"{problem.message}\n")
         return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.sessions import Session
-from teams_cli.errors import NotFound
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
@@ -45,7 +45,7 @@ def find(store: Store, team: str, agent: str) -> str | None:
     """What came out of the agent last; None if nothing ever did."""
     try:
         return store.get(team, OUTPUT, agent)[0].text
-    except NotFound:
+    except errors.NotFound:
         return None
 
 

@@ -6,11 +6,10 @@ import os
 from hashlib import sha256
 from itertools import combinations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Tree
 from teams_cli.agents.landings import landings
-from teams_cli.errors import StorageFailed, TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
@@ -75,7 +74,7 @@ def _conflicts(one: Tree, other: Tree) -> list[str]:
     if done.returncode == 0:
         return []
     if done.returncode != _CONFLICTS:
-        raise StorageFailed(f"git merge-tree: {done.stderr.strip()}", "It takes git 2.38 or later.")
+        raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", "It takes git 2.38 or later.")
     return sorted(set(done.stdout.split("\0")[1:]) - {""})
 
 
@@ -127,7 +126,7 @@ class Teller:
         try:
             for overlap in _that_meet(self.store, self.team, list(self._new())):
                 tell(self.store, self.team, overlap)
-        except (TeamsError, OSError):
+        except (errors.TeamsError, OSError):
             return
 
     def _new(self) -> Iterator[Overlap]:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 
-from teams_cli.errors import StorageFailed
+from teams_cli import errors
 from teams_cli.store.contract import Store
 
 VARIABLE = "TEAMS_PORT_BASE"
@@ -27,7 +27,7 @@ def base_of(store: Store, team: str, agent: str) -> int:
         os.makedirs(store.root, 0o700, exist_ok=True)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"can't note the ports of {agent} in {path}: {error.strerror}", "Look at the disk."
         ) from None
     try:
@@ -47,7 +47,7 @@ def _free(taken: set[int]) -> int:
     for base in range(_FIRST, _END, EACH):
         if base not in taken:
             return base
-    raise StorageFailed("all ranges of ports are given", "Remove teams that are over: teams prune")
+    raise errors.StorageFailed("all ranges of ports are given", "Remove teams that are over: teams prune")
 
 
 def _given(path: str) -> dict[str, int]:
@@ -69,4 +69,4 @@ def _keep(path: str, given: dict[str, int]) -> None:
             os.fsync(file.fileno())
         os.replace(temp, path)
     except OSError as error:
-        raise StorageFailed(f"can't write {path}: {error.strerror}", "Look at the disk.") from None
+        raise errors.StorageFailed(f"can't write {path}: {error.strerror}", "Look at the disk.") from None

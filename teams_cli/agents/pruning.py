@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 
+from teams_cli import errors
 from teams_cli.agents import worktrees
 from teams_cli.clock import seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
@@ -21,7 +21,7 @@ _BESIDE = ("runs", "logs", "started")
 """Where this machine keeps what belongs to a team and is in no store."""
 
 
-def found(store: Store, caller: Caller | None, days: float, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def found(store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The teams that were closed longer than so many days ago; `kept` says why one is not removed all the same."""
     rows = []
     for team in teams.all_of(store, problems):
@@ -35,7 +35,7 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
         held = [tree for tree in worktrees.all_of(store, name) if tree.state == "work"]
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         return problem.message
     if held:
         return f"{held[0].agent} has work in {held[0].path}: teams worktree merge {held[0].agent} --team {name}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from teams_cli import errors
 from teams_cli.agents import interrupting, resuming, waking
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.agents.terminals import takeovers
-from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.messages.notices import deliver
@@ -61,7 +61,7 @@ def restart(
         history.note(store, team, at.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
     message = told or _tell(store, team, after, body)
     if after.ended and after.interrupted:
-        with suppress(TeamsError):  # the waker of its machine looks for those that are to go on
+        with suppress(errors.TeamsError):  # the waker of its machine looks for those that are to go on
             waking.wake(store, at.team, at.caller.config, [agent], at.caller.name, environ)
     return message
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.agents import budgets, limited, sessions
 from teams_cli.agents.sessions import SESSION, Resume, Session
 from teams_cli.clock import parse_rfc3339, seconds_since
-from teams_cli.errors import NotFound
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Iterable
@@ -47,7 +47,7 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
     try:
         before, after = update(store, team, SESSION.also_closed, agent, change)
-    except NotFound:
+    except errors.NotFound:
         return None
     if reason:
         pause_pair(store, team, agent, by, reason)

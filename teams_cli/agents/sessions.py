@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import Conflict, NotFound
+from teams_cli import errors
 from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
@@ -175,7 +175,7 @@ def find(store: Store, team: str, agent: str) -> Session | None:
     """The agent's session; None if it was not started by `teams`."""
     try:
         return store.get(team, SESSION, agent)[0]
-    except NotFound:
+    except errors.NotFound:
         return None
 
 
@@ -203,7 +203,7 @@ def take(store: Store, team: str, agent: str) -> Session:
 
     def change(session: Session) -> Session:
         if session.state != "starting" or session.outcome:
-            raise Conflict(f"the session of {agent} is {session.outcome_or_state}", "It has a keeper already.")
+            raise errors.Conflict(f"the session of {agent} is {session.outcome_or_state}", "It has a keeper already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
     return update(store, team, SESSION.also_closed, agent, change)[1]
@@ -241,12 +241,12 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
 
     def change(found: Session) -> Session:
         if found.state != "starting" or found.outcome or found.unstarted != session.unstarted:
-            raise Conflict(f"the session of {session.agent} is {found.state}", "It was started.")
+            raise errors.Conflict(f"the session of {session.agent} is {found.state}", "It was started.")
         return found.kept_by(os.getpid(), store.host).having(unstarted=None)
 
     try:
         return update(store, team, SESSION, session.agent, change)[1]
-    except Conflict:
+    except errors.Conflict:
         return None
 
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from teams_cli.errors import TaskFailed
+from teams_cli import errors
 from teams_cli.records.annotations import IO, Mapping
 
 KEPT = 1024 * 1024 - 200
@@ -117,7 +117,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str) 
     try:
         command = ShellCommand(script, directory, environment)
     except OSError as error:
-        raise TaskFailed(f"can't run {what}: {error.strerror}", f"Does {directory} exist?") from None
+        raise errors.TaskFailed(f"can't run {what}: {error.strerror}", f"Does {directory} exist?") from None
     try:
         while not command.wait(60.0):
             pass

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import names, processes, text
+from teams_cli import errors, names, processes, text
 from teams_cli.agents import budgets, ending, ports, sessions, started_here
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.furnishing import SetupFailed
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
-from teams_cli.errors import AlreadyExists, Conflict, InvalidValue
 from teams_cli.membership import joining, leaving
 from teams_cli.records.annotations import Any, Mapping, Permissions
 from teams_cli.store.contract import Store
@@ -66,7 +65,7 @@ class StartRequest:
         """Raises InvalidValue: The prompt is blank or too long, the name can't be one, the directory is not there."""
         text.checked(self.prompt, "prompt", text.MAX_RESULT)
         if "\0" in self.prompt:
-            raise InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
+            raise errors.InvalidValue("the prompt has a NUL character", "No program can be given one; leave it out.")
         if self.description is not None:
             text.one_line(self.description, "description")
         if self.agent is not None:
@@ -74,7 +73,9 @@ class StartRequest:
         if self.model is not None:
             text.one_line(self.model, "model")
         if not os.path.isdir(self.directory):
-            raise InvalidValue(f"there is no directory {self.directory}", "Make it first, or give another --cwd.")
+            raise errors.InvalidValue(
+                f"there is no directory {self.directory}", "Make it first, or give another --cwd."
+            )
 
     @property
     def about(self) -> str:
@@ -123,7 +124,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
     depth = (own.depth if own else 1) + 1
     deepest = int(settings.value(team, "max_depth"))
     if depth > deepest:
-        raise Conflict(
+        raise errors.Conflict(
             f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
             "Do it yourself, or raise the setting max_depth.",
         )
@@ -145,7 +146,9 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     budgets.refuse_used_up(store, team, request.agent or "", run)
     team = clear_away(store, team)
     if request.agent and team.find(request.agent) and not _never_ran(store, team, request.agent):
-        raise AlreadyExists(f"there is an agent {request.agent} already", "Choose another name, or leave it out.")
+        raise errors.AlreadyExists(
+            f"there is an agent {request.agent} already", "Choose another name, or leave it out."
+        )
     top = _repository(store, team, request) if request.worktree else ""
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
@@ -213,7 +216,9 @@ def _created(store: Store, team: str, draft: Session) -> Session:
         if found is draft:
             return draft.having(generation=1)
         if found.outcome != "lost" or found.turns:
-            raise AlreadyExists(f"there is an agent {draft.agent} already", "Choose another name, or leave it out.")
+            raise errors.AlreadyExists(
+                f"there is an agent {draft.agent} already", "Choose another name, or leave it out."
+            )
         return draft.having(generation=found.generation + 1)
 
     return upsert(store, team, SESSION, draft.agent, draft, change)[1]
@@ -235,7 +240,9 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
         launcher=processes.identity(os.getpid(), store.host),
     )
     if member.started_by != caller.name:
-        raise AlreadyExists(f"there is an agent {member.agent_id} already", "Choose another name, or leave it out.")
+        raise errors.AlreadyExists(
+            f"there is an agent {member.agent_id} already", "Choose another name, or leave it out."
+        )
     return member, token
 
 

@@ -6,8 +6,8 @@ import os
 import shutil
 from contextlib import contextmanager
 
+from teams_cli import errors
 from teams_cli.agents import furnishing, git
-from teams_cli.errors import StorageFailed
 from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.files import disk, locks
 from teams_cli.teams.teams import Team
@@ -53,7 +53,7 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
     held = locks.hold(lock, root)
     if held is None:  # somebody clears it already
-        raise StorageFailed(f"{lock} is locked by another", "Try again.")
+        raise errors.StorageFailed(f"{lock} is locked by another", "Try again.")
     try:
         yield lock.removesuffix(_LOCK)
     finally:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.sessions import Session
 from teams_cli.clients.profiles import Profile
 from teams_cli.clients.usage import Tokens, grows, tokens_in
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Count, Iterable, Name, Seconds, Sequence, TaskId, Time, Word
 from teams_cli.records.owed import Owed, owing
@@ -45,7 +45,7 @@ class Usage(Record):
 USAGE: Kind[Usage] = Kind("usage", Usage, key="agent", logins="own")
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Usage]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Usage]:
     """What every agent took that `teams` started."""
     return [found for found, _ in store.scan(team, USAGE, problems)]
 
@@ -58,7 +58,7 @@ def of(store: Store, team: str, agent: str) -> Usage:
     """
     try:
         return store.get(team, USAGE, agent)[0]
-    except NotFound:
+    except errors.NotFound:
         return Usage(agent=agent)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import background, ending, resuming, sessions
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import Session
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store import pace
@@ -61,7 +61,7 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
 
 
 def wakes(
-    store: Store, config: Config | None, environ: Mapping[str, str], problems: list[TeamsError]
+    store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
     """What a store is to call once a message was appended: it resumes those of its recipients that are idle.
 
@@ -72,7 +72,7 @@ def wakes(
         try:
             team = teams.get(store, team_name)
             wake(store, team, config, list(recipients), by, environ, message.type == "output")
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             problems.append(problem)
 
     return appended
@@ -104,5 +104,5 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
     pace.sleep_until(store, team, settled, None)
     session = sessions.find(store, team, agent)
     if session is None:
-        raise NotFound(f"there is no session of {agent}")
+        raise errors.NotFound(f"there is no session of {agent}")
     return session

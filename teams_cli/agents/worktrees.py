@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git
 from teams_cli.agents.sessions import Session
-from teams_cli.errors import AgentNotFound, AlreadyExists, Conflict, InvalidValue, StorageFailed
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import history
@@ -27,13 +26,15 @@ def repository(directory: str) -> str:
     """
     done = git.run(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{directory} is in no git repository, so there is nothing to make a worktree of",
             "Go to a checkout, or leave out --worktree.",
         )
     top = done.stdout.removesuffix("\n")
     if git.run(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
-        raise InvalidValue(f"{top} has no commit yet, so there is nothing to branch off", "Commit something first.")
+        raise errors.InvalidValue(
+            f"{top} has no commit yet, so there is nothing to branch off", "Commit something first."
+        )
     return top
 
 
@@ -50,11 +51,11 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
-        raise AlreadyExists(
+        raise errors.AlreadyExists(
             f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
         )
     if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
-        raise AlreadyExists(
+        raise errors.AlreadyExists(
             f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
         )
 
@@ -71,7 +72,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path)
     if done.returncode != 0:
-        raise StorageFailed(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
+        raise errors.StorageFailed(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     return path, branch
 
 
@@ -144,7 +145,7 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
         if tree.agent == agent:
             return tree
     known = ", ".join(tree.agent for tree in found) or "none"
-    raise AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {known}.")
+    raise errors.AgentNotFound(f"{agent} has no worktree in team {team}", f"Agents with one: {known}.")
 
 
 def diff(tree: Worktree) -> str:
@@ -177,7 +178,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
         if unmerged:
             git.run(tree.top, "merge", "--abort")
         why = f"conflicts in {', '.join(unmerged)}" if unmerged else (done.stderr or done.stdout).strip()
-        raise Conflict(
+        raise errors.Conflict(
             f"{tree.branch} can't be merged into {tree.top}: {why}",
             f"Merge it by hand there: git merge {tree.branch}; then teams worktree remove {agent}",
         )
@@ -198,7 +199,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
     caller = require(store, team, caller, "worktree", agent).caller
     tree = of_agent(store, team, agent) if force else _at_rest(store, team, agent)
     if tree.state == "work" and not force:
-        raise Conflict(
+        raise errors.Conflict(
             f"{tree.path} holds work: {tree.commits} commits, {tree.uncommitted} uncommitted files",
             f"See it: teams worktree diff {agent}; keep it: teams worktree merge {agent}; else --force.",
         )
@@ -210,7 +211,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
 def _at_rest(store: Store, team: str, agent: str) -> Worktree:
     session = ending.current(store, team, agent)
     if session and not session.ended:
-        raise Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
+        raise errors.Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
     return of_agent(store, team, agent)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 
-from teams_cli import commands
-from teams_cli.errors import TeamsError
+from teams_cli import commands, errors
 from teams_cli.records.annotations import Callable, Mapping
 
 TYPE_CHECKING = False
@@ -117,7 +116,7 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
     said = {_GLOBAL[word]: value for word, value in pairwise(before) if word in _GLOBAL}
     try:
         return kind(make_call(said, environ, lambda operation, about: None, lambda line: None))
-    except TeamsError:
+    except errors.TeamsError:
         return []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+from teams_cli import errors
 from teams_cli.cli import output
-from teams_cli.errors import WaitRanOut
 from teams_cli.records.annotations import Callable
 from teams_cli.store.meanwhile import Ended
 
@@ -35,7 +35,7 @@ def _wake(number: int, _frame: FrameType | None) -> None:
 
 def take_leave(ended: Ended, as_json: bool, talk: Callable[[str], None]) -> int:
     """Say how to go on, and end as who was killed."""
-    error = WaitRanOut("the wait was ended by its caller", ended.hint)
+    error = errors.WaitRanOut("the wait was ended by its caller", ended.hint)
     talk(output.refusal(error, as_json, error.code).removesuffix("\n"))
     return _die()
 

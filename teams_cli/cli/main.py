@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import __version__, compiled, streams
-from teams_cli.errors import InvalidValue, TeamsError, WrongUsage
+from teams_cli import __version__, compiled, errors, streams
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.text import safe
 
@@ -90,7 +89,7 @@ def run(words: list[str]) -> int:
         return entry.main(words[1:])
     try:
         return _run(words)
-    except TeamsError as error:
+    except errors.TeamsError as error:
         return _refuse(error, words)
     except BrokenPipeError:  # `| head -1` has what it wants
         return 0
@@ -175,7 +174,7 @@ def _look_closer(words: list[str]) -> int:
         raise mistakes.unknown(words[0], [word for word in words[1:] if word not in _HELP])
     if "_TEAMS_COMPLETE" not in os.environ and (not words or _HELP.intersection(words)):
         streams.written(lambda: _help(command))
-        return 0 if words else WrongUsage.status
+        return 0 if words else errors.WrongUsage.status
     from teams_cli.cli.typer_app import run_with_typer
 
     return run_with_typer(words, execute)
@@ -284,17 +283,19 @@ def _standard_input() -> str:
     from teams_cli.text import MAX_RESULT
 
     if sys.stdin is None:
-        raise WrongUsage("there is no standard input to read from", "Pipe the text in, or give it as an argument.")
+        raise errors.WrongUsage(
+            "there is no standard input to read from", "Pipe the text in, or give it as an argument."
+        )
     data = sys.stdin.buffer.read(MAX_RESULT + 2)
     if len(data) > MAX_RESULT + 1:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"standard input has more than the {MAX_RESULT} bytes allowed",
             "Shorten it, or put it in a file and give its path.",
         )
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise WrongUsage("standard input is not UTF-8", "Hand in UTF-8 text.") from None
+        raise errors.WrongUsage("standard input is not UTF-8", "Hand in UTF-8 text.") from None
 
 
 def _ask_person(operation: str, about: str) -> bool | None:
@@ -316,7 +317,7 @@ def _talk(line: str) -> None:
         return
 
 
-def _refuse(error: TeamsError, words: list[str], status: int = 0) -> int:
+def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)

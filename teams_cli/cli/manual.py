@@ -86,8 +86,8 @@ def _paragraphs(text: str) -> list[str]:
 
 def _statuses() -> list[tuple[int, str]]:
     """Each exit status with what it says, as the errors have it."""
-    kinds: list[type[errors.TeamsError]] = [errors.TeamsError, *errors.TeamsError.__subclasses__()]
-    told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in reversed(kinds)}
+    kinds = reversed(errors.kinds().values())
+    told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
     return sorted({**told, **_OTHERS}.items())
 
 

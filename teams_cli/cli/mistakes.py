@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from difflib import get_close_matches
 
-from teams_cli import commands
-from teams_cli.errors import WrongUsage
+from teams_cli import commands, errors
 from teams_cli.names import is_name, is_number
 from teams_cli.records.annotations import Any, Iterable, Mapping, Sequence
 
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 
-def unknown(word: str, rest: Sequence[str] = ()) -> WrongUsage:
+def unknown(word: str, rest: Sequence[str] = ()) -> errors.WrongUsage:
     """The refusal of a command that there is not: it names the one that does this, with the words that were said behind
     it in their places; else those that are spelt alike.
     """
     known = _meant()
     found = _in_two_words(word, rest, known) or _called(word, rest, known)
     if found:
-        return WrongUsage(f"no such command {word!r}", f"Write: teams {found}")
+        return errors.WrongUsage(f"no such command {word!r}", f"Write: teams {found}")
     same = {other: how for name, how in known.items() for other in commands.meaning_the_same(name)} | known
     near = _near(word.lower().replace("_", "-"), same)
     hint = f"Did you mean: teams {_written(same[near], rest)}? " if near else ""
-    return WrongUsage(f"no such command {word!r}", f"{hint}`teams help` has all commands.")
+    return errors.WrongUsage(f"no such command {word!r}", f"{hint}`teams help` has all commands.")
 
 
 def _meant() -> dict[str, str]:
@@ -112,16 +111,18 @@ def _near(word: str, known: Mapping[str, str]) -> str:
     return found[0] if found else ""
 
 
-def assigned(command: Command, words: Iterable[str]) -> WrongUsage | None:
+def assigned(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
     """The refusal of an option that there is not, where whom a task is for has another."""
     right = _FOR.get(command.name)
     wrong = next((word for word in words if word.partition("=")[0] in _ASSIGNEE), None)
     if right is None or wrong is None:
         return None
-    return WrongUsage(f"no such option: {wrong.partition('=')[0]}", f"Write: teams {command.name} … {right} AGENT")
+    return errors.WrongUsage(
+        f"no such option: {wrong.partition('=')[0]}", f"Write: teams {command.name} … {right} AGENT"
+    )
 
 
-def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> WrongUsage | None:
+def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> errors.WrongUsage | None:
     """The refusal of words too many, where the last of the command's is a text: its quotes were forgotten."""
     places = [parameter for parameter in command.own if parameter.positional]
     if not places or not places[-1].text:
@@ -131,15 +132,15 @@ def unquoted(command: Command, values: Mapping[str, Any], rest: str) -> WrongUsa
     first = str(values.get(text.name))
     said = f"{command.name} takes one {text.metavar}, and got more words: {rest}"
     if not before and _is_task(first) and "--task" in _flags(command):
-        return WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
+        return errors.WrongUsage(said, f'Write: teams {command.name} "{rest}" --task {first}')
     whole = f'"{first} {rest}"'
-    return WrongUsage(
+    return errors.WrongUsage(
         said,
         f"Put the {text.metavar} in quotes: teams {' '.join([command.name, *words, whole])}",
     )
 
 
-def dashed(command: Command, words: Iterable[str]) -> WrongUsage | None:
+def dashed(command: Command, words: Iterable[str]) -> errors.WrongUsage | None:
     """The refusal of what looks like an option, where it can be the text that the command takes."""
     if not any(parameter.positional and parameter.text for parameter in command.own):
         return None
@@ -148,25 +149,25 @@ def dashed(command: Command, words: Iterable[str]) -> WrongUsage | None:
             shown = f'"{word}"' if " " in word else word
             near = _beginning_with(f"-{word}", command) if len(word) == 2 else []
             meant = f"Did you mean {near[0]}? " if near else ""
-            return WrongUsage(
+            return errors.WrongUsage(
                 f"{shown} looks like an option, and {command.name} has none of that name",
                 f"{meant}A text that starts with a dash goes last, behind `--`: teams {command.name} … -- {shown}",
             )
     return None
 
 
-def no_option(command: Command, word: str) -> WrongUsage:
+def no_option(command: Command, word: str) -> errors.WrongUsage:
     """The refusal of an option that there is not: it names the one that was meant, else those of the command."""
     said = f"{command.name} has no option {word}"
     name = word.removeprefix("--")
     places = [parameter for parameter in command.own if parameter.positional]
     if any(name in (place.name, place.metavar.lower(), *_PLACES.get(place.metavar, "").split()) for place in places):
-        return WrongUsage(said, f"Write: {_shape(command)}")
+        return errors.WrongUsage(said, f"Write: {_shape(command)}")
     same = [how for how, others in _OPTIONS.items() if name in others.split() and how.split()[0] in _flags(command)]
     near = same or get_close_matches(word, _flags(command), 1, _ALIKE) or _beginning_with(word, command)
     own = [parameter.flags[0] for parameter in command.own if not parameter.positional]
     others = f"It has: {', '.join(own) or 'none of its own'}. See: teams help {command.name}"
-    return WrongUsage(said, f"Did you mean {near[0]}?" if near else others)
+    return errors.WrongUsage(said, f"Did you mean {near[0]}?" if near else others)
 
 
 def _beginning_with(word: str, command: Command) -> list[str]:
@@ -196,28 +197,30 @@ def _shape(command: Command) -> str:
     return " ".join(["teams", command.name, *places])
 
 
-def missing(command: Command, said: str) -> WrongUsage:
+def missing(command: Command, said: str) -> errors.WrongUsage:
     """The refusal of a command without a word that it needs: it shows one that has all."""
-    return WrongUsage(said, f"Write, for example: teams {command.example}")
+    return errors.WrongUsage(said, f"Write, for example: teams {command.example}")
 
 
-def without_value(command: Command, flag: str) -> WrongUsage | None:
+def without_value(command: Command, flag: str) -> errors.WrongUsage | None:
     """The refusal of an option without its value: it shows how it is written, and what it may be."""
     found = next((parameter for parameter in command.parameters if flag in parameter.flags), None)
     if found is None or found.flag:
         return None
     choices = f", which is one of: {', '.join(found.choices)}" if found.choices else ""
-    return WrongUsage(f"{flag} takes {found.metavar}, and got nothing", f"Write: {flag}{found.placeholder}{choices}")
+    return errors.WrongUsage(
+        f"{flag} takes {found.metavar}, and got nothing", f"Write: {flag}{found.placeholder}{choices}"
+    )
 
 
-def too_many(command: Command, rest: str) -> WrongUsage:
+def too_many(command: Command, rest: str) -> errors.WrongUsage:
     """The refusal of words too many: it shows how many the command takes; a word alone may be meant for an option, or
     for the team.
     """
     shape, option = _shape(command), _option_for(command, rest)
     is_team = shape == f"teams {command.name}" and not option and is_name(rest) and not rest.isdigit()
     team = f"; a team is named with --team {rest}" if is_team and "--team" in _flags(command) else ""
-    return WrongUsage(f"{command.name} got more words than it takes: {rest}", f"Write: {shape}{option}{team}")
+    return errors.WrongUsage(f"{command.name} got more words than it takes: {rest}", f"Write: {shape}{option}{team}")
 
 
 def _option_for(command: Command, word: str) -> str:
@@ -233,11 +236,11 @@ def _flags(command: Command) -> set[str]:
     return {flag for parameter in command.parameters for flag in parameter.flags}
 
 
-def no_number(parameter: Parameter, value: str) -> WrongUsage:
+def no_number(parameter: Parameter, value: str) -> errors.WrongUsage:
     """The refusal of a word where a number has to be."""
     flag = parameter.flags[0]
     example = f"{flag} 60, or {flag} 5m" if parameter.duration else f"{flag} 60"
-    return WrongUsage(
+    return errors.WrongUsage(
         f"{flag} takes {parameter.metavar}, a number, and {value!r} is none",
         f"Write: {example}" if not parameter.positional else "Give a number.",
     )
@@ -257,12 +260,12 @@ _SAME = {
 """What some values are called elsewhere."""
 
 
-def no_choice(parameter: Parameter, value: str) -> WrongUsage:
+def no_choice(parameter: Parameter, value: str) -> errors.WrongUsage:
     """The refusal of a word that is none of the choices: it names the one that was meant."""
     near = _same(parameter, value) or get_close_matches(value.lower(), parameter.choices, 1)
     said = ", ".join(parameter.choices)
     named = parameter.usage if parameter.positional else parameter.flags[0]
-    return WrongUsage(
+    return errors.WrongUsage(
         f"{value!r} is no value of {named}",
         f"Did you mean {near[0]}? It takes: {said}" if near else f"It takes: {said}",
     )

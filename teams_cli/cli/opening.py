@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from teams_cli.errors import WrongUsage
+from teams_cli import errors
 from teams_cli.processes import leave
 from teams_cli.records.annotations import Any, Mapping
 
@@ -40,7 +40,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         WrongUsage: This is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise WrongUsage("a client needs a terminal", "Open it in one, or start an agent: teams run-agent …")
+        raise errors.WrongUsage("a client needs a terminal", "Open it in one, or start an agent: teams run-agent …")
     if words := settings.get("attach"):
         os.execv(words[0], words)
     if taking := settings.get("taking"):

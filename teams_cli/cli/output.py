@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Sequence, TextIO
 from teams_cli.records.json_text import dumps
 from teams_cli.text import safe
@@ -40,7 +40,7 @@ def _tell(lines: list[str], out: TextIO) -> None:
     out.write("".join(safe(line) + "\n" for line in lines))
 
 
-def refusal(error: TeamsError, as_json: bool, code: str) -> str:
+def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
     """What a refused command says on standard error."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"

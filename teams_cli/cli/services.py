@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
+from teams_cli import errors
 from teams_cli.environment import to_install
-from teams_cli.errors import NotInstalled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(call: Call, service: Service) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("teams_cli"):
             raise
-        raise NotInstalled(
+        raise errors.NotInstalled(
             f"this needs the Python package {error.name}, which is not installed", to_install(service.extra)
         ) from None
     return int(module.run(call, service.settings))

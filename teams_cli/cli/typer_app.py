@@ -11,11 +11,10 @@ import typer
 from typer.main import get_click_type
 from typer.models import ParameterInfo
 
-from teams_cli import __version__, commands
+from teams_cli import __version__, commands, errors
 from teams_cli.cli import manual, mistakes
 from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import Command, Parameter, named
-from teams_cli.errors import TeamsError, WrongUsage
 
 _ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
 
@@ -29,7 +28,7 @@ def run_with_typer(words: list[str], execute: Any) -> int:
     app = build([command] if command else list(commands.every().values()), execute)
     try:
         status = typer.main.get_command(app)(args=words, prog_name="teams", standalone_mode=False)
-    except TeamsError:
+    except errors.TeamsError:
         raise
     except Exception as error:
         raise _as_refusal(error, words) from error
@@ -43,7 +42,7 @@ def _as_refusal(error: Any, words: list[str]) -> Exception:
     command = commands.find(words[0]) if words else None
     if command is not None and (meant := _meant(error, command, words[1:])):
         return meant
-    return WrongUsage(_said(error), f"See: teams {f'help {command.name}' if command else 'help'}")
+    return errors.WrongUsage(_said(error), f"See: teams {f'help {command.name}' if command else 'help'}")
 
 
 def _said(error: Any) -> str:
@@ -51,7 +50,7 @@ def _said(error: Any) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
+def _meant(error: Any, command: Command, words: list[str]) -> errors.WrongUsage | None:
     """What is known to be meant by mistakes that many make."""
     kind = type(error).__name__
     if kind == "NoSuchOption":
@@ -68,7 +67,7 @@ def _meant(error: Any, command: Command, words: list[str]) -> WrongUsage | None:
     return mistakes.unquoted(command, error.ctx.params, rest) or mistakes.too_many(command, rest) if too_many else None
 
 
-def _no_value(error: Any, command: Command) -> WrongUsage | None:
+def _no_value(error: Any, command: Command) -> errors.WrongUsage | None:
     """The refusal of a value that is not a number, or not one of the choices."""
     found = next((p for p in command.own if p.name == error.param.name), None)
     value = error.message.partition(" is not ")[0].strip("'")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.clients import known, mcp_settings
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import InvalidValue, NotAllowed
 from teams_cli.records.annotations import Any, Mapping, Permissions
 
 TYPE_CHECKING = False
@@ -64,7 +63,7 @@ def refuse_missing(profile: Profile, level: str) -> None:
     """
     if not profile.modes:
         said = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
-        raise InvalidValue(said, "Leave out --permissions.")
+        raise errors.InvalidValue(said, "Leave out --permissions.")
     mode(profile, level)
 
 
@@ -92,7 +91,7 @@ def mode(profile: Profile, level: str | None) -> Mode:
     if found is None or isinstance(found, str):
         others = [other for other in LEVELS if _is_mode(profile.modes.get(other))]
         why = found or "its profile has no such mode"
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
             f"Say --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
@@ -119,7 +118,7 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
     said = [environ.get(VARIABLE, ""), *processes.said_above(VARIABLE)]
     own = min((each for each in said if each in LEVELS), key=LEVELS.index, default=level)
     if LEVELS.index(own) < LEVELS.index(level):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"an agent with permissions {own} may not {to_do}",
             "Ask the person to, at their own terminal: teams ask-others --human",
         )

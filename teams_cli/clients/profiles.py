@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.clients import environments, known, mcp_settings, permissions
-from teams_cli.errors import InvalidValue
 from teams_cli.records.annotations import (
     Any,
     HarnessInput,
@@ -104,7 +104,7 @@ def get(name: str, config: Config | None) -> Profile:
     document = _extended(name)
     if not document:
         all_names = ", ".join(sorted({*known.names(), *own}))
-        raise InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
+        raise errors.InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
     return Profile.from_json(document)
 
 
@@ -117,7 +117,7 @@ def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]
 def refuse_model(profile: Profile) -> None:
     """Raises InvalidValue: The client can't be told which model to take."""
     if not profile.model or MODEL not in profile.start:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",
             "Leave the model out, or say in config.json how it is told: `model`, and {model} in `start` and `resume`.",
         )
@@ -194,5 +194,5 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
         found = glob((profile.session_file or "").format_map(known))
     except (LookupError, ValueError, AttributeError) as error:
         said = f"harness {profile.name}: sessionFile: {error} has no value in {profile.session_file}"
-        raise InvalidValue(said, "Use {session_id} and variables of the environment.") from None
+        raise errors.InvalidValue(said, "Use {session_id} and variables of the environment.") from None
     return max(found, key=os.path.getmtime, default=None)

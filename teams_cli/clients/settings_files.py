@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from teams_cli import errors
 from teams_cli.clients import hook_settings, mcp_settings
-from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.records.annotations import Any
 from teams_cli.store.documents import strict_json
 
@@ -93,7 +93,7 @@ class Settings:
         document = strict_json(data, path) if data.strip() else {}
         for key in ("hooks" if self.hooks else "", self.servers):
             if not isinstance(document, dict) or not isinstance(document.get(key, {}), dict):
-                raise DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
+                raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
         return document
 
     def _take_out_server(self, document: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ class Plugin:
             InvalidValue: There is another of that name.
         """
         if data is not None:
-            raise InvalidValue(f"{path} is there, and not ours", "Move it away, or install by hand.")
+            raise errors.InvalidValue(f"{path} is there, and not ours", "Move it away, or install by hand.")
         said = f"{_COMMAND}{json.dumps(ours.hook)}\n"
         return "".join(said if line.startswith(_COMMAND) else line for line in self._lines()).encode()
 
@@ -135,10 +135,12 @@ class Plugin:
             return file.readlines()
 
 
-def taken(path: str) -> InvalidValue:
+def taken(path: str) -> errors.InvalidValue:
     """What is wrong when another server has the name of ours."""
     name = mcp_settings.NAME
-    return InvalidValue(f"{path} has a server called {name!r}, and it is not ours", "Call that one otherwise first.")
+    return errors.InvalidValue(
+        f"{path} has a server called {name!r}, and it is not ours", "Call that one otherwise first."
+    )
 
 
 def _take_out_hooks(document: dict[str, Any]) -> None:
@@ -169,7 +171,7 @@ def _put_in_hooks(path: str, document: dict[str, Any], ours: Ours) -> None:
     hooks = document.setdefault("hooks", {})
     for event, entry in ours.client.hook_entries(ours.hook).items():
         if not isinstance(hooks.setdefault(event, []), list):
-            raise DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
+            raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
         hooks[event].append(entry)
 
 

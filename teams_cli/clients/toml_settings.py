@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+from teams_cli import errors
 from teams_cli.clients import mcp_settings
 from teams_cli.clients.settings_files import Ours, taken
-from teams_cli.errors import DamagedRecord, InvalidValue
 from teams_cli.records.annotations import Any, Iterator, Mapping
 
 _BEGIN, _END = "# teams: begin", "# teams: end"
@@ -34,7 +34,9 @@ class Toml:
             found = _parsed(left)
             if found is not None and mcp_settings.NAME not in _servers(found) and _same(_without_server(found), wanted):
                 return left.encode() or None
-        raise DamagedRecord(f"{path}: our server can't be told from the rest", "Take out [mcp_servers.team] by hand.")
+        raise errors.DamagedRecord(
+            f"{path}: our server can't be told from the rest", "Take out [mcp_servers.team] by hand."
+        )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """The file with our block.
@@ -55,7 +57,9 @@ class Toml:
         whole = b"".join(parts) + block.encode()
         servers[mcp_settings.NAME] = entry
         if not _same(_read(path, whole), document):
-            raise DamagedRecord(f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME].")
+            raise errors.DamagedRecord(
+                f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME]."
+            )
         return whole
 
     def hook_commands(self, data: bytes) -> list[str]:
@@ -93,14 +97,16 @@ def _refuse_bytes(document: Mapping[str, Any]) -> None:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"can't be written as TOML: {document!a}", "Move what has bytes in its path.") from None
+        raise errors.InvalidValue(
+            f"can't be written as TOML: {document!a}", "Move what has bytes in its path."
+        ) from None
 
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
     try:
         return _loads(data.decode())
     except ValueError as error:
-        raise DamagedRecord(f"{path}: {error}", "Correct the file, or move it away.") from None
+        raise errors.DamagedRecord(f"{path}: {error}", "Correct the file, or move it away.") from None
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from teams_cli import errors
 from teams_cli.agents import ending, interrupting, logs, outputs, restarting, sessions, starting, waking
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
@@ -12,7 +13,6 @@ from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome, Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import AgentNotFound, Conflict, InvalidValue
 from teams_cli.messages import handling
 from teams_cli.messages.messages import Message
 from teams_cli.records.annotations import Any, Iterator
@@ -50,7 +50,7 @@ Raises:
 """
 
 
-class NotFinished(Conflict):
+class NotFinished(errors.Conflict):
     """The caller may not finish yet."""
 
 
@@ -132,11 +132,11 @@ _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a
 
 def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
     if lines < 0:
-        raise InvalidValue(f"{lines} is not a valid number of lines", "Give 0 or more.")
+        raise errors.InvalidValue(f"{lines} is not a valid number of lines", "Give 0 or more.")
     team = call.load_team().name
     session = sessions.find(call.store, team, of)
     if session is None:
-        raise AgentNotFound(f"teams started no agent {of!r}", "Only of agents that it started it has logs.")
+        raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only of agents that it started it has logs.")
     if follow:
         return Stream(_follow(call, team, session, lines))
     return {"agent": of, "lines": logs.tail(call.store, team, of, session.turns, lines) if lines else []}
@@ -223,7 +223,7 @@ def _recall(call: Call, of: str | None, output: bool) -> Any:
             session = started.get(member.agent_id)
             rows.append(_recalled(call, member.agent_id, session, bool(of and output)))
     if of is not None and not rows:
-        raise AgentNotFound(f"team {team.name} had no agent {of!r}", "See `teams recall`.")
+        raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See `teams recall`.")
     return {"agents": rows}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, table
-from teams_cli.errors import NoTeam, NotFound
 from teams_cli.records.annotations import Any
 from teams_cli.teams import roles, teams
 from teams_cli.views import brief
@@ -32,7 +32,7 @@ def _whoami(call: Call) -> Any:
         return document
     try:
         team = teams.get(call.store, team_name)
-    except NotFound:
+    except errors.NotFound:
         return document
     member = team.member(call.caller.name)
     document.update(role=brief.role_of(team, call.caller), member=member is not None)
@@ -47,7 +47,7 @@ def _brief(call: Call) -> Any:
     caller = call.known
     try:
         team = call.team
-    except NoTeam:  # then what to do about that is what is next
+    except errors.NoTeam:  # then what to do about that is what is next
         return brief.outside(call.store, "", caller)
     return brief.brief(call.store, team, caller)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import environment
-from teams_cli.errors import InvalidValue, NoIdentity, NoTeam, TeamsError
+from teams_cli import environment, errors
 from teams_cli.records.annotations import Any, Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, presence, teams
@@ -83,7 +82,7 @@ class Call:
         """Shows a document to who started a server, while it runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
         """Shows a document before a wait, if the rest of the answer can follow on it: then True."""
-        self.problems: list[TeamsError] = []
+        self.problems: list[errors.TeamsError] = []
         self.words = ""
         """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
         self.more = ""
@@ -111,7 +110,7 @@ class Call:
             known = self.likely_teams()
             if len(known) != 1:
                 hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
-                raise NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
+                raise errors.NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
             self.said_team = known[0]
         return self.said_team
 
@@ -126,7 +125,7 @@ class Call:
     def _is_open(self, team: str) -> bool:
         try:
             return teams.get(self.store, team).state != "closed"
-        except TeamsError:  # damaged: whoever means it has to say so
+        except errors.TeamsError:  # damaged: whoever means it has to say so
             return True
 
     @property
@@ -137,7 +136,7 @@ class Call:
             InvalidValue: The directory was removed.
         """
         if not self.said_directory:
-            raise InvalidValue("the current directory is gone", "Change to one that exists.")
+            raise errors.InvalidValue("the current directory is gone", "Change to one that exists.")
         return self.said_directory
 
     @property
@@ -162,7 +161,7 @@ class Call:
             NoIdentity: Nobody said who calls.
         """
         if self.caller is None:
-            raise NoIdentity("say who you are", "Use --as AGENT or TEAMS_AGENT_ID.")
+            raise errors.NoIdentity("say who you are", "Use --as AGENT or TEAMS_AGENT_ID.")
         return self.caller
 
     def load_team(self) -> Team:
@@ -179,7 +178,7 @@ class Call:
             return
         try:
             team = self.load_team()
-        except TeamsError:  # the command itself says so, if it needs it
+        except errors.TeamsError:  # the command itself says so, if it needs it
             return
         if team.roles or self.config.permission or self.config.agent:
             permission.refuse_reading(team, self.caller, command)
@@ -197,14 +196,14 @@ class Call:
                 from teams_cli.agents import waking
 
                 waking.wakes(self.store, self.config, self.environ, self.problems)(team, recipients, message, by)
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             self.problems.append(problem)
 
     def try_to(self, follow_up: Callable[[], object]) -> None:
         """Do what follows a change that is made: failing is told, and is no refusal."""
         try:
             follow_up()
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             self.problems.append(problem)
 
     def say_what_follows(self) -> None:
@@ -220,7 +219,7 @@ class Call:
         try:
             team = team or self.said_team or self.only_team()
             owing = self.store.owing(team) if team else ()
-        except TeamsError:  # somebody else will: what is asked for now does not hang on it
+        except errors.TeamsError:  # somebody else will: what is asked for now does not hang on it
             return
         for name, key in owing:
             from teams_cli import kinds
@@ -251,7 +250,7 @@ class Call:
                 self._note_work(agent, worktree, due)
                 self._notify(team)
             return presence.every(team, worktree)
-        except TeamsError:
+        except errors.TeamsError:
             return _NEVER
 
     def note_work(self, agent: presence.Agent) -> None:
@@ -310,7 +309,7 @@ class Call:
             if not team.member(self.agent):
                 return ""
             told = reminders.reminder(self.store, team.name, self.caller.name)
-        except TeamsError:  # the answer itself was given
+        except errors.TeamsError:  # the answer itself was given
             return ""
         if self.follows and told.has_mail:
             from teams_cli.views import steps

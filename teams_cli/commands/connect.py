@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from teams_cli import errors
 from teams_cli.agents.terminals import doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
@@ -14,7 +15,6 @@ from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import to_install
-from teams_cli.errors import InvalidValue, WrongUsage
 from teams_cli.records.annotations import Any
 
 _HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its words on standard output.
@@ -65,7 +65,7 @@ _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 
 def _hook(call: Call, client: str) -> Any:
-    raise WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
+    raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
 
 
 def _mcp(call: Call, tools: str) -> Any:
@@ -74,7 +74,7 @@ def _mcp(call: Call, tools: str) -> Any:
 
 def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
     if not 0 <= port <= _LAST_PORT:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
         )
     return Service("http_api.server", "serve", {"port": port, "private": private, "browse": browse})
@@ -82,12 +82,12 @@ def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
     if project and user:
-        raise WrongUsage("--project and --user exclude each other", "Choose one.")
+        raise errors.WrongUsage("--project and --user exclude each other", "Choose one.")
     if project:
         return places.of_project(client, os.getcwd())
     home = call.environ.get("HOME", "")
     if not home.startswith("/"):
-        raise InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
+        raise errors.InvalidValue("there is no HOME to install in", "Set HOME, or use --project.")
     return places.of_user(client, home, call.environ)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.clients import permissions
 from teams_cli.commands.call import Call
-from teams_cli.errors import Conflict, InvalidValue, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.questions import answering, questions
 from teams_cli.questions import human as human_queue
@@ -73,9 +72,9 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
         require_person(call, team)
         try:
             return {"id": question.id, "status": settle(store, question, said)}
-        except InvalidValue as refused:
+        except errors.InvalidValue as refused:
             call.person.tell(f"{refused.message}. {refused.hint}")
-        except Conflict:  # it was answered elsewhere just now
+        except errors.Conflict:  # it was answered elsewhere just now
             break
     return {"id": question.id, "status": questions.get(store, team, question.id).status}
 
@@ -96,7 +95,7 @@ def has_person(call: Call, team: str) -> bool:
         return False
     try:
         return bool(require_person(call, team))
-    except TeamsError:
+    except errors.TeamsError:
         return False
 
 
@@ -120,5 +119,5 @@ def _serve(call: Call, team: str, over: Event) -> None:
     try:
         for settled in put_all(call, team, False, over.is_set):
             call.say(f"{settled['id']}: {settled['status']}")
-    except TeamsError:  # the team was closed: nobody asks any more
+    except errors.TeamsError:  # the team was closed: nobody asks any more
         return

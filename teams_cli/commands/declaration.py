@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import seconds_in
-from teams_cli.errors import Busy, OutcomeUnknown, StorageFailed, TeamsError
 from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
 from teams_cli.store.meanwhile import meanwhile
 from teams_cli.teams import operations
@@ -259,11 +259,11 @@ class Command:
         before = call.store.changed
         try:
             document = self.run(call, **values)
-        except (StorageFailed, Busy) as failure:
-            if call.store.changed == before or isinstance(failure, OutcomeUnknown):
+        except (errors.StorageFailed, errors.Busy) as failure:
+            if call.store.changed == before or isinstance(failure, errors.OutcomeUnknown):
                 raise
             raise _after_a_change(failure) from None
-        except TeamsError:
+        except errors.TeamsError:
             if self.changes or not self.at_shell:
                 call.note_seen(refused=True)  # it is alive, too
             raise
@@ -274,10 +274,10 @@ class Command:
         return document
 
 
-def _after_a_change(failure: TeamsError) -> OutcomeUnknown:
+def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     """What is to be said of a failure behind a change: that nothing was changed would be wrong."""
     hint = "Repeat the command: what is done stays done."
-    return OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
+    return errors.OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
 
 
 def named(place: str) -> Callable[..., Any]:

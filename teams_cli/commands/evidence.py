@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, table
-from teams_cli.errors import InvalidValue, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import evidence, tasks
 
@@ -28,7 +28,7 @@ def _get(call: Call, task: str, file: str | None, out: str | None) -> Any:
     found = tasks.get(call.store, call.load_team().name, task)
     if file is None:
         if out is not None:
-            raise WrongUsage("say which file", f"Write: teams get-evidence {task} NAME --out FILE")
+            raise errors.WrongUsage("say which file", f"Write: teams get-evidence {task} NAME --out FILE")
         return [{**one.to_json(), "task": found.id} for one in found.evidence or ()]
     one = evidence.find(found, file)
     content = evidence.content(call.store, call.team, one)
@@ -46,7 +46,9 @@ def _write(path: str, content: bytes) -> str:
         with open(path, "xb") as file:
             file.write(content)
     except OSError as error:
-        raise InvalidValue(f"{path} can't be written: {error.strerror}", "Name a file that is not there yet.") from None
+        raise errors.InvalidValue(
+            f"{path} can't be written: {error.strerror}", "Name a file that is not there yet."
+        ) from None
     return path
 
 

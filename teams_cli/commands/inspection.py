@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from teams_cli import __version__
+from teams_cli import __version__, errors
 from teams_cli.agents import budgets, limited, waking
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import InvalidValue, NotAllowed, WrongUsage
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Iterator
@@ -52,7 +51,7 @@ _STORE = "store"
 def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> Any:
     team = call.load_team().name
     if limit is not None and limit < 1:
-        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     moment = history.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment, limit))
@@ -80,7 +79,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if key == budgets.SETTING and not user:
         return _set_budget(call, value, of)
     if of is not None:
-        raise WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
+        raise errors.WrongUsage(f"{key} is a setting of the whole team", "Leave out --for.")
     if key == permissions.SETTING and value in permissions.LEVELS:
         permissions.refuse_more(call.environ, value, f"set permissions to {value}")
     if settings.known_of_person(key) or key == settings.WORKTREE_SETUP:
@@ -90,7 +89,9 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
-        raise InvalidValue("the store is where all your teams are, not one team's setting", "Say it with --user.")
+        raise errors.InvalidValue(
+            "the store is where all your teams are, not one team's setting", "Say it with --user."
+        )
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.try_to(call.notify)
@@ -109,7 +110,7 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
-        raise NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
+        raise errors.NotAllowed("the user's defaults are the human's to set", f"Run it with --as {HUMAN}.")
     own = config.own_of(call.store.root)
     if key == _STORE:
         parsed: Any = opening.without_secrets(opening.check_address(value))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from teams_cli import errors
 from teams_cli.agents.landings import lander, landings, queueing
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks.tasks import Task
 from teams_cli.views import conditions, steps
@@ -46,7 +46,7 @@ def _soon(call: Call, landing: Landing, go_on: Callable[[], object]) -> dict[str
         found = conditions.wait(call.store, call.team, [over], _SOON)
         conditions.count_as_read(call.store, call.team, call.agent, found)
         return dict(found["landing"])
-    except TeamsError:  # it is asked for, whatever can't be told of it yet
+    except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
         return landings.to_document(landing)
 
 

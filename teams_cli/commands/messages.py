@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import AgentNotFound, NobodyThere, WrongState, WrongUsage
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
@@ -26,9 +26,9 @@ def _send(
     if to_owners_of:
         named += _owners(call, to_owners_of)
     if not named:
-        raise WrongUsage("say to whom", "teams send-message AGENT TEXT, or --to-owners-of TASKS")
+        raise errors.WrongUsage("say to whom", "teams send-message AGENT TEXT, or --to-owners-of TASKS")
     if fyi and ack_required:
-        raise WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
+        raise errors.WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
     if not ack_required:
         return _with_readers(call, _sent(call, named, text, uid, fyi, None))
     from teams_cli.messages import receipts
@@ -42,7 +42,7 @@ def _refuse_swapped(call: Call, to: str, text: str) -> None:
     """Raises AgentNotFound: It is the text that names a member."""
     known = {*call.load_team().active_names(), HUMAN}
     if text in known and not known & {*to.split(",")} and to != "leader":
-        raise AgentNotFound(
+        raise errors.AgentNotFound(
             f"{to!r} is no member, but {text} is", f'Who it is for comes first: teams send-message {text} "{to}"'
         )
 
@@ -69,7 +69,7 @@ def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
     names = words[: next(strangers, len(words))]
     if names and len(names) < len(words):
         whole = " ".join([*words[len(names) :], text])
-        raise WrongUsage(
+        raise errors.WrongUsage(
             f"{words[len(names)]!r} is not a member: the text has to be one word",
             f'Quote it: teams send-message {" ".join(names)} "{whole}"',
         )
@@ -83,11 +83,11 @@ def _owners(call: Call, words: str) -> list[str]:
     for word in words.split(","):
         task = tasks.get(call.store, call.team, word.strip())
         if task.owner is None:
-            raise WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
+            raise errors.WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
         found.append(task.owner)
     others = [name for name in found if name != call.agent]
     if not others:
-        raise NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
+        raise errors.NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
     return others
 
 

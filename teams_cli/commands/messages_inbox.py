@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import WrongUsage
 from teams_cli.messages import handling, reading
 from teams_cli.messages.messages import Message
 from teams_cli.messages.reading import Reading, Selection
@@ -67,7 +67,7 @@ def _read(
     limit: int | None,
 ) -> Any:
     if limit is not None and limit < 1:
-        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     after = number_of(since, "msg") if since else 0
     selection = Selection(from_ or "", after, limit or 0, handled=all)
     found = _found(call, selection, peek, wait)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 
+from teams_cli import errors
 from teams_cli.commands.task_documents import taken
-from teams_cli.errors import WaitRanOut, WrongState
 from teams_cli.messages.messages import EDIT
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks import choosing, leases
-from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
@@ -44,7 +43,7 @@ def _tried(call: Call, find: Callable[[], Found]) -> Found:
     def look() -> None:
         try:
             found.update(find())
-        except WrongState as over:
+        except errors.WrongState as over:
             if call.load_team().state != "closed":
                 raise
             call.more = f"{over.message}. You are done."
@@ -61,7 +60,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[
         call.words = "waiting:came"
     try:
         return what(call, wait)
-    except WaitRanOut as over:
+    except errors.WaitRanOut as over:
         if wait:
             call.more = f"{over.message}. {(over.hint or '').partition('Wait on: ')[0]}".rstrip()
         call.say_what_follows()
@@ -89,7 +88,7 @@ def _at_once(call: Call) -> dict[str, Any]:
     """The best task that is ready, claimed."""
     try:
         return {"claimed": taken(call, choosing.claim_next(call.store, call.team, call.caller))}
-    except NothingReady:
+    except errors.NothingReady:
         return {}
 
 
@@ -120,7 +119,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
             return found
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
-        except NothingReady:
+        except errors.NothingReady:
             if found["messages"] or others:
                 return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.teams import pages, sharing
 from teams_cli.teams.pages import Page
@@ -23,7 +23,7 @@ Raises:
 
 def _share(call: Call, key: str, body: str | None, if_version: int | None, remove: bool) -> Any:
     if remove == (body is not None):
-        raise WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
+        raise errors.WrongUsage("say the text of the page, or --remove", "Write: teams share KEY TEXT")
     page = sharing.share(call.store, call.team, call.caller, key, body, if_version)
     return page.to_document() | task_documents.untold_pages(call)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import WrongUsage
 from teams_cli.membership import shutting_down
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name
@@ -57,7 +57,7 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
 def _reject(call: Call, plan: str, feedback: str | None, said: str | None) -> Any:
     why = said if feedback is None else feedback
     if why is None or None not in (feedback, said):
-        raise WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
+        raise errors.WrongUsage("say why, once", 'Write: teams reject-plan ID "WHY"')
     done = plans.reject(call.store, call.team, call.caller, plan, why)
     _go_on(call)
     return done.to_document()
@@ -71,7 +71,7 @@ def _go_on(call: Call) -> None:
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     if not (named := each_name(to)):
-        raise WrongUsage("say whom to end", "teams request-shutdown AGENT")
+        raise errors.WrongUsage("say whom to end", "teams request-shutdown AGENT")
     asked = shutting_down.request_each(call.store, call.team, call.caller, named, reason)
     _go_on(call)
     return asked[0].to_document() if len(asked) == 1 else [each.to_document() for each in asked]

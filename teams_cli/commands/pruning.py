@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.agents import pruning
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.errors import InvalidValue
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -24,7 +23,7 @@ Raises:
 
 def _prune(call: Call, older_than: float, yes: bool) -> Any:
     if not older_than >= 0:
-        raise InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
+        raise errors.InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
     rows = pruning.found(call.store, call.caller, older_than, call.problems)
     names = [row["team"] for row in rows if not row["kept"]]
     agreed = bool(names) and (yes or _agrees(call, names))

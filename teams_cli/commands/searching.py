@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, table
-from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history
 from teams_cli.views import search
@@ -30,7 +30,7 @@ def _search(
     limit: int | None,
 ) -> Any:
     if limit is not None and limit < 1:
-        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     team = call.load_team().name
     moment = history.moment(since, call.store.now()) if since else None
     wanted = search.Wanted(" ".join(words), sender, moment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import TeamsError, WrongState
+from teams_cli import errors
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import Note, Task
@@ -26,7 +26,7 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     for key in document.get("blockedBy", ()):
         try:
             found = tasks.get(call.store, call.team, key)
-        except TeamsError:
+        except errors.TeamsError:
             blockers.append({"id": key, "status": "unreadable"})
             continue
         said = {"id": key, "title": found.title, "status": found.status, "owner": found.owner, "result": found.result}
@@ -86,4 +86,4 @@ def refuse_stopped(call: Call, owner: str) -> None:
     from teams_cli.agents import sessions
 
     if sessions.was_stopped(call.store, call.team, owner):
-        raise WrongState(f"{owner} was stopped", "Choose another member, or start one: teams run-agent …")
+        raise errors.WrongState(f"{owner} was stopped", "Choose another member, or start one: teams run-agent …")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers
-from teams_cli.errors import WrongUsage
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import checks, dependencies, leases, tasks
@@ -87,9 +87,13 @@ def _where_checked(call: Call, check: str | None, check_in: str | None) -> dict[
 
 def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
     if from_ is None:
-        raise WrongUsage("say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE')
+        raise errors.WrongUsage(
+            "say what is to be done", 'teams create-task "TITLE", or many: teams create-task --from FILE'
+        )
     if says_more:
-        raise WrongUsage("--from goes without a title and what else is said of one task", "The file says it of each.")
+        raise errors.WrongUsage(
+            "--from goes without a title and what else is said of one task", "The file says it of each."
+        )
     created = named("commands.runners.tasks:created_from")(call, from_)
     call.try_to(call.say_what_follows)
     return [to_document(call, task) for task in created]
@@ -97,7 +101,7 @@ def _create_many(call: Call, from_: str | None, says_more: bool) -> Any:
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
     if limit is not None and limit < 1:
-        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     rows: list[dict[str, Any]] = []
     seen: dict[str, str] = {}  # most tasks wait for some before them
     status_of = dependencies.stored(call.store, call.team, seen)

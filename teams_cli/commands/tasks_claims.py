@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import taken
-from teams_cli.errors import WaitRanOut, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import choosing, claims
-from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import FREED, Task
 
 TYPE_CHECKING = False
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if (task is None) != next:
-        raise WrongUsage("say which task", "Give an id, or --next for the best one that is ready.")
+        raise errors.WrongUsage("say which task", "Give an id, or --next for the best one that is ready.")
     if wait is not None and not next:
-        raise WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
+        raise errors.WrongUsage("--wait goes with --next", "Wait for one task: teams wait --task ID")
     if wait is not None:
         return taken(call, _claimed_in_time(call, wait))
     if task is None:
@@ -43,7 +42,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
     def ready() -> bool:
         try:
             found[:] = [choosing.claim_next(call.store, call.team, call.caller)]
-        except NothingReady:
+        except errors.NothingReady:
             unread[:] = inboxes.unread(call.store, call.team, call.agent)
             choosing.release_lost(call.store, call.load_team(), alarm)
         return bool(found or unread)
@@ -54,8 +53,12 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
         return found[0]
     if came:
         named = ", ".join(f"msg-{number}" for number in unread)
-        raise WaitRanOut(f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages")
-    raise WaitRanOut(f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait")
+        raise errors.WaitRanOut(
+            f"no task is ready yet, but there is mail: {named}", "Read it first: teams read-messages"
+        )
+    raise errors.WaitRanOut(
+        f"no task became ready within {length(wait)}", "Wait for anything that concerns you: teams wait"
+    )
 
 
 COMMANDS = table(

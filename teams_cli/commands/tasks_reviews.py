@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
 from teams_cli.commands.tasks_updates import land_too
-from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import reviews
 from teams_cli.tasks.tasks import Task
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
     if accept == (reject is not None):
-        raise WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
+        raise errors.WrongUsage("say one of the two", 'Write: teams review-task ID --accept, or --reject "WHY"')
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     if reviewed.status == "completed":
         call.try_to(lambda: land_too(call, reviewed))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import environment
+from teams_cli import environment, errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
-from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.names import each_name
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, checks, editing
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
-        raise WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
+        raise errors.WrongUsage("--next goes with the end of a task", "Take one: teams claim-task --next")
     if wait is not None and not (next and wait >= 0):
-        raise WrongUsage("--wait goes with --next, and seconds from 0", "Wait for work: teams wait --claim")
+        raise errors.WrongUsage("--wait goes with --next, and seconds from 0", "Wait for work: teams wait --claim")
     edit = changes.Edit(
         **{key: value for key, value in values.items() if key not in ("blocked_by", "unblock")},
         block=list(values["blocked_by"]),
@@ -61,7 +60,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 def _tell_overlaps(call: Call) -> None:
     try:
         call.tell_overlaps()
-    except TeamsError:  # what refuses the caller says so when the task is changed
+    except errors.TeamsError:  # what refuses the caller says so when the task is changed
         return
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
+from teams_cli import errors
 from teams_cli.agents import logs
 from teams_cli.clients import permissions
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.membership import founding, joining, leaving
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import tasks
@@ -69,7 +69,7 @@ def _join(
     call.said_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known.is_human:
-        raise WrongUsage("human takes no tasks", "Join without --claim.")
+        raise errors.WrongUsage("human takes no tasks", "Join without --claim.")
     if wait is not None:
         named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
         there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))
@@ -93,7 +93,7 @@ def _rules(call: Call) -> dict[str, Any]:
     """What the team expects of its members. The caller is one by now, whether or not this can be read."""
     try:
         rules = settings.value(call.load_team(), settings.RULES)
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         call.problems.append(problem)
         return {}
     return {"rules": rules} if rules else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.terminals import bindings, detached, opening, sitting, takeovers, windows
 from teams_cli.agents.terminals.opening import Opened, OpenRequest
@@ -12,7 +13,6 @@ from teams_cli.clients import known
 from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import InvalidValue, NotFound, WrongState, WrongUsage
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any
 from teams_cli.teams import history, teams
@@ -53,9 +53,9 @@ Raises:
 def _here(call: Call, name: str | None, forget: bool) -> Any:
     place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
     if name and forget:
-        raise WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
     if "\n" in place:
-        raise InvalidValue("the name of this directory has a line break", "Use another directory.")
+        raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
     if name:
         teams.get(call.store, name)
     if name or forget:
@@ -74,13 +74,13 @@ def _open(
     options: list[str],
 ) -> Any:
     if resume and (detach or tmux):
-        raise WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
+        raise errors.WrongUsage("an agent is taken over into this terminal", "Leave --detach and --tmux out.")
     if tmux:
         windows.program(call.environ)
     in_window = tmux or (detach and windows.found(call.environ) is not None)
     if resume:
         if _words_to_show(call, resume):
-            raise WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
+            raise errors.WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
             return Service("cli.opening", "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
@@ -119,7 +119,7 @@ def _attach(call: Call, of: str) -> Any:
     words = _words_to_show(call, of)
     if not words:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
-        raise NotFound(
+        raise errors.NotFound(
             f"{name} has no detached terminal on this machine",
             "Open its client in one: teams open CLIENT --detach --agent-id NAME",
         )

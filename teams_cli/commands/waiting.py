@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.records.annotations import Any
 from teams_cli.views import steps
 
@@ -37,7 +37,7 @@ def _wait(
     timeout: float | None,
 ) -> Any:
     if completed is not None and completed < 1:
-        raise WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
+        raise errors.WrongUsage(f"{completed} is no number of tasks to wait for", "Give a number from 1.")
     needed = needed or completed is not None
     if landing is None:
         _go_on(call)
@@ -46,7 +46,9 @@ def _wait(
         return _wait_for_anything(call, claim, needed, completed, timeout)
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
-        raise WrongUsage("--claim, --needed and --completed go with waiting for anything that concerns you", hint)
+        raise errors.WrongUsage(
+            "--claim, --needed and --completed go with waiting for anything that concerns you", hint
+        )
     from teams_cli.commands import waiting_for_one
 
     found = waiting_for_one.conditions_of(call, task, all_tasks, of, plan, message, ready)
@@ -78,7 +80,7 @@ def _go_on(call: Call) -> None:
 
         if landings.open_ones(call.store, call.team):
             lander.start(call.store, call.team, call.environ)
-    except TeamsError:  # whoever comes next tries again
+    except errors.TeamsError:  # whoever comes next tries again
         return
 
 

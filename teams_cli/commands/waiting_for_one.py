@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import WrongUsage
+from teams_cli import errors
 from teams_cli.names import each_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.teams.permission import standing_of
@@ -22,7 +22,7 @@ def conditions_of(
     store, team = call.store, call.load_team().name
     named = each_name([task]) if task is not None else []
     if task is not None and not named:
-        raise WrongUsage("--task names none", "Give its number, or several: teams wait --task 7,8")
+        raise errors.WrongUsage("--task names none", "Give its number, or several: teams wait --task 7,8")
     found = [conditions.task_finished(store, team, one) for one in named]
     if of is not None:
         found.append(conditions.agent_done(store, team, of))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from teams_cli import errors
 from teams_cli.agents import logs, sessions
 from teams_cli.commands import console
 from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.errors import TeamsError
 from teams_cli.questions import questions
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.views import frame
@@ -47,7 +47,7 @@ def _answer(call: Call, team: str, key: str, text: str) -> str:
     try:
         console.require_person(call, team)
         return f"{key}: {console.settle(call.store, questions.get(call.store, team, key), text)}"
-    except TeamsError as refused:
+    except errors.TeamsError as refused:
         return f"{refused.message}. {refused.hint}"
 
 

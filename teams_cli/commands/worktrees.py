@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import worktrees
 from teams_cli.commands.declaration import Command, argument, switch, table
-from teams_cli.errors import WrongUsage
 from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool) -> Any:
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
-        raise WrongUsage(f"say whose worktree to {action}", "See `teams worktree list`.")
+        raise errors.WrongUsage(f"say whose worktree to {action}", "See `teams worktree list`.")
     if action == "diff":
         tree = worktrees.of_agent(call.store, call.load_team().name, of)
         return {**tree.to_json(), "diff": worktrees.diff(tree)}

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 
+from teams_cli import errors
 from teams_cli.agents import background
 from teams_cli.agents.terminals import opening, sitting, terminals
 from teams_cli.agents.terminals.opening import Opened, OpenRequest
@@ -19,7 +20,6 @@ from teams_cli.agents.terminals.reports import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
-from teams_cli.errors import TeamsError
 from teams_cli.membership import founding
 from teams_cli.messages import inboxes, messages
 from teams_cli.records.annotations import Callable, Mapping
@@ -51,14 +51,14 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
         first = [word.replace("{prompt}", _PROMPT) for word in seat.first]
         try:
             opened = opening.prepare(store, _TEAM, OpenRequest(client, first, directory, agent=_AGENT), config, environ)
-        except TeamsError as refused:
+        except errors.TeamsError as refused:
             return finding(client, "problem", refused.message, refused.hint)
         unseen = Unseen(opened)
         try:
             return _watch(client, store, unseen, environ)
         finally:
             unseen.end()
-            with suppress(TeamsError):
+            with suppress(errors.TeamsError):
                 sitting.stand_up(store, _TEAM, _AGENT, "doctor")
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
+from teams_cli import errors
 from teams_cli.agents import attention
-from teams_cli.errors import TeamsError
 from teams_cli.hooks import exchange, subagents
 from teams_cli.records.annotations import Mapping
 from teams_cli.teams import permission
@@ -28,7 +28,7 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
     try:
         permission.require(store, standpoint.team, caller, "read-messages")
         payload = attention.glance(store, standpoint.team, caller)
-    except TeamsError:  # the client goes on as without us
+    except errors.TeamsError:  # the client goes on as without us
         return
     if payload:
         exchange.say(payload)

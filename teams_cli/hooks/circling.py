@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from teams_cli import errors
 from teams_cli.agents import checkouts, sessions
 from teams_cli.clock import length, parse_rfc3339
-from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
 from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.messages import messages
@@ -31,7 +31,7 @@ def look(standpoint: Standpoint, since: float, environ: Mapping[str, str]) -> No
     store, caller = exchange.opened(standpoint, environ)
     try:
         team = permission.require(store, standpoint.team, caller, "read-messages").team
-    except (NotAllowed, TeamNotFound, Conflict):
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return
     patience = float(settings.value(team, settings.CIRCLING_AFTER))
     if not patience or time.time() - since < patience:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 
+from teams_cli import errors
 from teams_cli.agents import isolation, overlaps, sessions
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
-from teams_cli.errors import Conflict, NotAllowed, TeamNotFound
 from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.records.annotations import Any, Iterator, Mapping
@@ -38,7 +38,7 @@ def answer(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[s
     store, caller = exchange.opened(standpoint, environ)
     try:
         team = permission.require(store, standpoint.team, caller, "read-messages").team
-    except (NotAllowed, TeamNotFound, Conflict):
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return False
     why = _refusal(store, team, caller.name, client, event, paths, command)
     document = dialect.denial(event, why) if why else _said(store, team, caller.name, dialect, event, paths)

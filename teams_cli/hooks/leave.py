@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from teams_cli import errors
 from teams_cli.clients import known, permissions
 from teams_cli.clients.dialects import COMMON
-from teams_cli.errors import NotAllowed
 from teams_cli.hooks import exchange
 from teams_cli.questions import approvals
 from teams_cli.records.annotations import Mapping
@@ -28,7 +28,7 @@ def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str,
     if permissions.is_ours(tool, input):
         return 0
     if not standpoint.has_team:
-        raise NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
+        raise errors.NotAllowed("there is no team whose person could be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
     store, caller = exchange.opened(standpoint, environ, _PATIENCE)
     why = approvals.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
     if why:

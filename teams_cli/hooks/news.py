@@ -8,12 +8,12 @@ import os
 import time
 from contextlib import suppress
 
+from teams_cli import errors
 from teams_cli.agents import background, told_sessions
 from teams_cli.agents.terminals import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
-from teams_cli.errors import Conflict, NotAllowed, TeamNotFound, TeamsError
 from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes
@@ -37,7 +37,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     store, caller = exchange.opened(standpoint, environ)
     try:
         permission.require(store, team, caller, "read-messages")
-    except (NotAllowed, TeamNotFound, Conflict):
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return
     with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
         goes_on = _say(store, standpoint, caller, known.get(client).dialect or COMMON, event, seen)
@@ -56,7 +56,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict
     if not said or standpoint.has_terminal or event.get("agent_id"):
         return
     directory = str(event.get("cwd") or os.getcwd())
-    with suppress(TeamsError):
+    with suppress(errors.TeamsError):
         told_sessions.note(
             store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
         )
@@ -112,7 +112,7 @@ def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
     if seen.is_beat_due() and not caller.is_human:
         try:
             holding.heartbeat(store, team, caller)
-        except TeamsError:  # it may not, or a claim ended at this very moment
+        except errors.TeamsError:  # it may not, or a claim ended at this very moment
             return
         seen.beat = time.time()
 

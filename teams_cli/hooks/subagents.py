@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 
+from teams_cli import errors
 from teams_cli.agents import attention
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
-from teams_cli.errors import TeamsError
 from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.replies import Reply
 from teams_cli.membership import joining, leaving
@@ -45,7 +45,7 @@ def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
         reply = _answer(store, standpoint.team, parent, dialect, event, place)
-    except TeamsError:  # the client goes on as without us
+    except errors.TeamsError:  # the client goes on as without us
         return
     if reply:
         exchange.say(reply.document)

@@ -7,9 +7,9 @@ import secrets
 import threading
 from typing import cast
 
+from teams_cli import errors
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
-from teams_cli.errors import InvalidValue
 from teams_cli.http_api.refusals import Document
 from teams_cli.http_api.remembered import Memory, RememberedStore
 from teams_cli.messages.messages import MESSAGE
@@ -183,5 +183,5 @@ def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> i
     if said is None:
         return default
     if not (said.isascii() and said.isdigit() and len(said) < 14 and int(said) <= most):
-        raise InvalidValue(f"{said!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
+        raise errors.InvalidValue(f"{said!r} is not a valid {name}", f"Give a whole number from 0 to {most}.")
     return int(said)

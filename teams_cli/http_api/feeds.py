@@ -9,7 +9,7 @@ from collections import deque
 
 from anyio import to_thread
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.http_api import limits
 from teams_cli.records.annotations import Any, Iterable
 
@@ -80,7 +80,7 @@ class Feed:
     def _look_quietly(self) -> None:
         try:
             self.look()
-        except TeamsError:  # the next look may read it again
+        except errors.TeamsError:  # the next look may read it again
             return
 
     def look(self) -> int:

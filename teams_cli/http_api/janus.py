@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import interrupting, logs, sessions
-from teams_cli.errors import AgentNotFound, InvalidValue
 from teams_cli.http_api import refusals
 from teams_cli.http_api.refusals import Document
 from teams_cli.names import HUMAN
@@ -48,7 +48,7 @@ def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None) ->
     try:
         call.said_team = call.said_team or _meant(call, name)
         return _send(call, name, body, given.get("uid"), _flag(interrupt))
-    except AgentNotFound as missing:
+    except errors.AgentNotFound as missing:
         return _missing(call, name, missing)
 
 
@@ -62,7 +62,7 @@ def _meant(call: Call, name: str) -> str:
     known = [teams.get(call.store, team) for team in call.likely_teams()]
     there = [team for team in known if _has(team, name)]
     if len(known) > 1 and not there:
-        raise AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
+        raise errors.AgentNotFound(f"no team has an agent {name!r}", "GET /api/agents lists those of all teams.")
     meant = [team for team in there if _has(team, call.agent)] or there
     return meant[0].name if len(meant) == 1 else ""
 
@@ -73,7 +73,7 @@ def _has(team: Team, name: str) -> bool:
 
 def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
     if uid is not None and not isinstance(uid, str):
-        raise InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
+        raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)
     if target == call.agent:
         return _undelivered(400, "Cannot send message to self")
@@ -92,7 +92,7 @@ def _undelivered(status: int, error: str, headers: dict[str, str] | None = None,
     return Document({"delivered": False, "error": error, **more}, status, headers)
 
 
-def _missing(call: Call, name: str, missing: AgentNotFound) -> Document:
+def _missing(call: Call, name: str, missing: errors.AgentNotFound) -> Document:
     known = [call.said_team] if call.said_team else call.likely_teams()
     available = [agent for team in known or [call.team] for agent in teams.get(call.store, team).active_names()]
     return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
@@ -101,7 +101,7 @@ def _missing(call: Call, name: str, missing: AgentNotFound) -> Document:
 def _flag(word: str | None) -> bool | None:
     if word is None or word.lower() in _YES + _NO:
         return None if word is None else word.lower() in _YES
-    raise InvalidValue(f"{word!r} is neither true nor false", "Use ?interrupt=true, or leave it out.")
+    raise errors.InvalidValue(f"{word!r} is neither true nor false", "Use ?interrupt=true, or leave it out.")
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
@@ -112,10 +112,10 @@ def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
     """
     wanted = lines if lines is not None else str(_LINES)
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):
-        raise InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
+        raise errors.InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
     session = sessions.find(call.store, call.load_team().name, name)
     if session is None:
-        raise AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
+        raise errors.AgentNotFound(f"teams started no agent {name!r}", "Only of agents that it started it has logs.")
     return {
         "agent": session.agent,
         "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),

@@ -7,8 +7,7 @@ import sys
 
 from starlette.responses import Response
 
-from teams_cli import bugs
-from teams_cli.errors import TeamsError
+from teams_cli import bugs, errors
 from teams_cli.http_api.wording import STATUSES, in_requests
 from teams_cli.records.annotations import Any, Callable, Mapping
 
@@ -43,7 +42,7 @@ def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> Req
     """How an error is told, *worded* for who asked; one that nobody expected is noted in a log."""
     if isinstance(error, RequestRefused):
         return error
-    if isinstance(error, TeamsError):
+    if isinstance(error, errors.TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
         return RequestRefused(STATUSES[error.status], error.code, worded(error.message), worded(error.hint), headers)
     bug = bugs.report(error, ["serve"])

@@ -7,9 +7,8 @@ import os
 import socket
 from datetime import UTC, datetime
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.clock import rfc3339
-from teams_cli.errors import Conflict
 from teams_cli.records.annotations import Any
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.locks import LOCK
@@ -49,7 +48,7 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     with LOCK(root, _PATIENCE):
         if other := running(root):
             hint = f"Use it, or end it first: kill {other.get('pid')}"
-            raise Conflict(f"a server of these teams is running at {other['url']}", hint)
+            raise errors.Conflict(f"a server of these teams is running at {other['url']}", hint)
         data = json.dumps(document, indent=2).encode() + b"\n"
         disk.commit(disk.write_temp(f"{root}/tmp", data), _path(root))
     return document

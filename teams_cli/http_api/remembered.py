@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from teams_cli.errors import TeamsError
+    from teams_cli import errors
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
 
@@ -67,7 +67,7 @@ class RememberedStore:
     news = Store.news
 
     def read(
-        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
         """See the contract. What can't be read is not passed over by memory: then all is read anew."""
         newest = self._store.last(team, kind)
@@ -77,7 +77,7 @@ class RememberedStore:
             log = self._memory.logs.get(team)
             if log is None or after < log.first or newest < log.last or log.last - log.first > 2 * MOST:
                 log = self._memory.logs[team] = Log(after)
-            damaged: list[TeamsError] = []
+            damaged: list[errors.TeamsError] = []
             if newest > log.last:
                 fresh = self._store.read(team, kind, None, log.last, damaged)
                 if not damaged:

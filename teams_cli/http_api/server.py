@@ -11,8 +11,8 @@ import sys
 
 import uvicorn
 
+from teams_cli import errors
 from teams_cli.commands.call import Call
-from teams_cli.errors import Conflict, StorageFailed
 from teams_cli.http_api import limits, registration
 from teams_cli.http_api.app import Api
 from teams_cli.http_api.connections import HttpConnection
@@ -148,11 +148,11 @@ def _listen(call: Call, wanted: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if error.errno != errno.EADDRINUSE:
-                raise StorageFailed(
+                raise errors.StorageFailed(
                     f"can't listen on port {port}: {error.strerror}", "Choose another: --port"
                 ) from None
             continue
         if port != wanted:
             call.say(f"teams: port {wanted} is taken; serving on port {port}")
         return listener
-    raise Conflict(f"no port from {wanted} on is free", "Choose another: --port")
+    raise errors.Conflict(f"no port from {wanted} on is free", "Choose another: --port")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
-from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.work import Stop, stoppable
 from teams_cli.questions import asking
 from teams_cli.records.annotations import Any, Mapping
@@ -91,12 +91,12 @@ class Rights:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:
             return roles.verdict(self.role, operation, self._team, self._config) != "deny"
-        except TeamsError:  # a role that nobody defines any more may do nothing
+        except errors.TeamsError:  # a role that nobody defines any more may do nothing
             return False
 
 
 def _team_of(call: Call) -> Team | None:
     try:
         return call.load_team()
-    except TeamsError:
+    except errors.TeamsError:
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from teams_cli import errors
 from teams_cli.clients import permissions
 from teams_cli.clients.mcp_settings import PROMPT_TOOL
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command
-from teams_cli.errors import WrongUsage
 from teams_cli.mcp_server.identity import Rights
 from teams_cli.mcp_server.tools import Tool
 from teams_cli.questions import approvals
@@ -60,6 +60,6 @@ def tools(environ: Mapping[str, str]) -> dict[str, Tool]:
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
     """In the client's own words, whether the tool may be used."""
     if not isinstance(tool_name, str) or not isinstance(input, dict):
-        raise WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
+        raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
     why = approvals.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
     return {"behavior": "deny", "message": why} if why else {"behavior": "allow", "updatedInput": input}

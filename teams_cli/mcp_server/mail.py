@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, Inbox
 from teams_cli.messages.messages import MESSAGE
@@ -26,7 +26,7 @@ class Mail:
             return 0
         try:
             inbox = self._inbox(call, call.caller.name)
-        except TeamsError:
+        except errors.TeamsError:
             return 0
         return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
 
@@ -34,7 +34,7 @@ class Mail:
         """The inbox with all that came."""
         try:
             written, revision = call.store.get(call.team, INBOX, agent)
-        except NotFound:
+        except errors.NotFound:
             written, revision = Inbox(agent=agent), None
         state = (call.team, agent, revision)
         known, seen = self._known

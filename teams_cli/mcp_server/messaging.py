@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import attention
 from teams_cli.commands.call import Call
-from teams_cli.errors import AgentNotFound, InvalidValue, NobodyThere, TeamsError, WrongUsage
 from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.serving import requests
 from teams_cli.teams import presence
@@ -12,13 +12,13 @@ from teams_cli.teams import presence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Run = Callable[[Call, Mapping[str, str]], Any]
-    Refuse = Callable[[Call, Mapping[str, Any], TeamsError], TeamsError]
+    Refuse = Callable[[Call, Mapping[str, Any], errors.TeamsError], errors.TeamsError]
 
 
-class DocumentedRefusal(TeamsError):
+class DocumentedRefusal(errors.TeamsError):
     """A refusal that is answered with a document of its own."""
 
-    def __init__(self, error: TeamsError, document: dict[str, Any]) -> None:
+    def __init__(self, error: errors.TeamsError, document: dict[str, Any]) -> None:
         super().__init__(error.message, error.hint)
         self.document = document
 
@@ -61,23 +61,23 @@ class Words:
         """
         try:
             return self._run(call, self._checked(arguments))
-        except TeamsError as error:
+        except errors.TeamsError as error:
             raise self._refuse(call, arguments, error) from None
 
     def _checked(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         hint = f"{self.name} takes {', '.join(self._known) or 'nothing'}."
         if unknown := [key for key in arguments if key not in self._known]:
-            raise WrongUsage(f"{unknown[0]}: there is no such field", hint)
+            raise errors.WrongUsage(f"{unknown[0]}: there is no such field", hint)
         given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
         if any(key not in given for key in self._required):
-            raise WrongUsage(f"Missing {' or '.join(self._required)}", hint)
+            raise errors.WrongUsage(f"Missing {' or '.join(self._required)}", hint)
         return given
 
 
 def _text(key: str, value: Any) -> str:
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return str(value)
-    raise InvalidValue(f"{key}: has to be a string", "Give a text.")
+    raise errors.InvalidValue(f"{key}: has to be a string", "Give a text.")
 
 
 def _list(call: Call, given: Mapping[str, str]) -> Any:
@@ -94,19 +94,19 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _send(call: Call, given: Mapping[str, str]) -> Any:
     if given["target"] == _name(call):
-        raise WrongUsage("Cannot send message to self", "Choose another of the available.")
+        raise errors.WrongUsage("Cannot send message to self", "Choose another of the available.")
     sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
     return {"delivered": True, "target": sent["to"], "id": sent["id"]}
 
 
-def _undelivered(call: Call, arguments: Mapping[str, Any], error: TeamsError) -> TeamsError:
+def _undelivered(call: Call, arguments: Mapping[str, Any], error: errors.TeamsError) -> errors.TeamsError:
     """The refusal with its document: why, and to whom it could be delivered."""
-    unknown = isinstance(error, AgentNotFound)
+    unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if unknown else error.message
     said = {"delivered": False, "error": message, "code": error.code, "hint": error.hint}
     try:
         said["available"] = [name for name in call.load_team().active_names() if name != _name(call)]
-    except TeamsError:
+    except errors.TeamsError:
         said["available"] = []
     return DocumentedRefusal(error, said)
 
@@ -118,7 +118,7 @@ def _name(call: Call) -> str:
 def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
     message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
     if number is not None and to is not None:
-        raise WrongUsage("an answer goes to who wrote the message", "Leave out send_to, or reply_to.")
+        raise errors.WrongUsage("an answer goes to who wrote the message", "Leave out send_to, or reply_to.")
     if number is not None:
         sent = requests.answer(call, "reply", {"message": number, "text": message})
     elif to is not None:
@@ -134,7 +134,7 @@ def _to_all(call: Call, message: str) -> Any:
     name = _name(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
-    except NobodyThere:
+    except errors.NobodyThere:
         if presence.load(call.store, call.team, name).status is not None:
             raise
         presence.introduce(call.store, call.team, name, message)

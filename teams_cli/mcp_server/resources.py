@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_types import Resource, ResourceTemplate
 
+from teams_cli import errors
 from teams_cli.commands.call import Call
-from teams_cli.errors import NoIdentity, NotFound
 from teams_cli.records.annotations import Any
 from teams_cli.serving import requests
 
@@ -51,9 +51,11 @@ def text(call: Call, uri: str) -> str:
     name, arguments, team = _request(uri)
     known = {other.lower(): other for other in call.store.teams()}
     if team.lower() not in known:  # clients may write the host of a URI in lower case
-        raise NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(known.values())[:20])}.")
+        raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(known.values())[:20])}.")
     if name == "read-messages" and call.caller is None:
-        raise NoIdentity("an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team.")
+        raise errors.NoIdentity(
+            "an inbox belongs to an agent", "Start the server with TEAMS_AGENT_ID, or call join_team."
+        )
     call.said_team = known[team.lower()]
     return json.dumps(requests.answer(call, name, arguments), indent=1)
 
@@ -63,7 +65,7 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
     try:
         parts = urlsplit(uri)
     except ValueError:
-        raise NotFound(f"{uri[:200]!r} is not a valid URI", "List what there is: resources/list.") from None
+        raise errors.NotFound(f"{uri[:200]!r} is not a valid URI", "List what there is: resources/list.") from None
     path = [unquote(part) for part in parts.path.split("/") if part]
     if parts.scheme != SCHEME or not parts.netloc:
         path = ["?"]
@@ -79,4 +81,4 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
         case ["agents", name]:
             return "recall", {"agent": name, "output": True}, parts.netloc
     known = ", ".join(template.uri_template for template in TEMPLATES)
-    raise NotFound(f"there is nothing under {uri[:200]!r}", f"There is: {known}.")
+    raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"There is: {known}.")

@@ -6,8 +6,8 @@ import json
 
 from mcp_types import CallToolResult, TextContent
 
+from teams_cli import errors
 from teams_cli.commands.call import Call
-from teams_cli.errors import TeamsError
 from teams_cli.mcp_server.bounds import text_of
 from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.messaging import DocumentedRefusal
@@ -45,7 +45,7 @@ def _word(document: dict[str, Any]) -> None:
             each["next"] = in_tools(each["next"])
 
 
-def refused(error: TeamsError, code: str = "") -> CallToolResult:
+def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
     """The refusal: its code, what and why, and what to do."""
     if isinstance(error, DocumentedRefusal):
         said = {**error.document, "hint": in_tools(error.hint)}

@@ -22,10 +22,9 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from teams_cli import __version__
+from teams_cli import __version__, errors
 from teams_cli.bugs import report
 from teams_cli.commands.call import Call
-from teams_cli.errors import Busy, NotFound, TeamsError
 from teams_cli.mcp_server import leave, pipes, resources, results, tools
 from teams_cli.mcp_server.identity import Identity, Rights
 from teams_cli.mcp_server.mail import Mail
@@ -100,7 +99,7 @@ class TeamsServer:
         try:
             call = self.identity.call(Stop())
             asks = asking.invitation(call.load_team()) if call.caller else ""
-        except TeamsError:  # there is none yet
+        except errors.TeamsError:  # there is none yet
             asks = ""
         return f"{INSTRUCTIONS} {in_tools(asks)}" if asks else INSTRUCTIONS
 
@@ -128,7 +127,7 @@ class TeamsServer:
         work = partial(self._use, params.name, params.arguments or {})
         try:
             result = await self.works.run(work, tell)
-        except Busy as error:
+        except errors.Busy as error:
             return results.refused(error)
         if self.tools[params.name].command.moves and not result.is_error:
             loop = asyncio.get_running_loop()
@@ -144,7 +143,7 @@ class TeamsServer:
             if name == "join_team":
                 self.identity.adopt(document)
             return results.answered(call, tool, document, self.mail)
-        except TeamsError as error:
+        except errors.TeamsError as error:
             return results.refused(error)
         except Stopped:  # nobody wants to know any more
             raise
@@ -174,14 +173,16 @@ class TeamsServer:
         """What *work* returns; a refusal, or a bug, becomes an error of the protocol."""
         try:
             return await self.works.run(work)
-        except TeamsError as error:
+        except errors.TeamsError as error:
             raise _protocol_error(error, error.code) from None
         except Exception as error:
             raise _protocol_error(report(error, ["mcp"]), "bug") from None
 
 
-def _protocol_error(error: TeamsError, code: str) -> MCPError:
-    number = _RESOURCE_NOT_FOUND if isinstance(error, NotFound) else INVALID_PARAMS if error.status == 2 else -32000
+def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
+    number = (
+        _RESOURCE_NOT_FOUND if isinstance(error, errors.NotFound) else INVALID_PARAMS if error.status == 2 else -32000
+    )
     data = {"code": code, "hint": in_tools(error.hint)}
     return MCPError(number, in_tools(error.message), data)
 

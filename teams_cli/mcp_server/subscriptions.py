@@ -14,8 +14,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from teams_cli import errors
 from teams_cli.bugs import report
-from teams_cli.errors import TeamsError
 from teams_cli.mcp_server import resources
 from teams_cli.mcp_server.identity import Identity
 from teams_cli.mcp_server.work import Stop, Stopped, stoppable
@@ -143,7 +143,7 @@ class Subscriptions:
         """The user's rules; None as long as they can't be read."""
         try:
             return self._identity.rules()
-        except TeamsError:
+        except errors.TeamsError:
             return None
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -163,7 +163,7 @@ class Subscriptions:
     def _text(self, uri: str) -> str:
         try:
             return resources.text(self._identity.call(Stop()), uri)
-        except TeamsError as error:
+        except errors.TeamsError as error:
             return f"{error.code}: {error.message}"
 
     async def _tell(self, event: ResourceUpdated | ToolsListChanged) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from teams_cli.errors import Busy, StorageFailed
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Awaitable, Callable, Collection
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ class Stop:
                     self._pipe = os.pipe()
                 except OSError as error:
                     hint = "Let fewer wait at once, or raise the limit with ulimit -n."
-                    raise StorageFailed(f"can't wait: {error.strerror}", hint) from None
+                    raise errors.StorageFailed(f"can't wait: {error.strerror}", hint) from None
                 if self.is_set:
                     os.write(self._pipe[1], b"x")
             return self._pipe[0]
@@ -180,7 +180,7 @@ class Works:
             Busy: Too much is under way.
         """
         if len(self._running) >= MOST:
-            raise Busy(f"{MOST} calls are under way", "Wait for one of them, or cancel one.")
+            raise errors.Busy(f"{MOST} calls are under way", "Wait for one of them, or cancel one.")
         stop, loop = Stop(), asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._running.add(stop)

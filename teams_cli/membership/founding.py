@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import names, text
-from teams_cli.errors import DamagedRecord, NoIdentity
+from teams_cli import errors, names, text
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
@@ -33,7 +32,7 @@ def spawn_team(
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
-        raise NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
+        raise errors.NoIdentity("a team needs a leader", "Say who leads it: --as AGENT or TEAMS_AGENT_ID.")
     _judge(store, caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
@@ -89,7 +88,7 @@ def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
 def _refuse_remains(store: Store, name: str) -> None:
     """Refuse to begin a team over the tasks and the mail of another."""
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
-        raise DamagedRecord(
+        raise errors.DamagedRecord(
             f"team {name} lost its own record, and there are tasks or messages of it",
             "Bring the record back from a backup, or move the others away; `teams doctor` names them.",
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import names, text
-from teams_cli.errors import AlreadyExists
+from teams_cli import errors, names, text
 from teams_cli.membership.shutting_down import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -132,7 +131,7 @@ class _Wish:
 
 def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Member:
     if draft.role != found.role:
-        raise AlreadyExists(
+        raise errors.AlreadyExists(
             f"{found.agent_id} is in team {team.name} as {found.role} already",
             "Choose another name, or leave and join again.",
         )
@@ -142,10 +141,10 @@ def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Mem
 
 def _refuse_look_alike(team: Team, name: str) -> None:
     if name.lower() == "leader" and team.leader != name:
-        raise AlreadyExists(f"{name} means {team.leader}, who leads the team", "Choose another name.")
+        raise errors.AlreadyExists(f"{name} means {team.leader}, who leads the team", "Choose another name.")
     for member in team.roster():
         if member.agent_id.lower() == name.lower() and member.agent_id != name:
-            raise AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
+            raise errors.AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
 
 
 def next_name(team: Team) -> str:

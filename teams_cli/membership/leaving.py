@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import Conflict, InvalidValue, TeamsError, WrongState
+from teams_cli import errors
 from teams_cli.membership import shutdowns
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -29,7 +29,7 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
 
     def change(team: Team) -> Team:
         if team.leader == name:
-            raise WrongState(
+            raise errors.WrongState(
                 f"{name} leads team {team_name} and can't leave it",
                 "Hand it over (teams hand-over AGENT) or close it (teams close-team).",
             )
@@ -47,7 +47,7 @@ def _freed(store: Store, team: Team, name: str) -> list[str]:
         freed = holding.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
-    except TeamsError:  # it has left: its claims are over, whoever writes that down
+    except errors.TeamsError:  # it has left: its claims are over, whoever writes that down
         return []
 
 
@@ -65,7 +65,7 @@ def _free_kept(store: Store, team: Team, heir: str) -> None:
     """Give what is kept for who leads now to anybody; what fails here is done by whoever looks for work next."""
     try:
         assigning.free_all(store, team, heir, f"{heir} leads the team now")
-    except TeamsError:
+    except errors.TeamsError:
         return
 
 
@@ -85,7 +85,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         heir = team.member(to)
         if heir is None:
             teams.get_recipient(team, to)
-            raise InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
+            raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {', '.join(team.active_names())}.")
         if to == team.leader:
             return team
         old = team.member(team.leader)
@@ -95,9 +95,11 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     leases.release_all(store, before)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
     if busy:
-        raise Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
+        raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "Let it complete or release them first.")
     for asked in shutdowns.open_requests(store, before, to):
-        raise Conflict(f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member.")
+        raise errors.Conflict(
+            f"{to} is asked to shut down: {asked.id}", "Let it answer first, or choose another member."
+        )
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, name, "team handed over", to=to)

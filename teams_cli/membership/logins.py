@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import WrongState
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import tasks
@@ -34,7 +34,9 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     at = require(store, team_name, caller, "set-up-roles")
     team, caller = at.team, at.caller
     if not team.secure:
-        raise WrongState(f"team {team.name} was made without --secure", "Make one: teams spawn-team NAME --secure")
+        raise errors.WrongState(
+            f"team {team.name} was made without --secure", "Make one: teams spawn-team NAME --secure"
+        )
     agents = {member.agent_id: _does(team, member, caller) for member in team.members if member.active}
     made = store.admit(team.name, agents, kinds)
     if made:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Name, ShutdownId, ShutdownStatus, Text, Time
 from teams_cli.records.owed import Owed
@@ -11,7 +11,7 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.teams.teams import Team
 
 
-class ShutdownNotFound(NotFound):
+class ShutdownNotFound(errors.NotFound):
     """The team has no such shutdown request."""
 
 
@@ -48,7 +48,7 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     return (found for found in all_of(store, team, []) if found.agent == agent and found.status == "requested")
 
 
-def all_of(store: Store, team: Team, problems: list[TeamsError]) -> list[Shutdown]:
+def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
     """All requests, by number, each as the team's file has it."""
     return [as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]
 
@@ -88,7 +88,7 @@ def get(store: Store, team: Team, word: str | None, agent: str, again: Said = NO
     key = id_of(word, "shutdown")
     try:
         return as_decided(store.get(team.name, SHUTDOWN, key)[0], team)
-    except NotFound:
+    except errors.NotFound:
         raise ShutdownNotFound(f"team {team.name} has no request {key}", "See `teams brief`.") from None
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, TeamsError, WrongState
+from teams_cli import errors, text
 from teams_cli.membership.shutdowns import NOTHING, SHUTDOWN, Said, Shutdown, approval, as_decided, get, open_requests
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
@@ -66,9 +65,9 @@ def _drafted(
     text.within(reason or "", "reason", text.MAX_MESSAGE)
     target = teams.get_recipient(team, agent)
     if team.member(target) is None or target == name:
-        raise InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
+        raise errors.InvalidValue(f"{target} can't be asked to shut down by you", "Name another member.")
     if target == team.leader:
-        raise WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
+        raise errors.WrongState(f"{target} leads team {team_name}", "Hand the team over first: teams hand-over AGENT")
     now = teams.now(store)
     return team, Shutdown(team_name=team_name, agent=target, requested_by=name, reason=reason, created_at=now)
 
@@ -82,7 +81,7 @@ def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
     for earlier in open_requests(store, team, draft.agent):
         if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
             return earlier
-        raise Conflict(f"{draft.agent} is asked to shut down already: {earlier.id}", "Wait for its answer.")
+        raise errors.Conflict(f"{draft.agent} is asked to shut down already: {earlier.id}", "Wait for its answer.")
     return None
 
 
@@ -90,12 +89,12 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
     """Of two requests at the same moment the first stands; where that can't be seen, both do."""
     try:
         first = next(open_requests(store, team, made.agent), made)
-    except TeamsError:
+    except errors.TeamsError:
         return
     if first.id != made.id:
         withdrawn = f"{first.id} came first"
         update(store, team.name, SHUTDOWN, made.id, lambda s: s.having(status="rejected", answer=withdrawn, owed=None))
-        raise Conflict(f"{made.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
+        raise errors.Conflict(f"{made.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
 
 
 @operation("approve-shutdown", may=WORKERS)
@@ -156,7 +155,7 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
         done = update(store, team.name, SHUTDOWN, asked.id, lambda found: as_decided(found, team))[1]
         freed = holding.release_tasks_of(store, team, asked.agent, asked.agent, f"its owner was shut down ({asked.id})")
         assigning.free_all(store, team, asked.agent, f"{asked.agent} was shut down ({asked.id})")
-    except TeamsError:
+    except errors.TeamsError:
         done, freed = decided, []
     deliver(store, team.name, TEAM, team)
     settle_request(store, team.name, asked.agent, asked.id)
@@ -180,7 +179,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
         if (found.status, found.answer) == ("rejected", reason):
             return found
         if found.status != "requested":
-            raise WrongState(f"{found.id} is {found.status} already", "An answer stands.")
+            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer stands.")
         declined = found.having(status="rejected", decided_at=now, answer=reason)
         return owing(declined, _answered(declined))
 
@@ -205,9 +204,9 @@ def _answerable(
     team, caller = at.team, at.caller
     asked = get(store, team, word, caller.name, again)
     if asked.agent != caller.name:
-        raise NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
+        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only its target answers it.")
     if asked.status != "requested" and (asked.status, asked.answer) != again:
-        raise WrongState(f"{asked.id} is {asked.status} already", "An answer stands.")
+        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer stands.")
     return asked, caller.name
 
 
@@ -221,4 +220,4 @@ def _answered(done: Shutdown) -> Owed:
 def refuse_return(found: Member) -> None:
     """Raises NotAllowed: The member was shut down, and its name is over."""
     if found.stopped_by:
-        raise NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")
+        raise errors.NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import length
-from teams_cli.errors import TeamsError, WaitRanOut
 from teams_cli.messages.inboxes import advance, load
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Reading, Selection, read
@@ -21,7 +21,7 @@ def wait_and_read(
     team: str,
     caller: Caller | None,
     selection: Selection,
-    problems: list[TeamsError],
+    problems: list[errors.TeamsError],
     timeout: float,
     sleep_until: Callable[[Callable[[], bool], float], bool],
     peek: bool = False,
@@ -41,5 +41,7 @@ def wait_and_read(
         return bool(new and selection.fitting(store.fetch(team, MESSAGE, new, [])))
 
     if not sleep_until(arrived, timeout):
-        raise WaitRanOut(f"no new message came within {length(timeout)}", "Wait longer, or go on with other work.")
+        raise errors.WaitRanOut(
+            f"no new message came within {length(timeout)}", "Wait longer, or go on with other work."
+        )
     return read(store, team, caller, selection, problems, peek)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, MOST_OPEN, Inbox
 from teams_cli.messages.messages import MESSAGE, Message
@@ -21,7 +21,7 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
     Raises:
         DamagedRecord: An inbox can't be read, whosever it is.
     """
-    problems: list[TeamsError] = []
+    problems: list[errors.TeamsError] = []
     read = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
     if problems:
         raise problems[0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from teams_cli import text
-from teams_cli.errors import Conflict, MessageNotFound, NotFound, TeamsError, WrongState
+from teams_cli import errors, text
 from teams_cli.messages import messages
 from teams_cli.messages.inboxes import INBOX, Inbox, Mailbox, advance, is_handled, load, settled
 from teams_cli.messages.messages import MESSAGE, Message
@@ -19,10 +18,6 @@ from teams_cli.teams.permission import require
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-
-
-class AlreadyHandled(Conflict):
-    """The message was handled before."""
 
 
 @operation("ack", may=EVERYBODY)
@@ -55,7 +50,7 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
 
 @operation("reply", may=EVERYBODY)
 def reply(
-    store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[TeamsError]
+    store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
 ) -> tuple[Message, Message]:
     """Answer a message: send the text to its sender and mark it as handled. The answer, and what it answers.
 
@@ -72,9 +67,12 @@ def reply(
     body = text.checked(body, "message")
     original = received(store, team_name, caller.name, word)
     if original.from_ == SYSTEM:
-        raise WrongState(f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything.")
+        raise errors.WrongState(
+            f"{original.id} is a notice, which nobody reads answers to", "Do what it says, if anything."
+        )
     if is_handled(advance(store, team_name, load(store, team_name, caller.name), []), original.number):
-        raise AlreadyHandled(f"{original.id} is handled already", f"Write anew: teams send-message {original.from_} …")
+        hint = f"Write anew: teams send-message {original.from_} …"
+        raise errors.AlreadyHandled(f"{original.id} is handled already", hint)
     draft = messages.Message(
         from_=caller.name,
         to=teams.get_recipient(team, original.from_),
@@ -87,8 +85,9 @@ def reply(
     answer = messages.post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
     try:
         settle(store, team_name, caller.name, {original.number})
-    except TeamsError as problem:
-        problems.append(TeamsError(f"{original.id} stays open for now (teams ack {original.id}): {problem.message}"))
+    except errors.TeamsError as problem:
+        said = f"{original.id} stays open for now (teams ack {original.id}): {problem.message}"
+        problems.append(errors.TeamsError(said))
     return answer, original
 
 
@@ -101,10 +100,10 @@ def received(store: Store, team: str, agent: str, word: str) -> Message:
     number = number_of(word, "msg")
     try:
         message, _ = store.get(team, MESSAGE, f"msg-{number}")
-    except NotFound:
+    except errors.NotFound:
         message = None
     if message is None or agent not in (message.recipients or [message.to]):
-        raise MessageNotFound(f"no message msg-{number} was sent to {agent}", "See `teams read-messages --all`.")
+        raise errors.MessageNotFound(f"no message msg-{number} was sent to {agent}", "See `teams read-messages --all`.")
     return message
 
 
@@ -127,7 +126,7 @@ def settle_about(store: Store, team: str, agent: str, about: str) -> None:
         asked = {message.number for message in mail if message.about == about}
         if asked:
             settle(store, team, agent, asked)
-    except TeamsError:
+    except errors.TeamsError:
         return
 
 

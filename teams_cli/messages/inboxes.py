@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
@@ -81,7 +81,7 @@ def load(store: Store, team: str, agent: str) -> Inbox:
     """The agent's inbox; an empty one if it never read."""
     try:
         return store.get(team, INBOX, agent)[0]
-    except NotFound:
+    except errors.NotFound:
         return Inbox(agent=agent)
 
 
@@ -90,7 +90,7 @@ class Mailbox:
     Messages that can't be read are added to *problems*.
     """
 
-    def __init__(self, store: Store, team: str, agent: str, problems: list[TeamsError] | None = None) -> None:
+    def __init__(self, store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> None:
         self.store = store
         self.team = team
         self.before = load(store, team, agent)
@@ -116,14 +116,14 @@ class Mailbox:
 
 
 def advance(
-    store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
+    store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
     """The inbox with all messages that came since as open ones, which are added to *fresh* by their numbers."""
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
     if len(inbox.open) >= MOST_OPEN:
         return inbox
-    unread: list[TeamsError] = []
+    unread: list[errors.TeamsError] = []
     came, last = store.news(team, MESSAGE, inbox.agent, inbox.up_to, unread)
     if last <= inbox.up_to:
         return inbox
@@ -141,9 +141,9 @@ def advance(
     return inbox.having(up_to=last, open=inbox.open + new, damaged=[*(inbox.damaged or ()), *damaged] or None)
 
 
-def _repaired(store: Store, team: str, inbox: Inbox, problems: list[TeamsError]) -> Inbox:
+def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
     """The inbox with those messages open that could not be read and can by now; what is gone is forgotten."""
-    unread: list[TeamsError] = []
+    unread: list[errors.TeamsError] = []
     found = store.fetch(team, MESSAGE, inbox.damaged or (), unread)
     problems += unread
     still = [number for problem in unread if (number := getattr(problem, "number", 0))]
@@ -161,14 +161,14 @@ def _opened(message: Message) -> Open:
 
 
 def open_messages(
-    store: Store, team: str, inbox: Inbox, problems: list[TeamsError], fresh: dict[int, Message] | None = None
+    store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> list[Message]:
     """The messages that were seen and are not handled, oldest first; those that are *fresh* were read just now."""
     return _found(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
 
 
 def _found(
-    store: Store, team: str, numbers: list[int], problems: list[TeamsError], fresh: dict[int, Message]
+    store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
 ) -> list[Message]:
     """The messages of these numbers, oldest first; the *fresh* ones need not be looked for."""
     before = [number for number in numbers if number not in fresh]

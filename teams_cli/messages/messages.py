@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import Conflict, InvalidValue, NobodyThere
+from teams_cli import errors, text
 from teams_cli.names import EVERYONE, SYSTEM, is_name
 from teams_cli.records.annotations import MessageId, MessageType, Name, Number, Text, Time, Word
 from teams_cli.records.records import Record
@@ -16,10 +15,6 @@ from teams_cli.teams.teams import MEMBER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-
-
-class UidTaken(Conflict):
-    """The uid belongs to another message of the same sender."""
 
 
 class Message(Record):
@@ -84,7 +79,7 @@ def send(
     body = text.checked(body, "message")
     found = list(dict.fromkeys(teams.get_recipient(team, name) for name in named))
     if caller.name in found:
-        raise InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
+        raise errors.InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
     draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)
     draft = draft.having(ack_by=ack_by) if ack_by else draft
     draft = draft if len(found) == 1 else draft.having(to=EVERYONE, recipients=found)
@@ -104,7 +99,9 @@ def broadcast(store: Store, team_name: str, caller: Caller | None, body: str, ui
     body = text.checked(body, "message")
     others = [name for name in team.active_names() if name != caller.name]
     if not others:
-        raise NobodyThere(f"nobody else is in team {team_name}", "Wait until somebody joins: `teams list-agents`.")
+        raise errors.NobodyThere(
+            f"nobody else is in team {team_name}", "Wait until somebody joins: `teams list-agents`."
+        )
     draft = Message(
         from_=caller.name,
         to=EVERYONE,
@@ -154,7 +151,7 @@ def checked_uid(uid: str) -> str:
         InvalidValue: It can't be one.
     """
     if not is_name(uid):
-        raise InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
+        raise errors.InvalidValue(f"{uid!r} can't be a uid", "Use 1 to 64 letters, digits, '-' and '_'.")
     return uid
 
 
@@ -172,7 +169,7 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
     if new:
         history.note(store, team_name, draft.from_, "message sent", message=sent.id, to=sent.addressed)
     elif (sent.addressed, sent.message) != (draft.addressed, draft.message):
-        raise UidTaken(f"the uid {uid!r} was used for {sent.id}, another message", "Choose another uid.")
+        raise errors.UidTaken(f"the uid {uid!r} was used for {sent.id}, another message", "Choose another uid.")
     if wake:
         wake_up(store, team_name, to, sent, draft.from_)
     return sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.records.owed import Owed
@@ -30,7 +30,7 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
         for told in owed:
             sent[told.uid] = _send(store, team, told)
         _pay(store, team, kind, record, {uid: message.number for uid, message in sent.items()})
-    except TeamsError:
+    except errors.TeamsError:
         return False
     return True
 
@@ -41,15 +41,15 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
     """
     try:
         record, _ = store.get(team, kind, key)
-    except NotFound:
+    except errors.NotFound:
         return store.mark_anew(team, kind, [key])
-    except TeamsError:
+    except errors.TeamsError:
         return None
     if not getattr(record, "owed", None):  # the change that was to owe it was not made
         return store.mark_anew(team, kind, [key])
     try:
         store.confirm(team, kind, key)
-    except TeamsError:
+    except errors.TeamsError:
         return None
     deliver(store, team, kind, record)
     return None

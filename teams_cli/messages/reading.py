@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import DamagedRecord, NotAllowed, StorageFailed, TeamsError
+from teams_cli import errors
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, Inbox
 from teams_cli.messages.messages import MESSAGE, Message
@@ -52,7 +52,7 @@ def read(
     team_name: str,
     caller: Caller | None,
     selection: Selection,
-    problems: list[TeamsError],
+    problems: list[errors.TeamsError],
     peek: bool = False,
     turn: int | None = None,
 ) -> Reading:
@@ -79,15 +79,17 @@ def read(
     try:
         problems_of_log = _read_too_far(store, team_name, caller.name)
         _, inbox = upsert(store, team_name, INBOX.also_closed, caller.name, Inbox(agent=caller.name), mark)
-    except StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
+    except errors.StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
         found = _look(store, team_name, caller.name, selection, problems)
-        problems.append(StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint))
+        problems.append(
+            errors.StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint)
+        )
         return found
     problems += problems_of_log
     return _reading(selection, seen, before, inbox)
 
 
-def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
+def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
     """Report an inbox that has read on behind the end of the log, and mend it."""
     inbox, last = inboxes.load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
@@ -96,13 +98,13 @@ def _read_too_far(store: Store, team: str, agent: str) -> list[TeamsError]:
 
     try:
         hold_to_log(store, team, inbox, last)
-    except NotAllowed as refusal:  # a login of its own takes numbers one by one
+    except errors.NotAllowed as refusal:  # a login of its own takes numbers one by one
         return [refusal]
     said = f"{agent} has read up to msg-{inbox.furthest()}, and the log ended with msg-{last}: messages were removed"
-    return [DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
+    return [errors.DamagedRecord(said, "Bring them back from a backup, if they are missed.")]
 
 
-def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[TeamsError]) -> Reading:
+def _look(store: Store, team: str, agent: str, selection: Selection, problems: list[errors.TeamsError]) -> Reading:
     mailbox = inboxes.Mailbox(store, team, agent, problems)
     inbox = mailbox.inbox
     if not selection.handled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.messages.inboxes import INBOX, Inbox
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
@@ -22,7 +22,7 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     try:
         if believed:
             store.reserve(team, MESSAGE, inbox.furthest())
-    except TeamsError:
+    except errors.TeamsError:
         believed = False
         raise
     finally:

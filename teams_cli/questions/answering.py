@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotAllowed, WrongState
+from teams_cli import errors, text
 from teams_cli.messages import handling
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
@@ -91,13 +90,15 @@ def record(store: Store, team: str, key: str, given: Answer) -> Question:
     def change(stored: Question) -> Question:
         question = questions.in_time(store, stored)
         if given.responder not in question.to:
-            raise NotAllowed(f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}.")
+            raise errors.NotAllowed(
+                f"{given.responder} was not asked {question.id}", f"It is to {', '.join(question.to)}."
+            )
         if _is_said(stored, given):
             return stored
         if given.skipped and not question.open:
-            raise WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
+            raise errors.WrongState(f"{question.id} is over ({question.status})", "There is nothing to skip.")
         if given.responder not in question.waiting_for:
-            raise WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
+            raise errors.WrongState(f"{given.responder} has answered {question.id}", "An answer stands.")
         said = given if question.open else given.having(late=True)
         changed = question.having(answers=[*question.answers, said])
         if question.is_unawaited and given.responder != question.from_:

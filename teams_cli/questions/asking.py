@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.clock import later, rfc3339
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.questions import human as human_queue
 from teams_cli.questions import questions
@@ -100,7 +99,7 @@ def ask(
     mode = HUMAN if human else str(settings.value(team, "broadcast"))
     if mode == OFF:
         hint = "Ask by mail: teams send-message NAME TEXT; the leader turns questions on: teams set broadcast agents"
-        raise NotAllowed("questions are off in this team", hint)
+        raise errors.NotAllowed("questions are off in this team", hint)
     _refuse_too_many(store, team, caller.name)
     asked = _asked(team, caller.name, mode, to)
     draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)
@@ -134,7 +133,7 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
         question.id for question in questions.all_of(store, team.name, []) if question.open and question.from_ == asker
     ]
     if len(going) >= most:
-        raise Conflict(f"{asker} has {len(going)} open questions: {', '.join(going)}", "Wait for their answers.")
+        raise errors.Conflict(f"{asker} has {len(going)} open questions: {', '.join(going)}", "Wait for their answers.")
 
 
 def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
@@ -146,7 +145,7 @@ def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
         return [name for name in team.active_names() if name != asker]
     found = list(dict.fromkeys(teams.get_recipient(team, name) for name in to))
     if asker in found:
-        raise InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
+        raise errors.InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
     if HUMAN in found:
         _refuse_beside_human(found)
     return found
@@ -155,7 +154,7 @@ def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
 def _refuse_beside_human(to: list[str]) -> None:
     others = [name for name in to if name != HUMAN]
     if others:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"the human is asked alone, not with {', '.join(others)}",
             "Leave --to out; or have the leader say: teams set broadcast agents; and ask the human apart: --human",
         )
@@ -202,7 +201,7 @@ def result_of(store: Store, question: Question) -> dict[str, Any]:
         document["skipped"] = True
     try:
         return {**document, **_what_the_human_said(store, question)}
-    except TeamsError:  # it stands as it was asked, and answered
+    except errors.TeamsError:  # it stands as it was asked, and answered
         return document
 
 

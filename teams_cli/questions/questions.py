@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_since
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
@@ -25,7 +25,7 @@ from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 
 
-class QuestionNotFound(NotFound):
+class QuestionNotFound(errors.NotFound):
     """The team has no such question."""
 
 
@@ -124,11 +124,11 @@ def get(store: Store, team: str, word: str) -> Question:
     key = id_of(word, "ask")
     try:
         return in_time(store, store.get(team, QUESTION, key)[0])
-    except NotFound:
+    except errors.NotFound:
         raise QuestionNotFound(f"team {team} has no question {key}", "See `teams get-questions`.") from None
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Question]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
     """All questions, by number; those whose time is over are closed."""
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 

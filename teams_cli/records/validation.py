@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from teams_cli.errors import DamagedRecord
+from teams_cli import errors
 from teams_cli.records import types
 from teams_cli.records.records import MISSING, Fresh, Record
 
@@ -25,7 +25,9 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
     try:
         _checkers[kind].validate_python(document, strict=True)
     except ValidationError as error:
-        raise DamagedRecord(f"{where}: {first_problem(error)}", "Correct the file, or see `teams doctor`.") from None
+        raise errors.DamagedRecord(
+            f"{where}: {first_problem(error)}", "Correct the file, or see `teams doctor`."
+        ) from None
 
 
 def schema_of(kind: type[Record]) -> dict[str, Any]:

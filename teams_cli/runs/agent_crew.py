@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.agents import ending, interrupting, sessions, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
-from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Iterable
 from teams_cli.runs import hand_offs
@@ -163,7 +163,7 @@ class AgentCrew:
             if session and not session.ended:
                 try:
                     interrupting.stop(self.run.store, self.run.team, self.run.leader, name)
-                except TeamsError:
+                except errors.TeamsError:
                     continue
 
 

@@ -6,9 +6,9 @@ import os
 import subprocess
 from shutil import which
 
+from teams_cli import errors
 from teams_cli.clients import known, permissions, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.errors import InvalidValue
 from teams_cli.runs.runs import SHELL, Run
 from teams_cli.workflows.model import REPO
 
@@ -39,14 +39,16 @@ def refuse_missing(run: Run, config: Config | None, surroundings: Surroundings) 
             permissions.refuse_missing(profile, level)
         place = os.path.join(run.variables[REPO], agent.cwd or "")
         if not os.path.isdir(place):
-            raise InvalidValue(f"{agent.name} can't work in {place}: there is no such directory", "Change its `cwd`.")
+            raise errors.InvalidValue(
+                f"{agent.name} can't work in {place}: there is no such directory", "Change its `cwd`."
+            )
 
 
 def _refuse_absent(profile: Profile, surroundings: Surroundings) -> None:
     name = profile.start[0]
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"there is no program {name} on the PATH, which the harness {profile.name} starts",
             "Install it, or choose another with --harness; nothing was changed.",
         )
@@ -61,11 +63,11 @@ def _refuse_broken(profile: Profile, program: str, surroundings: Surroundings) -
             [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
+        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {error}", _TRY) from None
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         why = said[-1] if said else f"exit status {done.returncode}"
-        raise InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
+        raise errors.InvalidValue(f"{profile.start[0]} can't be started: {why}", _TRY)
 
 
 _TRY = "Try it by hand; nothing was changed."

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 
-from teams_cli import closing
-from teams_cli.errors import AlreadyExists
+from teams_cli import closing, errors
 from teams_cli.membership import founding
 from teams_cli.records.annotations import Mapping, Permissions
 from teams_cli.runs import clients, orders, runs, steps, worker_crew
@@ -108,7 +107,7 @@ def _spawn(store: Store, caller: Caller, request: RunRequest) -> str:
             try:
                 founding.spawn_team(store, name, caller, description)
                 return name
-            except AlreadyExists:  # another run was first
+            except errors.AlreadyExists:  # another run was first
                 continue
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 
-from teams_cli.errors import StorageFailed
+from teams_cli import errors
 from teams_cli.records.annotations import Iterable
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
@@ -28,7 +28,9 @@ def directory(root: str, team: str, *parts: str) -> str:
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
-        raise StorageFailed(f"can't make {path}: {error.strerror}", "Make room, or choose another --root.") from None
+        raise errors.StorageFailed(
+            f"can't make {path}: {error.strerror}", "Make room, or choose another --root."
+        ) from None
     return path
 
 
@@ -47,7 +49,9 @@ def give(root: str, team: str, agent: str, found: Iterable[Task]) -> str:
                 _write(os.path.join(place, row["file"]), task.result)
         _write(os.path.join(place, "index.json"), json.dumps(rows, indent=2))
     except OSError as error:
-        raise StorageFailed(f"can't write the results for {agent}: {error.strerror}", f"Look at {place}.") from None
+        raise errors.StorageFailed(
+            f"can't write the results for {agent}: {error.strerror}", f"Look at {place}."
+        ) from None
     return place
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from teams_cli import closing, text
+from teams_cli import closing, errors, text
 from teams_cli.agents import worktrees
-from teams_cli.errors import NobodyThere, TeamsError
 from teams_cli.messages import messages
 from teams_cli.runs import agent_crew, reports, runs, steps
 from teams_cli.runs.crew import Crew
@@ -127,7 +126,7 @@ class Leader:
             sent = messages.broadcast(
                 self.run.store, self.run.team, self.run.leader, body, f"{self.run.record.id}-broadcast"
             )
-        except NobodyThere:  # they are done, or dead, already
+        except errors.NobodyThere:  # they are done, or dead, already
             return
         self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {steps.one_line(body)}")
 
@@ -232,14 +231,14 @@ class Leader:
 
     def _close(self) -> None:
         """Close the team, whose work is done; this process is the last that works for it."""
-        with suppress(TeamsError):  # what it made is reported; that it is open still hurts nobody
+        with suppress(errors.TeamsError):  # what it made is reported; that it is open still hurts nobody
             closing.close(self.run.store, self.run.team, self.run.leader, force=True)
 
     def _give_up(self) -> None:
         try:
             leases.release_all(self.run.store, self.run.load_team())
             runs.settle(self.run.store, self.run.team, self.run.record, INTERRUPTED)
-        except TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
+        except errors.TeamsError:  # what can't be noted now is seen by whoever resumes: this process is gone then
             return
         finally:
             self.progress.say(f"stopped; go on with: teams run --resume --team {self.run.team}")

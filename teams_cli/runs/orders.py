@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import shell
-from teams_cli.errors import InvalidValue, TaskFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.runs import repositories
@@ -38,18 +38,18 @@ def variables(workflow: Workflow, given: Mapping[str, str], surroundings: Surrou
     known = sorted({REPO, *workflow.variables})
     for name in given:
         if name not in known:
-            raise InvalidValue(f"{workflow.name} has no variable {name!r}", f"Variables: {', '.join(known)}.")
+            raise errors.InvalidValue(f"{workflow.name} has no variable {name!r}", f"Variables: {', '.join(known)}.")
     values: dict[str, str] = {}
     for name, variable in workflow.variables.items():
         value = given.get(name, variable.default)
         if value is None:
-            raise InvalidValue(f"{workflow.name} needs the variable {name}", f"Give it: --var {name}=VALUE")
+            raise errors.InvalidValue(f"{workflow.name} needs the variable {name}", f"Give it: --var {name}=VALUE")
         values[name] = value
     for name, value in given.items():
         try:
             checked_value(value)
         except ValueError as problem:
-            raise InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
+            raise errors.InvalidValue(f"the variable {name} {problem}", "Give UTF-8 text.") from None
     values[REPO] = repositories.directory(surroundings.path(given.get(REPO) or values.get(REPO) or "."))
     if GIT_CHECKOUT in workflow.needs:
         values[REPO] = repositories.checkout(values[REPO], surroundings.environ)
@@ -69,7 +69,7 @@ def refuse_impossible(
         done = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
         if done.status:
             said = (done.errors or done.output or done.reason).strip()
-            raise InvalidValue(said, "Nothing was changed. Agents with a model may do it: --harness claude")
+            raise errors.InvalidValue(said, "Nothing was changed. Agents with a model may do it: --harness claude")
         for line in done.errors.splitlines():
             say(line)
 
@@ -95,17 +95,21 @@ def _items(
     environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
     done = shell.run(task.each.run or "", values[REPO], environment, f"the command of {task.id}'s `each`")
     if done.status:
-        raise TaskFailed(f"the command that finds what to do for {task.id} failed: {done.reason}", "Run it by hand.")
+        raise errors.TaskFailed(
+            f"the command that finds what to do for {task.id} failed: {done.reason}", "Run it by hand."
+        )
     for line in done.errors.splitlines():
         say(f"{task.id}: {line}")
     found = [item for item in done.output.split("\0" if "\0" in done.output else "\n") if item.strip()]
     for item in found:
         if "\ufffd" in item:
-            raise InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out in the command of `each`.")
+            raise errors.InvalidValue(f"{task.id}: {item!r} is not UTF-8", "Leave it out in the command of `each`.")
         try:
             checked_value(item)
         except ValueError as problem:
-            raise InvalidValue(f"{task.id}: an item {problem}", "Leave it out in the command of `each`.") from None
+            raise errors.InvalidValue(
+                f"{task.id}: an item {problem}", "Leave it out in the command of `each`."
+            ) from None
     return found
 
 
@@ -132,12 +136,14 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
     if count is not None:
         kinds = _as_many(kinds, workflow, count)
     if len(kinds) > MAX_AGENTS:
-        raise InvalidValue(f"{len(kinds)} agents are more than the {MAX_AGENTS} allowed", "Use fewer: --agents N")
+        raise errors.InvalidValue(
+            f"{len(kinds)} agents are more than the {MAX_AGENTS} allowed", "Use fewer: --agents N"
+        )
     everyone = {**roles, **workflow.roles}
     for task in workflow.tasks:
         for wanted in checks.required(task):
             if not checks.able(wanted, kinds, everyone):
-                raise InvalidValue(
+                raise errors.InvalidValue(
                     f"with {len(kinds)} agents nobody has {', '.join(wanted)}, which {task.id} requires",
                     f"Use more: --agents {sum(agent.count for agent in workflow.agents)}",
                 )
@@ -146,7 +152,7 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 
 def _as_many(kinds: list[AgentTemplate], workflow: Workflow, count: int) -> list[AgentTemplate]:
     if not 1 <= count <= MAX_AGENTS:
-        raise InvalidValue(f"{count} is not a valid number of agents", f"Give a number from 1 to {MAX_AGENTS}.")
+        raise errors.InvalidValue(f"{count} is not a valid number of agents", f"Give a number from 1 to {MAX_AGENTS}.")
     more = [workflow.agents[index % len(workflow.agents)] for index in range(count - len(kinds))]
     return [*kinds, *more][:count]
 

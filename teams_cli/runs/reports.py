@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import StorageFailed
 from teams_cli.records.annotations import Any
 from teams_cli.runs import runs, steps
 from teams_cli.runs.runs import Assigned, Run
@@ -229,4 +229,6 @@ def write(path: str, text: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise StorageFailed(f"can't write {path}: {error.strerror}", "Choose another file with --report.") from None
+        raise errors.StorageFailed(
+            f"can't write {path}: {error.strerror}", "Choose another file with --report."
+        ) from None

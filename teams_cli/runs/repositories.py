@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 from teams_cli.records.annotations import Mapping
 
 _HINT = "Say which directory: --var repo=PATH"
@@ -18,7 +18,7 @@ def directory(path: str) -> str:
         InvalidValue: There is none.
     """
     if not os.path.isdir(path):
-        raise InvalidValue(f"repo: {path} is not a directory", _HINT)
+        raise errors.InvalidValue(f"repo: {path} is not a directory", _HINT)
     return path
 
 
@@ -36,8 +36,8 @@ def checkout(path: str, environ: Mapping[str, str]) -> str:
             capture_output=True,
         )
     except OSError as error:
-        raise InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
+        raise errors.InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
     if found.returncode:
         said = found.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise InvalidValue(f"repo: {path} is not a git checkout ({said})", _HINT)
+        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({said})", _HINT)
     return os.fsdecode(found.stdout.removesuffix(b"\n"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import closing
+from teams_cli import closing, errors
 from teams_cli.agents import ending, interrupting, starting
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
-from teams_cli.errors import NotAllowed
 from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Any, Mapping
@@ -100,7 +99,7 @@ class _Rise:
         if self.team not in self.store.teams():
             leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _LEADER
             if not self.caller.is_human and leader != self.caller.name:
-                raise NotAllowed(
+                raise errors.NotAllowed(
                     f"{self.caller.name} does not lead {self.team}: {leader} does, by {self.path}",
                     f"Bring it up with --as {leader} or --as human.",
                 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.clock import boot_id
-from teams_cli.errors import NotFound, WrongState
 from teams_cli.records.annotations import Count, Name, Object, Permissions, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -109,7 +108,7 @@ def get(store: Store, team: str) -> Run:
     """
     run = _last(store, team)
     if run is None:
-        raise NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
+        raise errors.NotFound(f"team {team} was not made by `teams run`", "Start a run: teams run WORKFLOW")
     return run
 
 
@@ -136,7 +135,9 @@ def take(store: Store, team: str, run: Run) -> Run:
 
     def change(run: Run) -> Run:
         if is_led(store, team, run) and run.pid != os.getpid():
-            raise WrongState(f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it.")
+            raise errors.WrongState(
+                f"the run of team {team} is going on in process {run.pid}", "Wait for it, or stop it."
+            )
         return run.led_by_us(store.host)
 
     return update(store, team, RUN.also_closed, run.id, change)[1]

@@ -13,9 +13,8 @@ import sys
 import time
 from contextlib import suppress
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
-from teams_cli.errors import StaleClaim, TaskFailed, TeamsError
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
 from teams_cli.records.annotations import Mapping
@@ -25,8 +24,6 @@ from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, holding, tasks
-from teams_cli.tasks.checks import CheckFailed
-from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.caller import Caller
@@ -66,7 +63,7 @@ class Worker:
     def stop(self) -> None:
         """Give the tasks back, and leave; the running command has ended by now."""
         self._reap()
-        with suppress(TeamsError):
+        with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
             holding.release_tasks_of(self.store, team, self.caller.name, self.caller.name, "the run was interrupted")
             leaving.leave(self.store, self.team, self.caller)
@@ -88,7 +85,7 @@ class Worker:
                 found[:] = [
                     insist(lambda: choosing.claim_next(self.store, self.team, self.caller, wanted=self._wanted))
                 ]
-            except NothingReady:
+            except errors.NothingReady:
                 presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
                 return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
             return True
@@ -101,14 +98,14 @@ class Worker:
         return bool(task.run) or not self.run.thinks
 
     def _do(self, task: Task) -> None:
-        with suppress(TeamsError):  # what others see of the work is not the work
+        with suppress(errors.TeamsError):  # what others see of the work is not the work
             presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
             finished = self._run(task)
-        except StaleClaim as problem:  # it is another's by now
+        except errors.StaleClaim as problem:  # it is another's by now
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             self._fail(task, None, f"{problem.message} {problem.hint}")
             return
         if finished.status == 0:
@@ -124,13 +121,15 @@ class Worker:
             StaleClaim: The task was taken away meanwhile.
         """
         if not task.run:
-            raise TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
+            raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
         self._end_earlier(task)
         given = self._prepare(task)
         try:
             command = shell.ShellCommand(task.run, self.run.variables["repo"], self._environment(task, given))
         except OSError as error:
-            raise TaskFailed(f"its command can't be started: {error.strerror}", "Is the repository there?") from None
+            raise errors.TaskFailed(
+                f"its command can't be started: {error.strerror}", "Is the repository there?"
+            ) from None
         try:
             self._wait(task, command)
             return command.finish()
@@ -175,7 +174,7 @@ class Worker:
     def _complete(self, task: Task, result: str) -> None:
         try:
             done = self._finish(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
-        except CheckFailed as problem:
+        except errors.CheckFailed as problem:
             self._fail(task, result, problem.message)
             return
         if done:
@@ -191,14 +190,14 @@ class Worker:
         place = checking.Workplace(self.run.variables["repo"], self.environ, as_it_is=True)
         try:
             insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, changes, place))
-        except StaleClaim as problem:
+        except errors.StaleClaim as problem:
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return False
         return True
 
     def _tell(self, task: Task, body: str) -> None:
         uid = f"done-{task.id}-{task.claim}"
-        with suppress(TeamsError):  # the result is stored
+        with suppress(errors.TeamsError):  # the result is stored
             insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _refuse_orphan(self) -> None:
@@ -237,7 +236,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
         if worker:
             worker.stop()
         return 128 + signal.SIGTERM
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         print(f"{problem.message}  {problem.hint}", file=sys.stderr)
         return problem.status
 

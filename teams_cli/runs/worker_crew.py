@@ -7,8 +7,7 @@ import signal
 import subprocess
 import time
 
-from teams_cli import processes
-from teams_cli.errors import StorageFailed
+from teams_cli import errors, processes
 from teams_cli.runs import hand_offs
 from teams_cli.runs.runs import SHELL, Assigned, Run
 
@@ -36,7 +35,7 @@ class WorkerProcess:
                     words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
         except OSError as error:
-            raise StorageFailed(f"can't start {self.name}: {error.strerror}", f"Look at {self.log}.") from None
+            raise errors.StorageFailed(f"can't start {self.name}: {error.strerror}", f"Look at {self.log}.") from None
 
     def runs(self) -> bool:
         return self.process.poll() is None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from teams_cli import commands
+from teams_cli import commands, errors
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.errors import InvalidValue
 from teams_cli.questions import approvals
 from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.teams.caller import Caller
@@ -87,7 +86,7 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     except ValidationError as error:
         known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
         called = name.replace("-", "_") if spelling is snake_case else name
-        raise InvalidValue(first_problem(error), f"{called} takes {known or 'nothing'}.") from None
+        raise errors.InvalidValue(first_problem(error), f"{called} takes {known or 'nothing'}.") from None
     return _unsaid(name) | {
         key: value for key, value in checked if key in checked.model_fields_set and value is not None
     }

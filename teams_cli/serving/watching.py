@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.store.topics import EVERY_TOPIC, concerns
@@ -76,7 +76,7 @@ class Watchers:
             if watch is None:
                 return self.store.watch(team), EVERY_TOPIC
             return watch, watch.heard if watch.wait(_LOOK_AGAIN) else frozenset()
-        except TeamsError:
+        except errors.TeamsError:
             if watch is not None:
                 watch.close()
             time.sleep(_LOOK_AGAIN)

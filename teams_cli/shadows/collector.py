@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
 
-from teams_cli import processes, text
+from teams_cli import errors, processes, text
 from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
 from teams_cli.agents.terminals import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.errors import Busy, StorageFailed, TeamsError
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
@@ -85,7 +84,7 @@ def _asked_at_once(store: Store, question: Question, member: Member) -> bool:
         if member.answer or any(find(store, question.team_name, name) for find in ways):
             return False
         _ask_itself(store, question, member)
-    except TeamsError:  # the question is asked: the process tries it again
+    except errors.TeamsError:  # the question is asked: the process tries it again
         return False
     return True
 
@@ -114,7 +113,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         content, failed = f"the shadow failed: {error}", True
     try:
         _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
-    except TeamsError as error:  # it answered by itself meanwhile
+    except errors.TeamsError as error:  # it answered by itself meanwhile
         _complain(f"{member.agent_id}: {error.message}\n")
 
 
@@ -126,7 +125,7 @@ def _insist(store: Store, question: Question, write: Callable[[], None]) -> None
     while True:
         try:
             return write()
-        except (Busy, StorageFailed) as problem:
+        except (errors.Busy, errors.StorageFailed) as problem:
             if complaints.is_new(problem):
                 _complain(f"{problem.message}\n")
             if not questions.seconds_left(store, question):

@@ -25,7 +25,7 @@ What an engine promises:
 
 from __future__ import annotations
 
-from teams_cli.errors import StorageFailed, WrongState
+from teams_cli import errors
 from teams_cli.names import is_number
 from teams_cli.records.records import Record
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.errors import TeamsError
     from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
@@ -116,12 +115,12 @@ class Store:
         raise NotImplementedError
 
     def scan(
-        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+        self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, Revision]]:
         """All records of a kind, or those under *keys*, by number or name; damaged ones are added to *problems*."""
         raise NotImplementedError
 
-    def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+    def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
         """All records of a kind as `scan` has them, each as its JSON object with every field that has a value: for who
         only shows them, and may change what it gets.
         """
@@ -191,12 +190,14 @@ class Store:
         raise NotImplementedError
 
     def read(
-        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
         """The messages to *agent* (None: all) with a number above *after*, in order; at most *limit* unless 0."""
         raise NotImplementedError
 
-    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+    def news(
+        self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
+    ) -> tuple[list[R], int]:
         """The messages to *agent* with a number above *after*, in order, and up to which number none is missing: the
         highest that was given when this began, or one above it; *after* where none was behind it.
         """
@@ -215,11 +216,11 @@ class Store:
         """
         raise NotImplementedError
 
-    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
         """The messages with these numbers, in order; numbers that there are not are passed over."""
         raise NotImplementedError
 
-    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         """The records or messages that may be meant by the words, those with the highest numbers first.
 
         A word is of letters and digits, in the form that `str.lower` gives. Each record is among these that has
@@ -378,7 +379,7 @@ class Kind(Generic[R]):
     def refuse_too_high(self, number: int) -> None:
         """Raises StorageFailed: The number can't be read again."""
         if not is_number(str(number)):
-            raise StorageFailed(
+            raise errors.StorageFailed(
                 f"there can't be a {self.prefix}-{number}",
                 "Look at the highest number that is there: `teams` did not give it.",
             )
@@ -394,6 +395,6 @@ class Kind(Generic[R]):
         return int(digits) if before == self.prefix and is_number(digits) else 0
 
 
-def team_closed(team: str) -> WrongState:
+def team_closed(team: str) -> errors.WrongState:
     """The refusal of a change in a closed team."""
-    return WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")
+    return errors.WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from teams_cli.errors import DamagedRecord, InvalidValue
+from teams_cli import errors
 from teams_cli.records.annotations import Any
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.shapes import fits, is_whole
@@ -57,12 +57,14 @@ def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
     try:
         body = b"{".ljust(blank) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
-        raise InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
+        raise errors.InvalidValue("the text is not valid Unicode", "Hand in UTF-8.") from None
     except (ValueError, RecursionError):
-        raise InvalidValue("the record is nested too deeply, or has a number that JSON does not allow", "") from None
+        raise errors.InvalidValue(
+            "the record is nested too deeply, or has a number that JSON does not allow", ""
+        ) from None
     data = b"%s%s%s" % (body, _MARK, _seal(body))
     if len(data) > MAX_RECORD:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"the record would have {len(data)} bytes, more than the {MAX_RECORD} that are read again",
             "Hand in less, or put it in a file and give its path.",
         )
@@ -98,7 +100,7 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     """
     try:
         return _checked(data, kind, key, path)
-    except DamagedRecord as damage:
+    except errors.DamagedRecord as damage:
         damage.number = kind.number_in(key)
         raise
 
@@ -115,7 +117,9 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
         check_record(kind.record, document, path)
         record = kind.record.from_json(document)
     if key and getattr(record, kind.key) != key:
-        raise DamagedRecord(f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name.")
+        raise errors.DamagedRecord(
+            f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name."
+        )
     return record
 
 
@@ -201,7 +205,7 @@ def strict_json(data: bytes, path: str) -> Any:
         problem = "is not UTF-8"
     except ValueError as error:
         problem = f"is not JSON: {error}"
-    raise DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.")
+    raise errors.DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.")
 
 
 def _no_constant(word: str) -> None:

@@ -6,8 +6,8 @@ import json
 import os
 from threading import Condition, RLock
 
+from teams_cli import errors
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, team_closed
@@ -55,9 +55,9 @@ class MemoryStore(Store):
                 record = kind.numbering(record, self.last(team, kind) + 1)
                 key = getattr(record, kind.key)
             elif kind.name == "team" and any(name.lower() == team.lower() for name in self.teams()):
-                raise AlreadyExists(f"there is a team {team} already", "Choose another name, or join it.")
+                raise errors.AlreadyExists(f"there is a team {team} already", "Choose another name, or join it.")
             elif any(name.lower() == key.lower() for name in taken):
-                raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
+                raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
             return record, self._put(team, kind, key, record)
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
@@ -96,15 +96,15 @@ class MemoryStore(Store):
             if kind.name == "message":
                 number = kind.number_in(key)
                 if number not in (log := self._logs.get(team, {})):
-                    raise NotFound(f"there is no {kind.name} {key}")
+                    raise errors.NotFound(f"there is no {kind.name} {key}")
                 return _decode(kind, log[number][1]), 0
             if key not in (found := self._of(team, kind)):
-                raise NotFound(f"there is no {kind.name} {key}")
+                raise errors.NotFound(f"there is no {kind.name} {key}")
             data, revision = found[key]
         return _decode(kind, data), revision
 
     def scan(
-        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+        self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, int]]:
         with self._lock:
             found = [item for item in self._of(team, kind).items() if keys is None or item[0] in keys]
@@ -136,9 +136,9 @@ class MemoryStore(Store):
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: int, lasting: bool = True) -> int:
         with self._lock:
             if key not in (found := self._of(team, kind)):
-                raise NotFound(f"there is no {kind.name} {key}")
+                raise errors.NotFound(f"there is no {kind.name} {key}")
             if found[key][1] != revision:
-                raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+                raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
             self._refuse_closed(team, kind)
             return self._put(team, kind, key, record)
 
@@ -161,7 +161,7 @@ class MemoryStore(Store):
         return record, True
 
     def read(
-        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
         with self._lock:
             later = [data for number, (_, data) in sorted(self._logs.get(team, {}).items()) if number > after]
@@ -178,10 +178,10 @@ class MemoryStore(Store):
             message: Any = _decode(kind, data)
             yield number, uid, message.recipients or [message.to]
 
-    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
         return [message for message in self.read(team, kind, None, 0, problems) if message.number in numbers]  # type: ignore[attr-defined]
 
-    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         if kind.name == "message":
             return reversed(self.read(team, kind, None, 0, problems))
         return reversed([record for record, _ in self.scan(team, kind, problems)])
@@ -216,9 +216,9 @@ class MemoryStore(Store):
         with self._lock:
             found = self._of(team, kind)
             if team not in found:
-                raise NotFound(f"there is no {kind.name} {team}")
+                raise errors.NotFound(f"there is no {kind.name} {team}")
             if found[team][1] != revision or team not in self._closed:
-                raise StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+                raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
             for place in (self._records, self._given):
                 for key in [key for key in place if key[0] == team]:
                     del place[key]
@@ -243,7 +243,9 @@ class MemoryStore(Store):
         return MemoryWatch(self, topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
+        raise errors.InvalidValue(
+            f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store."
+        )
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         return []

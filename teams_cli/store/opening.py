@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.environment import to_install
-from teams_cli.errors import InvalidValue, StorageFailed
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES, FileStore
@@ -41,7 +41,7 @@ def _postgres(address: str, root: str, host: str, patience: float, environ: Mapp
     try:
         from teams_cli.store.postgres.engine import PostgresStore
     except ImportError:
-        raise StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
+        raise errors.StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
     return PostgresStore(
         address, root, host=host, patience=patience, lock_timeout=max(patience, _TURN), environ=environ
     )
@@ -73,7 +73,7 @@ def check_address(address: str) -> str:
     """
     scheme, mark, _ = address.partition("://")
     if address != FILES and not (mark and scheme in _ENGINES):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{without_secrets(address)!r} is not a valid store address",
             f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",
         )

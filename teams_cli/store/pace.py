@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.errors import Busy, InvalidValue
+from teams_cli import errors
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.meanwhile import meanwhile
 
@@ -44,7 +44,7 @@ def insist(change: Callable[[], T]) -> T:
     for _ in range(_TRIES - 1):
         try:
             return change()
-        except Busy:
+        except errors.Busy:
             continue
     return change()
 
@@ -113,7 +113,7 @@ def sleep_until(
         InvalidValue: *timeout* is below zero, or no number.
     """
     if timeout is not None and not timeout >= 0:
-        raise InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
+        raise errors.InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
     give_up = float("inf") if timeout is None else time.monotonic() + timeout
     clock = alarm or Alarm()
     if _looked(ready, clock, alarm is None):  # to make a look-out takes longer

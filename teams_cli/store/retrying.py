@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli.errors import AlreadyExists, Busy, NotFound, StaleRevision
+from teams_cli import errors
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 
@@ -51,10 +51,12 @@ def update(
         try:
             store.replace(team, kind, key, changed, revision, lasting)
             return record, changed
-        except StaleRevision:
+        except errors.StaleRevision:
             give_up = give_up or time.monotonic() + patience
             if time.monotonic() > give_up:
-                raise Busy(f"{key} of team {team} kept changing for {patience:g} seconds", "Try again.") from None
+                raise errors.Busy(
+                    f"{key} of team {team} kept changing for {patience:g} seconds", "Try again."
+                ) from None
             time.sleep(jitter(0.002))
 
 
@@ -64,7 +66,7 @@ def upsert(
     """Replace a record as `update` does, or where there is none yet, make one of *fresh*."""
     try:
         return update(store, team, kind, key, change, patience)
-    except NotFound:
+    except errors.NotFound:
         pass
     changed = change(fresh)
     if changed is fresh:
@@ -72,7 +74,7 @@ def upsert(
     try:
         store.create(team, kind, key, changed)
         return fresh, changed
-    except AlreadyExists:  # another process was first
+    except errors.AlreadyExists:  # another process was first
         return update(store, team, kind, key, change, patience)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import seconds_since
-from teams_cli.errors import Conflict, NotAllowed, TeamsError, WrongState
 from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
@@ -28,16 +28,12 @@ _IS_KEPT = " is kept for you"
 _IS_READY = ", kept for you, is ready: "
 
 
-class TaskKept(Conflict):
-    """The task is kept for another agent."""
-
-
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
     """Raises NotAllowed: The task asks for a skill that the member has not."""
     member = team.member(name)
     skills = roles.skills_of(member, team, config) if member else set()
     if missing := set(task.require) - skills:
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",
             "Skills come with the role or the --type at joining: `teams define-role`.",
         )
@@ -46,7 +42,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
     """Raises TaskKept: The task is kept for another member, who is there."""
     if task.assignee and task.assignee != name and not lost(store, team, task):
-        raise TaskKept(
+        raise errors.TaskKept(
             f"{task.id} is kept for {task.assignee}",
             "Take another: teams claim-task --next; or ask the leader: teams update-task ID --unassign",
         )
@@ -89,7 +85,7 @@ def tells_of_keeping(notice: str, task: Task) -> bool:
 def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
     """The task for anybody; for whom it was kept is to be told."""
     if task.assignee is None:
-        raise WrongState(f"{task.id} is kept for nobody", f"See teams show-task {task.id}")
+        raise errors.WrongState(f"{task.id} is kept for nobody", f"See teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
     if task.assignee == by:
         return free
@@ -169,7 +165,7 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         if before is not task:
             history.note(store, team.name, SYSTEM, "task unassigned", task=key, owner=before.assignee)
         deliver(store, team.name, TASK, task)
-    except TeamsError:  # another's login, or a disk that can't be written: whoever comes next
+    except errors.TeamsError:  # another's login, or a disk that can't be written: whoever comes next
         return
 
 
@@ -190,7 +186,7 @@ def tell_ready(store: Store, team: Team, done: Task) -> None:
     try:
         for told in ready_notices(store, team, done):
             messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
-    except TeamsError:  # the task is completed, whoever hears of it
+    except errors.TeamsError:  # the task is completed, whoever hears of it
         return
 
 

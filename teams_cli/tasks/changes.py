@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, StaleClaim, WrongState, WrongUsage
+from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, MessageType
@@ -12,7 +11,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
-from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.owners import how_to_take, refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
@@ -25,10 +23,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _RESULT = 1200
-
-
-class PlanRequired(Conflict):
-    """The task needs an approved plan first."""
 
 
 class Edit:
@@ -87,15 +81,15 @@ class Edit:
             WrongUsage: Nothing is to be changed.
         """
         if self.owner and self.unassign:
-            raise WrongUsage("--owner and --unassign go against each other", "Say one of them.")
+            raise errors.WrongUsage("--owner and --unassign go against each other", "Say one of them.")
         if not (self.words or self.status or self.owner or self.unassign or self.keeping) and self.result is None:
-            raise WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
+            raise errors.WrongUsage("nothing to change was named", "Say what: --status, --result, --title, …")
         if "title" in self.fields:
             text.one_line(self.fields["title"], "title", 500)
         if self.status == "in_progress":
-            raise InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
+            raise errors.InvalidValue("in_progress is not set by hand", "Claim the task: teams claim-task ID")
         if self.status == "in_review":
-            raise InvalidValue("in_review is not set by hand", "Complete the task: --status completed")
+            raise errors.InvalidValue("in_review is not set by hand", "Complete the task: --status completed")
         text.within(self.fields.get("description", ""), "description", text.MAX_MESSAGE)
         if self.append is not None:
             text.checked(self.append, "text to append")
@@ -180,7 +174,7 @@ _AFTER = {"pending": ["cancelled"], IN_REVIEW: ["pending"], **{status: ["pending
 
 def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if changes.claim is not None and changes.claim != task.claim:
-        raise StaleClaim(
+        raise errors.StaleClaim(
             f"claim {changes.claim} of {task.id} is over: it is {state_of(task)}, claim {task.claim}",
             "Look at it again: teams show-task " + task.id,
         )
@@ -200,7 +194,9 @@ def _changed(store: Store, team: Team, task: Task, changes: Edit, who: Standing)
 
 def _with_status(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if who.leads:
-        raise NotAllowed("leaders monitor tasks; they do not set their status or result", _who_does(task, changes))
+        raise errors.NotAllowed(
+            "leaders monitor tasks; they do not set their status or result", _who_does(task, changes)
+        )
     if changes.status is None:
         refuse_stranger(task, who.name)
         return _amended(store, task, changes, who)
@@ -227,7 +223,7 @@ def _finished(store: Store, team: Team, task: Task, changes: Edit, who: Standing
         hint = f"Open it again first: teams update-task {task.id} --status pending"
         if task.status == changes.status:
             hint = f"Amend the result alone: teams update-task {task.id} --result TEXT"
-        raise WrongState(f"{task.id} is {task.status} already", hint)
+        raise errors.WrongState(f"{task.id} is {task.status} already", hint)
     if changes.status == "completed":
         refuse_unfinishable(store, team, task)
         checks.refuse_unchecked(task, changes.checked)
@@ -280,22 +276,22 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         from teams_cli.tasks import plans
 
         if plans.approved(store, team.name, task.id) is None:
-            raise PlanRequired(
+            raise errors.PlanRequired(
                 f"{task.id} needs an approved plan before it is completed",
                 f"Propose one: teams propose-plan TEXT --task {task.id}",
             )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
+        raise errors.TaskBlocked(f"{task.id} waits for {named}", f"Complete it when they are, or release it: {task.id}")
 
 
 def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not who.manages:
-        raise NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
+        raise errors.NotAllowed("only a task-manager or the human cancels tasks", "Ask one, or release the task.")
     if task.status == "cancelled":
         return task
     if task.status != "pending":
-        raise WrongState(
+        raise errors.WrongState(
             f"{task.id} is {task.status}; only pending tasks are cancelled", f"First: teams release-task {task.id}"
         )
     now = teams.now(store)
@@ -304,11 +300,11 @@ def _cancelled(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
 
 def _reopened(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if not (who.manages or task.owner == who.name):
-        raise NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
+        raise errors.NotAllowed(f"{task.id} is not yours to open again", "Ask its owner, a task-manager or the human.")
     if task.status == "pending":
         return task
     if task.status not in FINISHED and task.status != IN_REVIEW:
-        raise WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Give it back: teams release-task {task.id}")
     return task.freed().noted(teams.now(store), who.name, "reopened", changes.reason)
 
 
@@ -321,14 +317,18 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
         assigning.refuse_unskilled(team, task, owner, who.caller.config)
         return assigning.keep(store, team, task, owner, who.name)
     if not (who.manages or task.owner == who.name):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"{task.id} is not yours to hand over: it is {state_of(task)}; nothing was changed",
             how_to_take(task, who.leads),
         )
     if task.status in FINISHED:
-        raise WrongState(f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending")
+        raise errors.WrongState(
+            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+        )
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
-        raise TaskBlocked(f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed.")
+        raise errors.TaskBlocked(
+            f"{task.id} waits for {', '.join(b.id for b in blockers)}", "Wait until they are completed."
+        )
     assigning.refuse_unskilled(team, task, owner, who.caller.config)
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=owner, claimed_at=now, claim=task.claim + 1)
@@ -337,7 +337,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
 
 def _refuse_no_assigner(task: Task, who: Standing) -> None:
     if not (who.leads or who.manages):
-        raise NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
+        raise errors.NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
 
 
 def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import environment, text
-from teams_cli.errors import AgentNotFound, Conflict, NotAllowed, StaleClaim
+from teams_cli import environment, errors, text
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Collection, Count, Name, Text, Time, Word
 from teams_cli.records.records import Record
@@ -20,14 +19,6 @@ _TOLD = 1200
 _KEPT = ("result", "claim")
 CHECK_STALE = "check stale"
 """What history says where a check was of another commit than what landed."""
-
-
-class NotChecked(Conflict):
-    """The task is completed by its check, and that was not run."""
-
-
-class CheckFailed(Conflict):
-    """The check of the task failed, so it is not completed."""
 
 
 class Check(Record):
@@ -116,7 +107,7 @@ def set_from(check: str | None, directory: str) -> str | None:
 def refuse_setter(at: Standing, *rules: str | None) -> None:
     """Raises NotAllowed: Who does the work does not say how it is checked."""
     if any(rules) and not (at.leads or at.manages):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"{at.name} is a {at.role}: checks and reviews are set by a leader, a task-manager or the human",
             "Leave out --check and --review-by, or ask the leader.",
         )
@@ -139,7 +130,7 @@ def reviewer(at: Standing, word: str, coming: Collection[str] = ()) -> str:
     role = roles.role_for(word, at.team, at.caller.config)
     if role is None:
         members = ", ".join(at.team.active_names())
-        raise AgentNotFound(
+        raise errors.AgentNotFound(
             f"there is no role and no active member {word!r}, to review", f"Members: {members}, human; or a role."
         )
     return role
@@ -156,12 +147,12 @@ def refuse_unchecked(task: Task, found: Check | None) -> None:
     if task.check is None:
         return
     if found is None:
-        raise NotChecked(
+        raise errors.NotChecked(
             f"{task.id} is completed by its check, which was not run: {task.check}",
             f"Run by: teams update-task {task.id} --status completed",
         )
     if found.command != task.check:
-        raise StaleClaim(f"the check of {task.id} is another one by now: {task.check}", "Complete it again.")
+        raise errors.StaleClaim(f"the check of {task.id} is another one by now: {task.check}", "Complete it again.")
     refuse_failed(task, found)
 
 
@@ -169,7 +160,7 @@ def refuse_failed(task: Task, found: Check, options: str = "") -> None:
     """Raises CheckFailed: With the end of the output, and how to complete the task again, with these *options*."""
     if not found.passed:
         kept = " (your result is kept)" if found.result else ""
-        raise CheckFailed(
+        raise errors.CheckFailed(
             f"{task.id} is not done: {found.told}",
             f"Mend it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
         )

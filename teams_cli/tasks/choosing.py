@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import Conflict, NotFound, WrongState
+from teams_cli import errors
 from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
 from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
-from teams_cli.tasks.claims import TaskClaimed, may_claim, take
+from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
 from teams_cli.teams.permission import require
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 _SPREAD = 8
 _MANY, _AT_ONCE = 20, 200
-
-
-class NothingReady(NotFound):
-    """No task is ready for the caller."""
 
 
 def claim_next(
@@ -53,7 +49,7 @@ def claim_next(
             if task is not None:
                 return task
             if not passed_over:
-                raise NothingReady(
+                raise errors.NothingReady(
                     f"no task is ready for {caller.name}",
                     "Wait for one: teams wait --claim; what holds up the others: teams get-tasks --blocked",
                 )
@@ -98,9 +94,9 @@ def _first_free(
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
                 return take(store, team, caller, task.id, anew=True), 0
-            except (TaskClaimed, WrongState):
+            except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))
-            except Conflict:
+            except errors.Conflict:
                 continue
     return None, passed_over
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
+from teams_cli import errors
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
-from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.operations import WORKERS, operation
@@ -18,10 +17,6 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-
-
-class TaskClaimed(Conflict):
-    """Another agent owns the task."""
 
 
 @operation(
@@ -90,13 +85,15 @@ def _telling_the_one_before(team: Team, task: Task) -> Task:
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
     if task.status == "in_progress":
-        raise TaskClaimed(f"{task.id} is claimed by {task.owner}", "Take another: teams claim-task --next")
+        raise errors.TaskClaimed(f"{task.id} is claimed by {task.owner}", "Take another: teams claim-task --next")
     if task.status != "pending":
-        raise WrongState(f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending")
+        raise errors.WrongState(
+            f"{task.id} is {task.status}", f"Open it again: teams update-task {task.id} --status pending"
+        )
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
         named = ", ".join(map(str, blockers))
-        raise TaskBlocked(f"{task.id} waits for {named}", "Take another: teams claim-task --next")
+        raise errors.TaskBlocked(f"{task.id} waits for {named}", "Take another: teams claim-task --next")
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 
@@ -110,9 +107,9 @@ def refuse_unable(team: Team, name: str, caller: Caller) -> None:
     member = team.member(name)
     if member is None:
         teams.get_recipient(team, name)
-        raise InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
+        raise errors.InvalidValue(f"{name} can't own a task", f"Members: {', '.join(team.active_names())}.")
     if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
-        raise NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
+        raise errors.NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
 
 
 def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:

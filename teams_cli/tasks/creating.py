@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
-from teams_cli.errors import InvalidValue
+from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.tasks import assigning, checks, claims, dependencies, tasks
-from teams_cli.tasks.dependencies import DependencyCycle
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Standing, require
@@ -125,7 +123,7 @@ def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
     keys = [one.key for one in planned]
     if len({*keys}) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
+        raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
     words = {word for one in planned for word in one.waits_for} - set(keys)
     return {word: tasks.get(store, team, word) for word in sorted(words)}
 
@@ -134,6 +132,6 @@ def _ordered(planned: list[Planned]) -> list[Planned]:
     """Each behind those that it waits for, else as they were given."""
     waits = {one.key: one.waits_for for one in planned}
     if way := ordering.circle(waits):
-        raise DependencyCycle(f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Drop one of these.")
+        raise errors.DependencyCycle(f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Drop one of these.")
     known = {one.key: one for one in planned}
     return [known[key] for key in ordering.in_order(waits)]

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import Conflict, NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Callable, Iterable, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
-
-
-class DependencyCycle(Conflict):
-    """The task would wait for itself."""
-
-
-class TaskBlocked(Conflict):
-    """A task that it waits for is not completed."""
 
 
 def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:
@@ -71,9 +63,9 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
             return found
         try:
             return get(store, team, key).status
-        except NotFound:
+        except errors.NotFound:
             return "missing"
-        except TeamsError:
+        except errors.TeamsError:
             return "unreadable"
 
     return status_of
@@ -97,7 +89,7 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
     while ways:
         way = ways.pop()
         if way[-1] == task_id:
-            raise DependencyCycle(
+            raise errors.DependencyCycle(
                 f"{task_id} would wait for itself: {' waits for '.join([task_id, *way])}", "Drop one of these."
             )
         if way[-1] not in seen:
@@ -111,7 +103,7 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
         return
     try:
         refuse_cycle(store, team, task.id, task.blocked_by)
-    except TeamsError:
+    except errors.TeamsError:
         update(store, team, TASK, task.id, lambda now: now.having(blocked_by=before.blocked_by))
         raise
 

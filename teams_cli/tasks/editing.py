@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
-from teams_cli.errors import NotAllowed, WrongState
+from teams_cli import errors, text
 from teams_cli.messages.messages import EDIT, MESSAGE
 from teams_cli.messages.notices import deliver
 from teams_cli.records.owed import Owed, owing
@@ -32,7 +31,7 @@ _QUOTED = {"title": '"{}"'}
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
     """Raises NotAllowed: The words of the task are not the caller's to change."""
     if not (may_any or task.owner == name):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",
             f"Ask the leader, claim it first, or add to it: teams note {task.id} TEXT",
         )
@@ -42,7 +41,9 @@ def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
     """The task with what its fields and blockers are to be, and a note that says which changed."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     if missing := set(changes.unblock) - set(task.blocked_by):
-        raise WrongState(f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}")
+        raise errors.WrongState(
+            f"{task.id} does not wait for {', '.join(sorted(missing))}", f"See teams show-task {task.id}"
+        )
     blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
     changed = task.having(**{**changes.fields, "description": _description(task, changes)}, blocked_by=blockers)
     if changed == task:
@@ -125,7 +126,9 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
 
     def add(task: Task) -> Task:
         if task.is_full:
-            raise WrongState(f"{task.id} has as many notes as it can have", "Put it in a file, or send a message.")
+            raise errors.WrongState(
+                f"{task.id} has as many notes as it can have", "Put it in a file, or send a message."
+            )
         told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
         return owing(task.noted(teams.now(store), name, "note", added=said), *told)
 

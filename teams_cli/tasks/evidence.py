@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import Conflict, DamagedRecord, InvalidValue, NotFound
+from teams_cli import errors
 from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
 
 
-class EvidenceNotFound(NotFound):
+class EvidenceNotFound(errors.NotFound):
     """The task has no such evidence."""
 
 
@@ -58,9 +58,11 @@ def read(path: str) -> File:
     try:
         content = disk.read_named(path, MOST + 1)
     except OSError as error:
-        raise InvalidValue(f"the evidence {path} can't be read: {error.strerror}", "Give the path of a file.") from None
+        raise errors.InvalidValue(
+            f"the evidence {path} can't be read: {error.strerror}", "Give the path of a file."
+        ) from None
     if len(content) > MOST:
-        raise InvalidValue(f"the evidence {path} is larger than {MOST} bytes", "Hand in the part that tells.")
+        raise errors.InvalidValue(f"the evidence {path} is larger than {MOST} bytes", "Hand in the part that tells.")
     return File(os.path.basename(path), content)
 
 
@@ -80,7 +82,7 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
     """Raises Conflict: The task would have more files than are kept with one."""
     had = len(task.evidence or ())
     if had + len(files) > MOST_FILES:
-        raise Conflict(
+        raise errors.Conflict(
             f"{task.id} has {had} files of evidence, and {MOST_FILES} are kept with a task at most",
             "Hand in those that tell, several in one archive.",
         )
@@ -116,7 +118,7 @@ def content(store: Store, team: str, handed_in: Evidence) -> bytes:
     except ValueError:  # no base 64
         kept = None
     if kept is None or sha256(kept).hexdigest() != handed_in.sha256:
-        raise DamagedRecord(
+        raise errors.DamagedRecord(
             f"the copy of {handed_in.name} ({handed_in.id}) is not what was handed in: its digest is another",
             f"Ask {handed_in.by} for the file again.",
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotAllowed, StaleClaim, TeamsError, WrongState
+from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.owed import owing
@@ -36,9 +35,11 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
 
     def change(task: Task) -> Task:
         if task.status != "in_progress":
-            raise WrongState(f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released.")
+            raise errors.WrongState(
+                f"{task.id} is {task.status}, not in progress", "Only claimed tasks can be released."
+            )
         if task.owner != name and not may_any:
-            raise NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
+            raise errors.NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         why = f"{name} released it{f' ({reason})' if reason else ''}"
@@ -86,7 +87,7 @@ def heartbeat(
 
     def renew(task: Task) -> Task:
         if task.status != "in_progress" or task.owner != name:
-            raise StaleClaim(
+            raise errors.StaleClaim(
                 f"{task.id} is not in progress by {name}: it is {task.status}"
                 + (f" by {task.owner}" if task.owner else ""),
                 f"Claim it again: teams claim-task {task.id}",
@@ -101,7 +102,7 @@ def heartbeat(
     renewed = [update(store, team_name, TASK, key, renew)[1] for key in keys]
     try:
         presence.saw(store, team_name, name, note, every=0)
-    except TeamsError:
+    except errors.TeamsError:
         if note is not None or not renewed:  # else what was asked for is done
             raise
     return renewed

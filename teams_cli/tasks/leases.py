@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import later, of_day, rfc3339
-from teams_cli.errors import NotAllowed, TeamsError, WrongState
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Callable, Collection, Iterable
@@ -65,7 +65,7 @@ def current(store: Store, team: Team, task: Task) -> Task:
         return task
     try:
         return release_if_over(store, team, task.id)
-    except TeamsError:
+    except errors.TeamsError:
         return task.freed()
 
 
@@ -159,7 +159,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
             now = release_if_over(store, team, task.id) if over(store, team, task, known) else task
-        except (NotAllowed, WrongState):
+        except (errors.NotAllowed, errors.WrongState):
             now = task
         if now.status == "in_progress":
             left.append(now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotAllowed, StaleClaim, WrongState
+from teams_cli import errors
 from teams_cli.tasks.tasks import IN_REVIEW, Task
 
 
@@ -12,14 +12,14 @@ def refuse_stranger(task: Task, name: str) -> None:
         return
     if task.was_claimed_by(name):
         last = task.notes[-1]
-        raise StaleClaim(
+        raise errors.StaleClaim(
             f"your claim on {task.id} is over: it is {state_of(task)}"
             + (f" ({last.what}: {last.reason})" if last.reason else ""),
             f"Keep your result: {_how_back(task)}",
         )
     if task.status == "pending":
-        raise WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
-    raise NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
+        raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
+    raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
 
 
 def _how_back(task: Task) -> str:

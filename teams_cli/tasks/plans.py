@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotAllowed, NotFound, TeamsError, WrongState
+from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, Sequence, TaskId, Text, Time
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-class PlanNotFound(NotFound):
+class PlanNotFound(errors.NotFound):
     """The team has no such plan."""
 
 
@@ -72,7 +71,7 @@ def propose(
     if revises is not None:
         earlier = get(store, team_name, revises)
         if earlier.from_ != caller.name:
-            raise NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
+            raise errors.NotAllowed(f"{earlier.id} is {earlier.from_}'s", "Revise your own, or propose a new one.")
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
     plan = _same_again(store, draft)
     if plan is not None:
@@ -109,11 +108,11 @@ def get(store: Store, team: str, word: str) -> Plan:
     plan_id = id_of(word, "plan")
     try:
         return store.get(team, PLAN, plan_id)[0]
-    except NotFound:
+    except errors.NotFound:
         raise PlanNotFound(f"team {team} has no plan {plan_id}", "See `teams get-plans`.") from None
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError], only_open: bool = False) -> list[Plan]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
     """All plans, by number, or those that wait for a decision."""
     found = [plan for plan, _ in store.scan(team, PLAN, problems)]
     return [plan for plan in found if not only_open or plan.status == "proposed"]
@@ -161,12 +160,12 @@ def _decide(
         if (plan.status, plan.decided_by, plan.note, plan.feedback) == (status, name, note, feedback):
             return plan
         if plan.status != "proposed":
-            raise WrongState(
+            raise errors.WrongState(
                 f"{plan.id} was {plan.status} by {plan.decided_by} at {plan.decided_at}",
                 f"A decided plan stays so; a new one revises it: teams propose-plan … --revises {plan.id}",
             )
         if plan.from_ == name:
-            raise NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
+            raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
         now = teams.now(store)
         decided = plan.having(status=status, decided_by=name, decided_at=now, note=note, feedback=feedback)
         return owing(decided, _decision(decided))

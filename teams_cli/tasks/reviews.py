@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotAllowed, WrongState, WrongUsage
+from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Iterable
@@ -39,7 +38,7 @@ def review(
     """
     at = require(store, team_name, caller, "review-task", word)
     if not accept and not (why or "").strip():
-        raise WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
+        raise errors.WrongUsage("say why it is rejected", f'Write: teams review-task {word} --reject "WHY"')
     verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
 
     def change(task: Task) -> Task:
@@ -73,11 +72,15 @@ def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
 
 def _refuse(task: Task, at: Standing) -> None:
     if task.status != IN_REVIEW:
-        raise WrongState(f"{task.id} is {owners.state_of(task)}, not in review", f"See teams show-task {task.id}")
+        raise errors.WrongState(
+            f"{task.id} is {owners.state_of(task)}, not in review", f"See teams show-task {task.id}"
+        )
     if task.owner == at.name:
-        raise NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
+        raise errors.NotAllowed(f"{task.id} is your own work", f"Another reviews it: {task.review_by}.")
     if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):
-        raise NotAllowed(f"{task.id} is {task.review_by}'s to review", "Tell them what you found, or the leader.")
+        raise errors.NotAllowed(
+            f"{task.id} is {task.review_by}'s to review", "Tell them what you found, or the leader."
+        )
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:

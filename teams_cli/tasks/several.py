@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import TeamsError, WrongUsage
+from teams_cli import errors, text
 from teams_cli.names import id_of
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, tasks
@@ -34,7 +33,7 @@ def change_each(store: Store, team_name: str, caller: Caller | None, words: list
     for task in found:
         try:
             changed.append(changes.change_task(store, team_name, caller, task.id, edit))
-        except TeamsError as refused:
+        except errors.TeamsError as refused:
             if changed:
                 done = text.listed([one.id for one in changed])
                 refused.message = f"{done} changed, and then {task.id} was not: {refused.message}"
@@ -46,5 +45,7 @@ def _refuse_for_several(edit: Edit) -> None:
     """Refuse what one task alone can have: its title, its claim, its end, what came of it, and evidence for that."""
     ends = edit.status in ("completed", "failed")
     if ends or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.keeping:
-        raise WrongUsage("a title, a claim, a result, evidence and an end are those of one task", "Name one task.")
+        raise errors.WrongUsage(
+            "a title, a claim, a result, evidence and an end are those of one task", "Name one task."
+        )
     edit.refuse_senseless()

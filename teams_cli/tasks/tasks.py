@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotFound, TaskNotFound, TeamsError
+from teams_cli import errors, text
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
@@ -287,11 +286,11 @@ def get(store: Store, team: str, word: str) -> Task:
     task_id = id_of(word, "task")
     try:
         return store.get(team, TASK, task_id)[0]
-    except NotFound:
-        raise TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
+    except errors.NotFound:
+        raise errors.TaskNotFound(f"team {team} has no task {task_id}", "See `teams get-tasks`.") from None
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> Iterator[Task]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[Task]:
     """All tasks, by number; damaged ones are added to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
 
@@ -315,7 +314,7 @@ def beyond_labels(store: Store, team: str) -> Iterator[Task]:
     return (task for task, _ in store.scan(team, TASK, [], labels.get("", ())))
 
 
-def documents(store: Store, team: str, problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+def documents(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
     """All tasks as JSON, by number, for who only shows them; damaged ones are added to *problems*."""
     return map(shown, store.documents(team, TASK, problems))
 
@@ -337,9 +336,9 @@ def labelled(store: Store, team: str, *labels: str, wrong: list[str] | None = No
     for key in store.labelled(team, TASK, *labels):
         try:
             task, _ = store.get(team, TASK, key)
-        except NotFound:
+        except errors.NotFound:
             fits = False
-        except TeamsError:
+        except errors.TeamsError:
             continue
         else:
             fits = label_of(task) in labels

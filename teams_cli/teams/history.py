@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_in
-from teams_cli.errors import InvalidValue, TeamsError, WrongState
 from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -18,7 +18,7 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
     said = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
         store.journal(team, {"at": teams.now(store), "actor": actor, "what": what, **said})
-    except TeamsError:  # the time is that of a server, which went away
+    except errors.TeamsError:  # the time is that of a server, which went away
         return
 
 
@@ -73,10 +73,10 @@ def closed_by(store: Store, team: str) -> str | None:
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 
 
-def of_closed(store: Store, team: str, came_to: str = "") -> WrongState:
+def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
     """The refusal of what a closed team takes no more: who closed it, and what its tasks *came to*."""
     by = closed_by(store, team)
-    return WrongState(
+    return errors.WrongState(
         f"team {team} is closed{f', by {by}' if by else ''}: nothing is left to do{came_to}",
         f"You are done. Its leader may open it again: teams restore-team {team}",
     )
@@ -97,7 +97,7 @@ def moment(word: str, now: datetime) -> datetime:
         said = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if word == "today" else word)
         return said if said.tzinfo else said.astimezone()
     except (ValueError, OverflowError):
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, 2026-01-25, today, or 90s, 10m, 2h, 1d."
         ) from None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors, text
 from teams_cli.records.annotations import Any, Count, Name, Text, Time
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -13,7 +12,7 @@ from teams_cli.teams import presence
 _LINE = 80
 
 
-class PageNotFound(NotFound):
+class PageNotFound(errors.NotFound):
     """The team has no such page."""
 
 
@@ -60,7 +59,7 @@ def find(store: Store, team: str, key: str) -> Page | None:
     """The page of that key, also one that was taken away; None if there never was one."""
     try:
         return store.get(team, PAGE, key)[0]
-    except NotFound:
+    except errors.NotFound:
         return None
 
 
@@ -78,7 +77,7 @@ def get(store: Store, team: str, key: str) -> Page:
     return page
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Page]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Page]:
     """The pages that there are, by key."""
     return [page for page, _ in store.scan(team, PAGE, problems) if page.is_there]
 
@@ -109,5 +108,5 @@ def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
 
     try:
         upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
-    except TeamsError:
+    except errors.TeamsError:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NeedsHuman, NoIdentity, NotAllowed
+from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import history, operations, teams
@@ -67,7 +67,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
         WrongState: The team is closed.
     """
     if caller is None:
-        raise NoIdentity(
+        raise errors.NoIdentity(
             f"{operation} changes the team and needs to know who you are",
             "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
         )
@@ -96,17 +96,19 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
         judge(member.role, operation, verdict(member.role, operation, team, caller.config), caller, operation, team)
 
 
-def _stranger(team: Team, caller: Caller, operation: str) -> NotAllowed:
+def _stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
     """Why one who is no active member may do nothing."""
     member = team.find(caller.name)
     if member is None:
-        return NotAllowed(
+        return errors.NotAllowed(
             f"{caller.name} is not a member of team {team.name}, so it may not {operation}",
             f"Join first: teams join-team {team.name} --as {caller.name}",
         )
     if member.stopped_by:
-        return NotAllowed(f"{caller.name} was shut down ({member.stopped_by})", "Work goes on under another name.")
-    return NotAllowed(
+        return errors.NotAllowed(
+            f"{caller.name} was shut down ({member.stopped_by})", "Work goes on under another name."
+        )
+    return errors.NotAllowed(
         f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
     )
 
@@ -120,9 +122,9 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
     """
     if decision == "deny":
         hint = _hint(role, operation, team, caller.config)
-        raise NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
+        raise errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
     if decision == "ask" and not (caller.approve and caller.approve(operation, about)):
-        raise NeedsHuman(
+        raise errors.NeedsHuman(
             f"{caller.name} may {operation} only when the human allows it", _who_allows(operation, team, caller.config)
         )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Callable, Count, Name, Number, Object, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -86,7 +85,7 @@ def load(store: Store, team: str, agent: str) -> Agent:
     """What is known of the agent; nothing if it never said anything."""
     try:
         return store.get(team, AGENT, agent)[0]
-    except NotFound:
+    except errors.NotFound:
         return Agent(agent=agent)
 
 
@@ -104,7 +103,7 @@ def load_each_once(store: Store, team: str) -> Callable[[str], Agent]:
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
     """A `load` for who asks of many: all are read at once, and one that can't be is told when it is asked for."""
-    problems: list[TeamsError] = []
+    problems: list[errors.TeamsError] = []
     found = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
 
     def known(name: str) -> Agent:

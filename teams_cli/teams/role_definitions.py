@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import names, text
-from teams_cli.errors import AlreadyExists, InvalidValue
+from teams_cli import errors, names, text
 from teams_cli.records.annotations import RoleDefinition
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -60,10 +59,10 @@ def define(
 def _check_name(name: str, team: Team) -> None:
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
-        raise InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
+        raise errors.InvalidValue(f"{name} is one of the three roles and stays as it is", "Choose another name.")
     for other in team.roles:
         if other.lower() == name.lower() and other != name:
-            raise AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
+            raise errors.AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
 
 
 def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
@@ -71,11 +70,15 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)
     if line[-1] == LEADER or name in line:
-        raise InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them.")
+        raise errors.InvalidValue(
+            f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or a role made of them."
+        )
     return parent
 
 
 def _check_operations(said: list[str]) -> None:
     for name in said:
         if name not in operations.names():
-            raise InvalidValue(f"there is no operation {name!r}", f"Operations: {', '.join(operations.names())}.")
+            raise errors.InvalidValue(
+                f"there is no operation {name!r}", f"Operations: {', '.join(operations.names())}."
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import InvalidValue, NotAllowed
+from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Mapping, RoleDefinition
 from teams_cli.teams import operations
@@ -65,7 +65,9 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
         definition = definition_of(line[-1], team, config)
         parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
         if not parent or parent in line:
-            raise NotAllowed(f"the role {line[-1]!r} is not defined, so it may do nothing", "See `teams define-role`.")
+            raise errors.NotAllowed(
+                f"the role {line[-1]!r} is not defined, so it may do nothing", "See `teams define-role`."
+            )
         line.append(parent)
     return line
 
@@ -100,7 +102,7 @@ def about(member: Member, team: Team, config: Config | None) -> str:
     described = f": {said}" if said else ""
     try:
         skills = sorted(skills_of(member, team, config))
-    except NotAllowed:  # a role that nobody defines any more
+    except errors.NotAllowed:  # a role that nobody defines any more
         skills = []
     knows = f" Your skills: {', '.join(skills)}." if skills else ""
     return f"Your role: {member.role}{described}.{knows}"
@@ -123,5 +125,5 @@ def known_role(word: str, team: Team, config: Config | None) -> str:
     if role is None:
         defined = [name for table in _role_tables(team, config) for name in table]
         known = ", ".join([*BUILT_IN, *sorted(set(defined))])
-        raise InvalidValue(f"there is no role {word!r}", f"Roles: {known}. `teams define-role` makes more.")
+        raise errors.InvalidValue(f"there is no role {word!r}", f"Roles: {known}. `teams define-role` makes more.")
     return role

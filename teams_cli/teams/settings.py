@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.clock import seconds_in
-from teams_cli.errors import DamagedRecord, InvalidValue, NotAllowed
 from teams_cli.names import HUMAN, check_name
 from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
@@ -63,12 +62,12 @@ class Setting:
         if self.name:
             return self.default if word == OFF and not self.default else check_name(word, key)
         if self.of_person and not word.strip():
-            raise InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
+            raise errors.InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
         if self.prose:
             return text.checked(word, key, _MAX_TEXT)
         if self.choices:
             if word not in self.choices:
-                raise InvalidValue(
+                raise errors.InvalidValue(
                     f"{word!r} is not a valid value of {key}", f"Choose one of: {', '.join(self.choices)}."
                 )
             return word
@@ -78,7 +77,7 @@ class Setting:
             number = float("nan")
         if not self.least <= number <= self.most:
             unit = " seconds, or one with its unit: 90s, 5m, 2h, 1d" if self.seconds else ""
-            raise InvalidValue(
+            raise errors.InvalidValue(
                 f"{word!r} is not a valid value of {key}",
                 f"Give a number from {self.least:g} to {self.most:.15g}{unit}.",
             )
@@ -198,7 +197,7 @@ def known(key: str) -> Setting:
     if key not in SETTINGS:
         meant = next((name for name in SETTINGS if _plain(name) == _plain(key)), None)
         hint = f"Did you mean {meant}?" if meant else f"Settings: {', '.join(SETTINGS)}."
-        raise InvalidValue(f"there is no setting {key!r}", hint)
+        raise errors.InvalidValue(f"there is no setting {key!r}", hint)
     return SETTINGS[key]
 
 
@@ -218,7 +217,7 @@ def refuse_persons(key: str, caller: Caller) -> None:
         NotAllowed: It is, and the caller is an agent.
     """
     if known_of_person(key) and not caller.is_human:
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"{key} is a command that runs for the person: it is theirs to set", f"As the person: --as {HUMAN}"
         )
 
@@ -270,8 +269,8 @@ def of_user(config: Config) -> dict[str, Value]:
 def _of_user(key: str, value: Value) -> Value:
     try:
         return known(key).parse(key, "false" if value is False else str(value))
-    except InvalidValue as wrong:
-        raise DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
+    except errors.InvalidValue as wrong:
+        raise errors.DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:

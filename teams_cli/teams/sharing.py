@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import AlreadyExists, Conflict, TeamsError
+from teams_cli import errors, text
 from teams_cli.names import SYSTEM, check_key
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
@@ -21,7 +20,7 @@ MOST = 200
 MAX_PAGE = 64 * 1024
 
 
-class StaleVersion(Conflict):
+class StaleVersion(errors.Conflict):
     """The page has another version than the one that was read."""
 
 
@@ -104,7 +103,9 @@ def _refuse_more(store: Store, team: str, key: str) -> None:
         raise _too_many(team)
     for page in found:
         if page.key != key and page.key.lower() == key.lower():
-            raise AlreadyExists(f"there is a page {page.key} already", f"Write it so: teams share {page.key} TEXT")
+            raise errors.AlreadyExists(
+                f"there is a page {page.key} already", f"Write it so: teams share {page.key} TEXT"
+            )
 
 
 def _refuse_late(store: Store, team: str, page: Page) -> None:
@@ -112,7 +113,7 @@ def _refuse_late(store: Store, team: str, page: Page) -> None:
     try:
         if len(all_of(store, team, [])) <= MOST:
             return
-    except TeamsError:  # it is there, and that it is one too many is not known
+    except errors.TeamsError:  # it is there, and that it is one too many is not known
         return
 
     def without(found: Page) -> Page:
@@ -122,8 +123,8 @@ def _refuse_late(store: Store, team: str, page: Page) -> None:
     raise _too_many(team)
 
 
-def _too_many(team: str) -> Conflict:
-    return Conflict(
+def _too_many(team: str) -> errors.Conflict:
+    return errors.Conflict(
         f"team {team} has {MOST} pages, which is all it may have",
         "Add to one of them (teams shared), or take one away: teams share KEY --remove",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import rfc3339
-from teams_cli.errors import AgentNotFound, NotFound, TeamNotFound, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import (
     Count,
@@ -147,8 +147,8 @@ def get(store: Store, team: str) -> Team:
     """
     try:
         return store.get(team, TEAM, team)[0]
-    except NotFound:
-        raise TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
+    except errors.NotFound:
+        raise errors.TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
 
 
 def is_member(store: Store, team: Team, name: str) -> bool:
@@ -156,12 +156,12 @@ def is_member(store: Store, team: Team, name: str) -> bool:
     return bool(team.member(name) or get(store, team.name).member(name))
 
 
-def all_of(store: Store, problems: list[TeamsError]) -> Iterator[Team]:
+def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
     """All teams by name; those whose files are damaged are left out and reported in *problems*."""
     for name in store.teams():
         try:
             yield get(store, name)
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             problems.append(problem)
 
 
@@ -193,7 +193,7 @@ def get_recipient(team: Team, name: str) -> str:
     gone = team.find(name)
     meant = nearest(name, team.active_names()) if gone is None else ""
     how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
-    raise AgentNotFound(
+    raise errors.AgentNotFound(
         f"team {team.name} has no active member {name!r}{how}",
         f"{f'Did you mean {meant}? ' if meant else ''}Members: {', '.join(team.active_names())}, human.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotAllowed
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def verify(team: Team, caller: Caller) -> None:
     member = team.find(caller.name)
     expected = team.human_token_hash if caller.is_human else member and member.token_hash
     if not expected or not compare_digest(hash_token(caller.token), expected):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             f"team {team.name} asks for a token, and {caller.name}'s is {'wrong' if caller.token else 'missing'}",
             "Put the token that joining gave in TEAMS_TOKEN.",
         )

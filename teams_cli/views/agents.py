@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import ending, limited
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.messages import counting, inboxes
 from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
@@ -15,7 +15,7 @@ from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
 
 
-def member_rows(store: Store, team: Team, working: set[str], problems: list[TeamsError]) -> list[dict[str, Any]]:
+def member_rows(store: Store, team: Team, working: set[str], problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining; *working* are those that own a task in progress."""
     rows = []
     shown = [member for member in team.roster() if member.active or member.stopped_by]
@@ -25,22 +25,22 @@ def member_rows(store: Store, team: Team, working: set[str], problems: list[Team
             try:
                 agent = known(member.agent_id)
                 rows.append(_row(store, team, member, agent, member.agent_id in working, mail[member.agent_id]))
-            except TeamsError as problem:
+            except errors.TeamsError as problem:
                 problems.append(problem)
     return rows
 
 
-def _mail(store: Store, team: Team, members: list[Member], problems: list[TeamsError]) -> dict[str, int]:
+def _mail(store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]) -> dict[str, int]:
     """How much unread mail each has; of whom it can't be told, one by one, is a problem."""
     names = [member.agent_id for member in members]
     try:
         return counting.unread_counts(store, team.name, names)
-    except TeamsError:
+    except errors.TeamsError:
         counts = {}
         for name in names:
             try:
                 counts[name] = len(inboxes.unread(store, team.name, name))
-            except TeamsError as problem:
+            except errors.TeamsError as problem:
                 problems.append(problem)
         return counts
 
@@ -75,18 +75,18 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, working: bo
     return "active" if working else "idle"
 
 
-def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """All members that did not leave, in the order of joining, with what is known of those that were started."""
     return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
 
 
-def sessions_by_agent(store: Store, team: Team, problems: list[TeamsError]) -> dict[str, Session]:
+def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
     """The sessions of the agents that were started, by name."""
     return {session.agent: session for session in ending.all_of(store, team.name, problems)}
 
 
 def rows_with(
-    store: Store, team: Team, started: Mapping[str, Session], problems: list[TeamsError]
+    store: Store, team: Team, started: Mapping[str, Session], problems: list[errors.TeamsError]
 ) -> list[dict[str, Any]]:
     """The rows of the members, with what these sessions tell of them."""
     own: dict[str, list[str]] = {}

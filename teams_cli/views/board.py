@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.landings import landings
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
@@ -27,7 +27,7 @@ _MESSAGES = 200
 _DECIDED = 20
 
 
-def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) -> dict[str, Any]:
+def board(store: Store, team: Team, config: Config, problems: list[errors.TeamsError]) -> dict[str, Any]:
     """The team as the person may see and change it.
 
     Of the tasks all that are not finished and the newest 100 that are; `moves` says for each the statuses that the
@@ -57,7 +57,7 @@ def board(store: Store, team: Team, config: Config, problems: list[TeamsError]) 
     }
 
 
-def agent_rows(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The agents as they are listed, with where those that were started work, and whether they are paused."""
     started = agents.sessions_by_agent(store, team, problems)
     rows = agents.rows_with(store, team, started, problems)
@@ -81,7 +81,7 @@ def of_interest(found: list[Task], newest: int = _FINISHED) -> list[Task]:
     return [task for task in found if task.status not in tasks.FINISHED or task.id in kept]
 
 
-def plans_of_interest(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def plans_of_interest(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The plans that are to be decided, and the newest that are decided."""
     found = plans.all_of(store, team.name, problems)
     decided = sorted((plan for plan in found if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")

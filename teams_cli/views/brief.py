@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import TeamNotFound, TeamsError
+from teams_cli import errors, text
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import Message
@@ -43,7 +42,7 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
     """Who am I, what is mine, what waits for me, what others finished since I last looked, and the next command."""
     try:
         team = teams.get(store, team_name)
-    except TeamNotFound:
+    except errors.TeamNotFound:
         return outside(store, team_name, caller)
     found = overviews.overview(store, team_name).changed(lambda task: leases.current(store, team, task))
     proposed = plans.all_of(store, team_name, [])
@@ -270,5 +269,5 @@ def _looked(store: Store, team: str, name: str, position: int) -> None:
     fresh = presence.Agent(agent=name)
     try:
         upsert(store, team, presence.AGENT.also_closed, name, fresh, lambda agent: agent.having(looked_to=position))
-    except TeamsError:
+    except errors.TeamsError:
         return

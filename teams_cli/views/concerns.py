@@ -6,8 +6,8 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import length
-from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut, WrongState
 from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
@@ -84,7 +84,7 @@ def wait(
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
-    except (Ended, WaitRanOut) as ended:
+    except (Ended, errors.WaitRanOut) as ended:
         from teams_cli.views import standing
 
         said = standing.in_words(store, team, caller)
@@ -119,7 +119,7 @@ class Lookout:
         try:
             if facts.works and not facts.held():
                 self._say_waiting(True)
-        except TeamsError:  # then they take it for one that does not wait
+        except errors.TeamsError:  # then they take it for one that does not wait
             return
 
     def end(self) -> None:
@@ -127,7 +127,7 @@ class Lookout:
         if self._has_said:
             try:
                 self._say_waiting(None)
-            except TeamsError:  # what was found, or was not, is told all the same
+            except errors.TeamsError:  # what was found, or was not, is told all the same
                 return
 
     def _say_waiting(self, waiting: bool | None) -> None:
@@ -155,7 +155,7 @@ class Lookout:
         found = {"team", "page", f"message/{name}"}
         try:
             team = teams.get(self.store, self.team)
-        except TeamNotFound:
+        except errors.TeamNotFound:
             return frozenset(found)
         facts = self._facts(team)
         if facts.leads or self.caller.is_human:
@@ -172,7 +172,7 @@ class Lookout:
         """
         try:
             team = teams.get(self.store, self.team)
-        except TeamNotFound:
+        except errors.TeamNotFound:
             self.alarm.ring_in(NO_TEAM)
             return {}
         if not (self.caller.is_human or team.member(self.caller.name)):
@@ -223,7 +223,7 @@ class Lookout:
             WaitRanOut: There is nothing; who *waited* no time asked only for what would have ended it.
         """
         what = "nothing that needs you" if self.wanted.needed else "nothing"
-        ran_out = WaitRanOut(f"{what} happened within {length(waited)}")
+        ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
         if not (self.wanted.needed and waited):
             raise ran_out
         of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
@@ -348,7 +348,7 @@ def _refuse_stopped(team: Team, name: str) -> None:
     """Raises WrongState: The agent was shut down, and can't join again."""
     member = team.find(name)
     if member and member.stopped_by:
-        raise WrongState(f"{name} was shut down: nothing is left for it to do", "You are done.")
+        raise errors.WrongState(f"{name} was shut down: nothing is left for it to do", "You are done.")
 
 
 def _plans_among(told: list[str]) -> set[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import length
-from teams_cli.errors import TeamNotFound, TeamsError, WaitRanOut
 from teams_cli.messages import inboxes, notices
 from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
@@ -79,7 +79,7 @@ def wait(
         raise
     if not came:
         what = " or ".join(condition.what for condition in conditions)
-        raise WaitRanOut(f"timed out after {length(timeout or 0.0)} waiting for {what}", _in_vain(conditions))
+        raise errors.WaitRanOut(f"timed out after {length(timeout or 0.0)} waiting for {what}", _in_vain(conditions))
     return {**found, "because": held} if len(conditions) > 1 else found
 
 
@@ -93,7 +93,7 @@ def _standing(condition: Condition) -> str:
     """Nothing where it can't be read: that it did not come is told all the same."""
     try:
         return condition.stands()
-    except TeamsError:
+    except errors.TeamsError:
         return ""
 
 
@@ -116,7 +116,7 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
             mailbox = inboxes.Mailbox(store, team, agent)
             mail = mailbox.open_messages()
             mailbox.mark_read({each.number for each in mail if each.about == key and each.only_informs})
-    except TeamsError:
+    except errors.TeamsError:
         return
 
 
@@ -138,7 +138,7 @@ def team_there(store: Store, team: str, again: str) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         try:
             teams.get(store, team)
-        except TeamNotFound:
+        except errors.TeamNotFound:
             alarm.ring_in(NO_TEAM)
             return None
         return {"team": team}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.contract import Store
@@ -125,7 +125,7 @@ class Facts:
     def _claimed(self, key: str, since: str) -> bool:
         try:
             notes = tasks.get(self.store, self.team.name, key).notes
-        except TeamsError:
+        except errors.TeamsError:
             return False
         return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
@@ -232,7 +232,7 @@ class Facts:
         """Whether the task that the caller is told of is still as it is told."""
         try:
             task = tasks.get(self.store, self.team.name, work.task_of(self.offer or ""))
-        except TeamsError:
+        except errors.TeamsError:
             return False
         return task.status == "pending" and work.about(task) == self.offer
 

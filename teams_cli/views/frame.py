@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import TeamsError
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
@@ -22,7 +22,7 @@ _MESSAGES = 10
 _ORDER = ("in_progress", "in_review", "pending", "failed", "completed", "cancelled")
 
 
-def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str, Any]:
+def frame(store: Store, team_name: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
     """The team at a glance: the course of the work, what waits for the person, what failed, its agents, how many tasks
     are where and those that matter most, the newest messages.
     """
@@ -44,7 +44,7 @@ def frame(store: Store, team_name: str, problems: list[TeamsError]) -> dict[str,
     }
 
 
-def _newest(store: Store, team: Team, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def _newest(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The newest messages; those of the person and those to acknowledge with how far they got."""
     far = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES)}
     start = max(0, store.last(team.name, messages.MESSAGE) - _MESSAGES)
@@ -58,7 +58,7 @@ def _agents(
     asked: list[Question],
     proposed: list[Plan],
     found: list[Task],
-    problems: list[TeamsError],
+    problems: list[errors.TeamsError],
 ) -> list[dict[str, Any]]:
     """The agents, each with what is wrong with it, and why."""
     deciding = {plan.from_: plan.id for plan in proposed}

@@ -4,8 +4,8 @@ waits, so many tasks are completed.
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.clock import seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.messages import counting
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
@@ -83,7 +83,7 @@ class Leading:
         """Who of the others has mail that it has not read: something may be left to do."""
         try:
             counts = counting.unread_counts(self.store, self.team.name, others)
-        except TeamsError:  # the doctor says what is wrong
+        except errors.TeamsError:  # the doctor says what is wrong
             return "who has unread mail can't be told"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
         return f"unread mail: {listed(unread, _NAMED)}" if unread else "nobody has unread mail"

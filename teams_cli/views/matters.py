@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
@@ -19,5 +19,5 @@ def of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
             return plans.get(store, team, about).to_document()
         return tasks.get(store, team, about).to_document() if kind == "task" else None
-    except TeamsError:
+    except errors.TeamsError:
         return None

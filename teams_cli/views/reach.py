@@ -6,10 +6,10 @@ unasked, with a turn or by a hook; `read`, when the agent asked for it; `handled
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import sessions
 from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
-from teams_cli.errors import MessageNotFound, NotFound
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
@@ -33,10 +33,10 @@ def to_document(store: Store, team_name: str, key: str, eyes: str) -> dict[str, 
     """
     try:
         message, _ = store.get(team_name, MESSAGE, key)
-    except NotFound:
-        raise MessageNotFound(f"there is no {key}", "See `teams read-messages --all`.") from None
+    except errors.NotFound:
+        raise errors.MessageNotFound(f"there is no {key}", "See `teams read-messages --all`.") from None
     if eyes and eyes not in (message.from_, *_recipients(message)):
-        raise MessageNotFound(f"there is no {key} from you or to you", "See `teams read-messages --all`.")
+        raise errors.MessageNotFound(f"there is no {key} from you or to you", "See `teams read-messages --all`.")
     return reached(store, teams.get(store, team_name), message)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import text
-from teams_cli.errors import TeamsError
+from teams_cli import errors, text
 from teams_cli.messages.messages import EDIT, MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
@@ -123,7 +122,7 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
 
         try:
             return work.about(task) in presence.load(store, team, agent).told
-        except TeamsError:
+        except errors.TeamsError:
             return False
     return task.owner == agent
 
@@ -159,7 +158,7 @@ def _task(store: Store, team: str, key: str) -> Task | None:
 
     try:
         return tasks.get(store, team, key)
-    except TeamsError:
+    except errors.TeamsError:
         return None
 
 
@@ -193,5 +192,5 @@ def _note(store: Store, team: str, agent: str, number: int, whole: set[str]) -> 
 
     try:
         upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), change)
-    except TeamsError:
+    except errors.TeamsError:
         return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.landings import landings
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import TeamsError
 from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
@@ -35,7 +35,7 @@ _SENT = 200
 """Messages, the newest, of which the person's own and those to acknowledge are told with how far they got."""
 
 
-def rows(store: Store, team: Team, config: Config, finished: int, problems: list[TeamsError]) -> dict[str, Rows]:
+def rows(store: Store, team: Team, config: Config, finished: int, problems: list[errors.TeamsError]) -> dict[str, Rows]:
     """The team as the person may see and change it, as tables of rows by key; of the finished tasks the newest,
     and those that failed or hold up others.
 
@@ -132,12 +132,12 @@ def letter(message: Message, whole: bool = False) -> dict[str, Any]:
     return document
 
 
-def newest(store: Store, team: str, after: int, most: int, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def newest(store: Store, team: str, after: int, most: int, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """The messages after that one, at most so many of the newest."""
     after = max(after, store.last(team, messages.MESSAGE) - most)
     return [letter(message) for message in store.read(team, messages.MESSAGE, None, after, problems)]
 
 
-def older(store: Store, team: str, before: int, most: int, problems: list[TeamsError]) -> list[Message]:
+def older(store: Store, team: str, before: int, most: int, problems: list[errors.TeamsError]) -> list[Message]:
     """The messages before that one, at most so many of the newest of them."""
     return store.fetch(team, messages.MESSAGE, range(max(1, before - most), before), problems)

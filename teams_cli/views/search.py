@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import InvalidValue, TeamsError
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.store.contract import Store
@@ -56,7 +56,7 @@ class Wanted:
 
 
 def search(
-    store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[TeamsError]
+    store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
     """What has all the words, the newest first; at most so many. Without places, all but the history.
 
@@ -64,7 +64,7 @@ def search(
         InvalidValue: There is no letter or digit to look for.
     """
     if not wanted.words:
-        raise InvalidValue("there is no word to search for", "Give letters or digits: teams search WORDS")
+        raise errors.InvalidValue("there is no word to search for", "Give letters or digits: teams search WORDS")
     chosen = list(places) or list(_UNLESS_SAID)
     found: list[Hit] = []
     if "messages" in chosen:
@@ -88,7 +88,7 @@ def _hit(place: str, key: str, at: str | None, sender: str | None, text: str, **
     return {"in": place, "id": key, "at": at, "from": sender, "text": text, **more}
 
 
-def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[TeamsError]) -> Iterator[Hit]:
+def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[errors.TeamsError]) -> Iterator[Hit]:
     for message in store.search(team, MESSAGE, wanted.words, problems):
         if wanted.since is not None and parse_rfc3339(message.timestamp) < wanted.since:
             return  # those that follow are older
@@ -106,7 +106,7 @@ def _message(message: Message, wanted: Wanted) -> Hit | None:
 
 
 def _in_tasks(
-    store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[TeamsError]
+    store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[Hit]:
     for task in store.search(team, TASK, wanted.words, problems):
         for hit in _of_task(task, wanted):
@@ -127,7 +127,7 @@ def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
             yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)
 
 
-def _in_pages(store: Store, team: str, wanted: Wanted, problems: list[TeamsError]) -> Iterator[Hit]:
+def _in_pages(store: Store, team: str, wanted: Wanted, problems: list[errors.TeamsError]) -> Iterator[Hit]:
     for page in store.search(team, PAGE, wanted.words, problems):
         if not wanted.admits(page.author, page.updated_at) or page.text is None:
             continue

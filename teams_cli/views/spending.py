@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import budgets, usage
 from teams_cli.agents.usage import TurnUsage
-from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import Team
@@ -19,7 +19,7 @@ _MAIL = "(mail)"
 """What a turn is put under that was for no task."""
 
 
-def spent(store: Store, team: Team, by: str, problems: list[TeamsError]) -> dict[str, Any]:
+def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
     """What was taken: `rows` by agent, task or model, all together, and how much of it went into coordination.
 
     Counts are tokens: `input` with what came from a cache, `cached` that part of it, and `output`. They are null where

@@ -4,9 +4,8 @@ silence may be a standstill.
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.clock import length, seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
@@ -33,7 +32,7 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
         team = teams.get(store, team_name)
         at = standing_of(team, caller)
         return _work(store, team, caller.name, leads=caller.is_human or (at is not None and at.leads))
-    except TeamsError:  # that nothing came is told all the same
+    except errors.TeamsError:  # that nothing came is told all the same
         return ""
 
 
@@ -41,7 +40,7 @@ def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
     """That who leads waits for nobody: no other member is there that could bring anything about."""
     try:
         team = teams.get(store, team_name)
-    except TeamsError:  # the wait itself says what is wrong
+    except errors.TeamsError:  # the wait itself says what is wrong
         return ""
     at = standing_of(team, caller)
     return _NOBODY if at and at.leads and not _others(team, caller.name) else ""

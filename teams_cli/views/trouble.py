@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
@@ -78,7 +78,7 @@ def of_agent(
     return None, None
 
 
-def letters(store: Store, team: str, problems: list[TeamsError]) -> list[Message]:
+def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
     """The newest letters to the person that are not handled; what only informs is none."""
     inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]

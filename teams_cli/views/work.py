@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.errors import TeamsError
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
@@ -50,7 +49,7 @@ def rows(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> li
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
         try:
             by_id[key] = tasks.get(store, team.name, key)
-        except TeamsError:
+        except errors.TeamsError:
             continue
     return [row(store, team, task, by_id, proposed) for task in held[:SHOWN]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
 from teams_cli.records.annotations import Iterable, Iterator, RoleDefinition
 from teams_cli.teams import operations, settings
@@ -35,7 +35,7 @@ def _settings(workflow: Workflow) -> Iterator[Problem]:
     for key, word in workflow.settings.items():
         try:
             settings.known(key).parse(key, word)
-        except InvalidValue as wrong:
+        except errors.InvalidValue as wrong:
             yield ("settings", key), f"{wrong.message}. {wrong.hint}"
 
 
@@ -44,7 +44,7 @@ def _touches(workflow: Workflow) -> Iterator[Problem]:
         for number, pattern in enumerate(task.touches):
             try:
                 file_patterns([pattern])
-            except InvalidValue as wrong:
+            except errors.InvalidValue as wrong:
                 yield ("tasks", index, "touches", number), f"{wrong.message}. {wrong.hint}"
 
 

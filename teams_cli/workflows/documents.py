@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 from teams_cli.store.files import disk
 
 FENCE = "---"
@@ -29,12 +29,12 @@ def content_of(path: str) -> str:
     try:
         data = disk.read_named(path, MAX_FILE + 1)
         if len(data) > MAX_FILE:
-            raise InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
+            raise errors.InvalidValue(f"{path} has more than the {MAX_FILE} bytes allowed", "Make it smaller.")
         return data.decode()
     except OSError as error:
-        raise InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
+        raise errors.InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
     except UnicodeDecodeError:
-        raise InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
+        raise errors.InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
 
 
 def front_matter(content: str) -> str | None:
@@ -56,9 +56,9 @@ def parsed(text: str, what: str, hint: str) -> Any:
     try:
         return loaded(text)[1]
     except TooManyValues:
-        raise InvalidValue(f"{what} {TOO_MANY}", hint) from None
+        raise errors.InvalidValue(f"{what} {TOO_MANY}", hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"{what} is not valid YAML: {' '.join(str(error).split())}", hint) from None
+        raise errors.InvalidValue(f"{what} is not valid YAML: {' '.join(str(error).split())}", hint) from None
 
 
 def loaded(text: str) -> tuple[yaml.Node | None, Any]:

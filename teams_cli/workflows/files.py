@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from teams_cli.errors import InvalidValue, NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows import checks, documents
@@ -24,7 +24,7 @@ _FIRST_LINE = 2
 """Of the front matter, in its file."""
 
 
-class WorkflowNotFound(NotFound):
+class WorkflowNotFound(errors.NotFound):
     """There is no such workflow."""
 
 
@@ -56,7 +56,7 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     text = documents.front_matter(documents.content_of(path))
     if text is None:
         hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
-        raise InvalidValue(f"{path} has no front matter", hint)
+        raise errors.InvalidValue(f"{path} has no front matter", hint)
     document, lines, found = _parse(text, path)
     workflow, wrong = _validate(document, roles or {})
     if found := [*found, *wrong]:
@@ -65,10 +65,12 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     return workflow
 
 
-def _refusal(path: str, found: list[tuple[int, str]]) -> InvalidValue:
+def _refusal(path: str, found: list[tuple[int, str]]) -> errors.InvalidValue:
     count = "a problem" if len(found) == 1 else f"{len(found)} problems"
     told = [f"{path}:{line}: {what}" for line, what in found]
-    return InvalidValue("\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE")
+    return errors.InvalidValue(
+        "\n".join([f"{path} has {count}:", *told]), "Then check it again: teams check-workflow FILE"
+    )
 
 
 def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
@@ -85,7 +87,7 @@ def _parse(text: str, path: str) -> tuple[Any, dict[Place, int], list[Problem]]:
         problem = f"{path}: {documents.TOO_MANY}"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = f"{path}: is not valid YAML: {type(error).__name__}"
-    raise InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
+    raise errors.InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
 
 
 def _walk(node: yaml.Node, place: Place, lines: dict[Place, int]) -> Iterator[Problem]:
@@ -172,11 +174,11 @@ def _field(place: Place) -> str:
     return f"{'.'.join(said)}: " if said else ""
 
 
-def describe(path: str, problems: list[TeamsError]) -> dict[str, Any] | None:
+def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
     """What there is to say of a workflow in a list; None, and one more of *problems*, when it can't be read."""
     try:
         workflow = read(path)
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         problems.append(problem)
         return None
     return {

@@ -18,8 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from teams_cli import environment
-from teams_cli.errors import InvalidValue
+from teams_cli import environment, errors
 from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
@@ -126,7 +125,7 @@ def read(path: str) -> Roster:
             ": ".join(filter(None, [".".join(map(str, problem["loc"])), documents.told(problem)]))
             for problem in error.errors(include_url=False, include_context=False)
         ]
-        raise InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
+        raise errors.InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
     check_name(roster.name, "team")
     for member in roster.members:
         check_name(member.name, "agent")
@@ -163,6 +162,6 @@ def _front_matter(path: str) -> dict[str, Any]:
     try:
         text = documents.front_matter(documents.content_of(path))
         said = documents.parsed(text, path, "") if text else None
-    except InvalidValue:  # it is not ours to correct, and says nothing then
+    except errors.InvalidValue:  # it is not ours to correct, and says nothing then
         return {}
     return said if isinstance(said, dict) else {}

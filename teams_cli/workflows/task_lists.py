@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 from teams_cli.records.types import Name
 from teams_cli.workflows import documents
 from teams_cli.workflows.model import TaskTemplate
@@ -34,20 +34,22 @@ def read(content: str, form: type[T]) -> list[T]:
     document = documents.parsed(documents.front_matter(content) or content, "the list of tasks", _HINT)
     found = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
     if made_many := [one.id for one in found if one.each]:
-        raise InvalidValue(f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run")
+        raise errors.InvalidValue(
+            f"{made_many[0]}: `each` has a sense only in a run", "Write the tasks out, or: teams run"
+        )
     return found
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
-        raise InvalidValue("there is no list of tasks", _HINT)
+        raise errors.InvalidValue("there is no list of tasks", _HINT)
     try:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
         wrong = [f"{'.'.join(map(str, problem['loc']))}: {documents.told(problem)}" for problem in problems]
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
+        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, _HINT) from None
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:

@@ -32,7 +32,6 @@ import sys, time
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
-from teams_cli.tasks.choosing import NothingReady
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 

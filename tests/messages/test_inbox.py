@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import AgentNotFound, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
+from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import arrivals, handling, inboxes, messages, reading
-from teams_cli.messages.handling import AlreadyHandled
 from teams_cli.messages.inboxes import INBOX, Inbox, Open
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Selection

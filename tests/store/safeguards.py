@@ -177,8 +177,8 @@ MUTANTS = [
     Mutant(
         "an unknown outcome told as a failure",
         "files/disk",
-        "        raise OutcomeUnknown(\n",
-        "        raise StorageFailed(\n",
+        "        raise errors.OutcomeUnknown(\n",
+        "        raise errors.StorageFailed(\n",
         FILES,
     ),
     Mutant("links followed", "files/disk", '| getattr(os, "O_NOFOLLOW", 0) | getattr(', "| getattr(", DAMAGE),
@@ -287,8 +287,8 @@ MUTANTS = [
     Mutant(
         "refused behind the commit",
         "../messages/notices",
-        "    except TeamsError:\n        return False\n    return True",
-        "    except NotFound:\n        return False\n    return True",
+        "    except errors.TeamsError:\n        return False\n    return True",
+        "    except errors.NotFound:\n        return False\n    return True",
         OWED,
     ),
     Mutant(
@@ -347,8 +347,8 @@ MUTANTS = [
     Mutant(
         "refused for want of a mark on what was answered",
         "../messages/handling",
-        "    except TeamsError as problem:\n        problems.append(TeamsError(f",
-        "    except MessageNotFound as problem:\n        problems.append(TeamsError(f",
+        "    except errors.TeamsError as problem:\n        said = f",
+        "    except errors.MessageNotFound as problem:\n        said = f",
         CUT,
     ),
     Mutant(

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from teams_cli.errors import Busy, StaleClaim
+from teams_cli.errors import Busy, NothingReady, StaleClaim
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.store.retrying import update
 from teams_cli.tasks import choosing, tasks
 from teams_cli.tasks.changes import Edit, change_task
-from teams_cli.tasks.choosing import NothingReady
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams.caller import Caller
 from tests.conftest import new_address, server

@@ -26,8 +26,7 @@ import os, sys
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
-from teams_cli.errors import Busy, StaleClaim, WrongState
-from teams_cli.tasks.choosing import NothingReady
+from teams_cli.errors import Busy, NothingReady, StaleClaim, WrongState
 from teams_cli.store.opening import open_store
 from teams_cli.tasks.changes import Edit, change_task
 

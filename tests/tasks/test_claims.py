@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import NotAllowed, StaleClaim, TaskNotFound, TeamsError, WrongState
+from teams_cli.errors import (
+    NotAllowed,
+    NothingReady,
+    StaleClaim,
+    TaskBlocked,
+    TaskClaimed,
+    TaskNotFound,
+    TeamsError,
+    WrongState,
+)
 from teams_cli.membership import joining
 from teams_cli.tasks import changes, choosing, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
-from teams_cli.tasks.choosing import NothingReady, TaskClaimed
-from teams_cli.tasks.dependencies import TaskBlocked
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli.clock import parse_rfc3339
-from teams_cli.errors import StaleClaim
+from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
 from teams_cli.membership import joining, leaving, shutting_down
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
-from teams_cli.tasks.choosing import NothingReady, TaskClaimed
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from hashlib import md5
 
+from teams_cli import errors
 from teams_cli.agents import checkouts
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
-from teams_cli.errors import NotAllowed
 from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, root_directory
@@ -30,12 +30,12 @@ def note(store: Store, team: str, said: str) -> None:
 def check(store: Store, team: str, landing: Landing) -> None:
     """Raises NotAllowed: Nobody asked for such a landing on this machine."""
     if not merging.is_commit(landing.head):
-        raise NotAllowed(f"{landing.head[:60]!r} is no commit", "Look who asked for it: teams history")
+        raise errors.NotAllowed(f"{landing.head[:60]!r} is no commit", "Look who asked for it: teams history")
     if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
-        raise NotAllowed(f"{landing.branch!r} is no branch to land on {landing.onto}", "Land one of your own.")
+        raise errors.NotAllowed(f"{landing.branch!r} is no branch to land on {landing.onto}", "Land one of your own.")
     if store.host and not _is_known(store, team, landing.repository):
         said = f"nobody asked on this machine for landings in {landing.repository}"
-        raise NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
+        raise errors.NotAllowed(said, f"If it is right, ask there: teams land {landing.task}")
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+from teams_cli import errors
 from teams_cli.agents.landings import (
     known_here,
     landings,
@@ -24,7 +25,6 @@ from teams_cli.agents.landings import (
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.agents.lone_processes import LANDER
 from teams_cli.clients import environments
-from teams_cli.errors import Busy, Conflict, NotAllowed, StorageFailed, TeamsError
 from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -44,14 +44,16 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     try:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
     except OSError as error:
-        raise StorageFailed(f"what lands can't be started: {error}", "It is queued: teams get-landings") from None
+        raise errors.StorageFailed(
+            f"what lands can't be started: {error}", "It is queued: teams get-landings"
+        ) from None
 
 
 def main() -> None:
     """Land what is queued on this machine, until nothing is, or what it is written in fails."""
     try:
         _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
-    except TeamsError as problem:  # whoever comes next begins anew
+    except errors.TeamsError as problem:  # whoever comes next begins anew
         sys.exit(problem.message)
 
 
@@ -71,7 +73,7 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
         try:
             known_here.check(store, team, landing)
             _refuse_foreign(store, team, landing, environ)
-        except NotAllowed as problem:
+        except errors.NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             continue
         if state := pull_requests.outcome(landing, environ):
@@ -89,7 +91,7 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     if known_here.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
-        raise NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
+        raise errors.NotAllowed(f"this machine opened no {landing.url!r}", "Look who says so: teams history")
     _note(store, team, landing)
 
 
@@ -97,7 +99,7 @@ def _note(store: Store, team: str, landing: Landing) -> None:
     """Keep that this machine opened the request; where that can't be it is found by its branch."""
     try:
         known_here.note(store, team, landing.url or "")
-    except StorageFailed as problem:
+    except errors.StorageFailed as problem:
         sys.stderr.write(f"{landing.id}: {problem.message}\n")
 
 
@@ -118,9 +120,9 @@ def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
                 continue
             apart.update(one.id for one in group)
             step(store, of_now, landing, environ)
-        except Busy:  # others have their turn
+        except errors.Busy:  # others have their turn
             time.sleep(_PAUSE)
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             if not _give_up(store, team, landing, problem, environ):
                 return False
@@ -139,7 +141,7 @@ def _requested(store: Store, team: str) -> list[Landing]:
     return [one for one in found if (one.host or "") == store.host and one.url and not one.over]
 
 
-def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError, environ: Mapping[str, str]) -> bool:
+def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
     """Refuse what can't be tried, so that it does not hold up the others. False when that can't be said either, or it
     has happened and only that can't be said: whoever comes next finds it done.
     """
@@ -147,11 +149,11 @@ def _give_up(store: Store, team: str, landing: Landing, problem: TeamsError, env
         now = landings.get(store, team, landing.id)
         if now.over or not _has_happened(store, team, now, environ):
             outcomes.end(store, teams.get(store, team), now, "refused", reason=problem.message)
-        elif now.via == "pr" or isinstance(problem, StorageFailed):
+        elif now.via == "pr" or isinstance(problem, errors.StorageFailed):
             return False
         else:
             _say_landed(store, teams.get(store, team), now)
-    except TeamsError as worse:
+    except errors.TeamsError as worse:
         sys.stderr.write(f"{landing.id}: {worse.message}\n")
         return False
     return True
@@ -166,7 +168,7 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
     """Whether the branch has it, or a request for it is open."""
     try:
         known_here.check(store, team, landing)
-    except NotAllowed:  # nothing is run where others say
+    except errors.NotAllowed:  # nothing is run where others say
         return False
     if landing.via == "pr":
         return bool(pull_requests.found(landing, environ))
@@ -208,7 +210,7 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
     """Open a pull request: others check and merge that."""
     try:
         url = pull_requests.opened(landing, environ)
-    except Conflict as problem:
+    except errors.Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
     def change(found: Landing) -> Landing:

@@ -8,7 +8,7 @@ commit that it moves to is noted in `merge`; after that the landing has happened
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.names import id_of
 from teams_cli.records.annotations import (
     Any,
@@ -36,7 +36,7 @@ _NEWEST = 50
 """Landings that are over, of which a board tells."""
 
 
-class LandingNotFound(NotFound):
+class LandingNotFound(errors.NotFound):
     """The team has no such landing."""
 
 
@@ -111,11 +111,11 @@ def get(store: Store, team: str, word: str) -> Landing:
     key = id_of(word, "landing")
     try:
         return store.get(team, LANDING, key)[0]
-    except NotFound:
+    except errors.NotFound:
         raise LandingNotFound(f"team {team} has no {key}", "See `teams get-landings`.") from None
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Landing]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:
     """All landings, by number."""
     return [landing for landing, _ in store.scan(team, LANDING, problems)]
 
@@ -129,7 +129,7 @@ def open_ones(store: Store, team: str) -> list[Landing]:
     for key in store.labelled(team, LANDING, OPEN):
         try:
             landing, _ = store.get(team, LANDING, key)
-        except TeamsError:
+        except errors.TeamsError:
             continue
         if _label(landing):
             found.append(landing)
@@ -147,7 +147,7 @@ def last_of(store: Store, team: str, task: str) -> Landing | None:
     return found[-1] if found else None
 
 
-def of_interest(store: Store, team: str, problems: list[TeamsError]) -> list[dict[str, Any]]:
+def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
     """Those that are not over and the newest that are, by number; of what a check printed that failed the end."""
     found = all_of(store, team, problems)
     newest = {landing.id for landing in [one for one in found if one.over][-_NEWEST:]}

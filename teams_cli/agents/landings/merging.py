@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.agents import git
-from teams_cli.errors import StorageFailed
 
 _NOBODY = {
     f"GIT_{who}_{what}": said
@@ -78,7 +77,7 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
     if done.returncode == 1:
         raise Clash(sorted(set(files)))
     if done.returncode:
-        raise StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
+        raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
     words = ("commit-tree", tree, "-p", base, "-p", head, "-m", message)
     made = git.said(repository, *words)  # fails where nobody is configured who commits
     return made or git.must(repository, *words, variables=_NOBODY).strip()
@@ -95,7 +94,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
         if done.returncode == 0 or tip(repository, branch) != base:
             return done.returncode == 0
         time.sleep(_PAUSE)
-    raise StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
+    raise errors.StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
 
 
 def checked_out(repository: str, branch: str) -> str:

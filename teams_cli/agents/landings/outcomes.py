@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import text
+from teams_cli import errors, text
 from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
-from teams_cli.errors import Busy, StorageFailed, TeamsError
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Any
@@ -88,9 +87,9 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
             history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
         if task.checked != before.checked:
             history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
-    except (Busy, StorageFailed):  # whoever comes next has it know
+    except (errors.Busy, errors.StorageFailed):  # whoever comes next has it know
         raise
-    except TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
+    except errors.TeamsError:  # it is gone, the team is closed, or another's login changes it: it stands in the landing
         pass
     return update(store, team.name, LANDING.also_closed, landing.id, lambda found: found.having(returned=True))[1]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.landings import merging, outcomes
 from teams_cli.agents.landings.landings import LANDING, Landing
-from teams_cli.errors import WrongState
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -57,7 +57,7 @@ def _forget(landing: Landing) -> Landing:
 def refuse_over(landing: Landing) -> None:
     """Raises WrongState: It is decided."""
     if landing.over:
-        raise WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
+        raise errors.WrongState(f"{landing.id} is {landing.state} already", "See teams get-landings")
 
 
 def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
+from teams_cli import errors
 from teams_cli.agents import git
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
-from teams_cli.errors import Conflict
 from teams_cli.records.annotations import Mapping
 
 _REMOTE = "origin"
@@ -26,7 +26,7 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
     branch = _branch(landing)
     pushed = git.run(landing.repository, "push", "--quiet", _REMOTE, f"{landing.head}:refs/heads/{branch}")
     if pushed.returncode:
-        raise Conflict(
+        raise errors.Conflict(
             f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
             f"By hand: git push {_REMOTE} {landing.head[:10]}:refs/heads/{branch}",
         )
@@ -38,7 +38,7 @@ def opened(landing: Landing, environ: Mapping[str, str]) -> str:
         return there  # who opened it was ended before that was noted
     if done.returncode:
         why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise Conflict(
+        raise errors.Conflict(
             f"{branch} is pushed, but gh opened no pull request: {why}",
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import checking, checkouts, git
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import known_here, landings, merging, outcomes
 from teams_cli.agents.landings.landings import LANDING, Landing
-from teams_cli.errors import Conflict, InvalidValue, NotAllowed, WrongState
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, tasks
@@ -50,11 +50,11 @@ def land(
     at = require(store, team_name, caller, "land", word)
     task = outcomes.up_to_date(store, at.team, tasks.get(store, team_name, word))
     if task.owner != at.name and not (at.leads or at.manages):
-        raise NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
+        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and not yours", "Its owner lands it, or the leader.")
     _refuse_unready(task)
     source = _source(store, at, task, directory, onto)
     if source is None:
-        raise InvalidValue(
+        raise errors.InvalidValue(
             f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
             "Go to the checkout with its commits, and ask again.",
         )
@@ -101,9 +101,9 @@ def _queued(store: Store, at: Standing, task: Task, source: Checkout, onto: str 
 
 def _refuse_unready(task: Task) -> None:
     if task.status not in ("completed", IN_PROGRESS):
-        raise WrongState(f"{task.id} is {state_of(task)}", "It lands once it is completed.")
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", "It lands once it is completed.")
     if task.review_by and task.status != "completed":
-        raise WrongState(
+        raise errors.WrongState(
             f"{task.id} has to be accepted by {task.review_by} before it lands",
             f"Complete it: teams update-task {task.id} --status completed",
         )
@@ -113,7 +113,9 @@ def _refuse_unseen(store: Store, task: Task) -> None:
     """Where others write to the same store, nothing lands of which nobody said what it was when it was reviewed."""
     if store.host and task.review_by and not task.submitted:
         said = f"no commit of {task.id} was handed in for its review"
-        raise Conflict(said, f"Have it handed in from its checkout: teams update-task {task.id} --status pending")
+        raise errors.Conflict(
+            said, f"Have it handed in from its checkout: teams update-task {task.id} --status pending"
+        )
 
 
 def _source(store: Store, at: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
@@ -141,7 +143,7 @@ def _target(source: Checkout) -> str:
     """
     branch = checkouts.branch_of(source.main)
     if not branch:
-        raise InvalidValue(f"{source.main} has no branch checked out", "Say where to: --onto BRANCH")
+        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Say where to: --onto BRANCH")
     return branch
 
 
@@ -161,7 +163,7 @@ def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
         return submitted
     if merging.is_same(source.main, submitted, source.head):
         return source.head
-    raise Conflict(
+    raise errors.Conflict(
         f"{task.id} was reviewed at {submitted[:10]}, which {source.branch or source.top} has not",
         f"Go to where it is, or have it reviewed anew: teams update-task {task.id} --status pending",
     )
@@ -183,27 +185,27 @@ def check(store: Store, team: str, landing: Landing) -> None:
     same = same or merging.is_same(landing.repository, task.submitted, landing.head)
     if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
         said = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
-        raise NotAllowed(said, f"Ask for that: teams land {task.id}")
+        raise errors.NotAllowed(said, f"Ask for that: teams land {task.id}")
 
 
 def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
     last = checks.of(task)
     checking.refuse_dirty(task, source.uncommitted(last.left if last else None), source.top)
     if source.branch == target:
-        raise Conflict(
+        raise errors.Conflict(
             f"{source.top} is on {target} itself, so nothing is there to land",
             "Work on a branch of your own: git switch -c NAME; or say where to: --onto BRANCH",
         )
     base = merging.tip(source.main, target)
     if not base:
-        raise InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
+        raise errors.InvalidValue(f"{source.main} has no branch {target!r}", "Choose one: git branch --list")
     if merging.holds(source.main, base, head):
-        raise Conflict(
+        raise errors.Conflict(
             f"{target} holds {head[:10]} already, so nothing is there to land",
             f"Commit the work of {task.id}, and ask again; if it landed with another task, nothing is left to do.",
         )
     if git.run(source.main, "merge-base", base, head).returncode:
-        raise Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
+        raise errors.Conflict(f"{head[:10]} and {target} have no commit in common", "Is it the right repository?")
 
 
 def _draft(store: Store, at: Standing, task: Task, source: Checkout) -> Landing:

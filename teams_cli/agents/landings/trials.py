@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from teams_cli import errors
 from teams_cli.agents import checking, trial_trees
 from teams_cli.agents.checking import Workplace
 from teams_cli.agents.landings import landings
 from teams_cli.agents.landings.landings import LANDING, Landing
-from teams_cli.errors import TeamsError
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
@@ -48,7 +48,7 @@ def clear_left(store: Store, team: str) -> None:
     directory = f"{store.root}/worktrees/{team}"
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
-            with suppress(TeamsError):
+            with suppress(errors.TeamsError):
                 trial_trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 

@@ -7,11 +7,10 @@ import os
 import select
 import time
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.agents.terminals import bindings, lines
 from teams_cli.clients import hook_settings
-from teams_cli.errors import Conflict
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 
@@ -33,7 +32,9 @@ def start(store: Store, team: str, opened: Opened) -> None:
     """
     door, log = _door(store, team, opened.agent), logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
-        raise Conflict(f"{opened.agent} has a detached terminal already", f"Show it: teams attach {opened.agent}")
+        raise errors.Conflict(
+            f"{opened.agent} has a detached terminal already", f"Show it: teams attach {opened.agent}"
+        )
     disk.discard(door)  # of one that was killed
     os.makedirs(os.path.dirname(door), 0o700, exist_ok=True)
     order = {**opened.order, "door": door, "directory": opened.directory}
@@ -42,7 +43,7 @@ def start(store: Store, team: str, opened: Opened) -> None:
     give_up = time.monotonic() + _TO_OPEN
     while not is_there(store, team, opened.agent):
         if not bindings.stat_of(pid)[0] or time.monotonic() > give_up:
-            raise Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
+            raise errors.Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
         time.sleep(0.02)
 
 

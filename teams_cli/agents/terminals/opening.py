@@ -7,11 +7,11 @@ import os
 import sys
 from shutil import which
 
+from teams_cli import errors
 from teams_cli.agents import ports
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import sitting, terminals_directory
 from teams_cli.clients import environments, hook_settings, known, places, profiles
-from teams_cli.errors import NotFound
 from teams_cli.membership import joining
 from teams_cli.records.annotations import Any, Mapping, Sequence
 from teams_cli.store.contract import Store
@@ -90,7 +90,7 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
     profile = profiles.get(client.name, config)
     program = profile.start[0]
     if which(program, path=environ.get("PATH")) is None:
-        raise NotFound(f"there is no {program} on PATH", "Install it first.")
+        raise errors.NotFound(f"there is no {program} on PATH", "Install it first.")
     agent, own = _identity(store, team, wish)
     clean = environments.clean(environ, profile.strip, profile.keep)
     brought, variables = _brought(store, client, wish.directory, environ)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import sessions, started_here
 from teams_cli.agents.terminals import bindings, terminals
 from teams_cli.agents.terminals.bindings import Binding
 from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
-from teams_cli.errors import TeamsError, WrongState
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Mapping
@@ -105,7 +104,7 @@ def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
 
         try:
             session = takeovers.hold(store, team, name, HUMAN, pid, session.state == "paused")
-        except WrongState:
+        except errors.WrongState:
             return False
     return session.ended
 
@@ -162,14 +161,18 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
         return None
     again = f"teams open {found.client} --resume {agent}"
     if found.host not in ("", store.host):
-        raise WrongState(f"{agent} sits on another machine, {found.host}", f"There: {again}")
+        raise errors.WrongState(f"{agent} sits on another machine, {found.host}", f"There: {again}")
     if found.client != client:
-        raise WrongState(f"{agent} sits in {found.client}, not in {client}", again)
+        raise errors.WrongState(f"{agent} sits in {found.client}, not in {client}", again)
     if found.state != "gone" and not found.has_ended:
         where = f", {found.tty}" if found.tty else ""
-        raise WrongState(f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}")
+        raise errors.WrongState(
+            f"the client of {agent} runs, in its terminal{where}", f"End it there first; then: {again}"
+        )
     if not found.session_id:
-        raise WrongState(f"{agent} never said its session", f"Begin a new one: teams open {client} --agent-id {agent}")
+        raise errors.WrongState(
+            f"{agent} never said its session", f"Begin a new one: teams open {client} --agent-id {agent}"
+        )
     started_here.check(store, team, as_session(found))
     return found
 
@@ -214,5 +217,5 @@ def may_sit(store: Store, team: str) -> bool:
     """Whether there is such a team, and it is open."""
     try:
         return teams.get(store, team).state != "closed"
-    except TeamsError:
+    except errors.TeamsError:
         return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.terminals import channels, sitting, wakings
 from teams_cli.agents.terminals.terminals import Terminal
 from teams_cli.clients import known
 from teams_cli.clients.seats import PERMISSION
-from teams_cli.errors import WrongState
 from teams_cli.messages import inboxes
 from teams_cli.store.contract import Store
 from teams_cli.teams import history
@@ -21,14 +21,14 @@ def way_to(store: Store, team: str, terminal: Terminal, state: str) -> str:
     seat = known.get(terminal.client).seat
     hint = f"Write to it: teams send-message {terminal.agent} …; it hears at its next tool call, or when it is idle."
     if seat is None or not seat.stops:
-        raise WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} knows no way for that", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} knows no way for that", hint)
     if terminal.host not in ("", store.host):
-        raise WrongState(f"{terminal.agent} can be interrupted on its machine alone, {terminal.host}", hint)
+        raise errors.WrongState(f"{terminal.agent} can be interrupted on its machine alone, {terminal.host}", hint)
     if state == PERMISSION:
-        raise WrongState(f"{terminal.agent} can't be interrupted: it asks its person for a permission", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: it asks its person for a permission", hint)
     way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
     if not way:
-        raise WrongState(f"{terminal.agent} can't be interrupted: nothing listens for that in its client", hint)
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: nothing listens for that in its client", hint)
     return way
 
 

@@ -6,13 +6,12 @@ back when neither that process nor the client is there any more, however they en
 
 from __future__ import annotations
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.agents import started_here
 from teams_cli.agents.resuming import unpaused
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.terminals import terminals
 from teams_cli.clients.seats import GONE
-from teams_cli.errors import AgentNotFound, WrongState
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
@@ -27,17 +26,17 @@ def check(store: Store, team: str, session: Session | None, agent: str, client: 
     """
     if session is None:
         teams.get_recipient(teams.get(store, team), agent)
-        raise AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
+        raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", "See `teams list-agents`.")
     if session.harness != client:
         there = f"teams open {session.harness} --resume {agent}"
-        raise WrongState(f"{agent} runs in {session.harness}, not in {client}", there)
+        raise errors.WrongState(f"{agent} runs in {session.harness}, not in {client}", there)
     if session.host not in ("", store.host):
-        raise WrongState(f"{agent} is on another machine, {session.host}", "Take it over there.")
+        raise errors.WrongState(f"{agent} is on another machine, {session.host}", "Take it over there.")
     if session.ended and session.outcome == "stopped":
-        raise WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
+        raise errors.WrongState(f"{agent} was stopped", "Start another: teams run-agent …")
     refuse_taken(session)
     if not session.turns or not session.session_known:
-        raise WrongState(f"{agent} has not said its session yet", "Try again when it has taken a turn.")
+        raise errors.WrongState(f"{agent} has not said its session yet", "Try again when it has taken a turn.")
     started_here.check(store, team, session)
     return session
 
@@ -45,7 +44,7 @@ def check(store: Store, team: str, session: Session | None, agent: str, client: 
 def refuse_taken(session: Session) -> None:
     """Raises WrongState: A person sits in the place of the agent, or is about to."""
     if session.taken_by:
-        raise WrongState(
+        raise errors.WrongState(
             f"{session.agent} is taken over by {session.taken_by}, in a terminal",
             "It goes on by itself when the client there ends; till then write to it: teams send-message …",
         )
@@ -61,7 +60,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, rested: bool) -
     def change(found: Session) -> Session:
         refuse_taken(found)
         if not found.ended or found.outcome == "stopped":
-            raise WrongState(f"{agent} went on meanwhile", "Try again.")
+            raise errors.WrongState(f"{agent} went on meanwhile", "Try again.")
         held = found.kept_by(pid, store.host).having(state="paused", taken_by=by)
         return held if rested else held.having(pause_asked=_reason(by))
 

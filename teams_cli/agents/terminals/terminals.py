@@ -8,11 +8,10 @@ was not heard of for long, and one that was woken and says nothing of a turn tha
 
 from __future__ import annotations
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.clients import known
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
-from teams_cli.errors import NotFound, TeamsError
 from teams_cli.records.annotations import Any, Count, Name, TerminalState, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
@@ -84,11 +83,11 @@ def find(store: Store, team: str, agent: str) -> Terminal | None:
     """The agent's terminal; None if it never sat in one."""
     try:
         return store.get(team, TERMINAL, agent)[0]
-    except NotFound:
+    except errors.NotFound:
         return None
 
 
-def all_of(store: Store, team: str, problems: list[TeamsError]) -> list[Terminal]:
+def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Terminal]:
     """All terminals of the team, also those that are gone."""
     return [terminal for terminal, _ in store.scan(team, TERMINAL, problems)]
 

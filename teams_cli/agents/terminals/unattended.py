@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents.terminals import detached, sitting, windows
-from teams_cli.errors import Conflict
 from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -38,7 +38,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
     if agent not in agents_of(store, team, environ):
         return False
     if not _end(store, team, agent, environ, True):
-        raise Conflict(f"the client of {agent} did not end", f"Look at it: teams attach {agent}")
+        raise errors.Conflict(f"the client of {agent} did not end", f"Look at it: teams attach {agent}")
     return True
 
 

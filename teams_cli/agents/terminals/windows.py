@@ -7,10 +7,10 @@ import os
 import subprocess
 from shutil import which
 
+from teams_cli import errors
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import hook_settings
 from teams_cli.clients.settings_files import written_once
-from teams_cli.errors import Conflict, NotInstalled
 from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     done = subprocess.run([tmux, *new, *window], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         os.remove(path)
-        raise Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
+        raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
@@ -94,7 +94,7 @@ def program(environ: Mapping[str, str]) -> str:
     """
     tmux = found(environ)
     if tmux is None:
-        raise NotInstalled("there is no tmux on PATH", "Install it, or use --detach, which does without.")
+        raise errors.NotInstalled("there is no tmux on PATH", "Install it, or use --detach, which does without.")
     return tmux
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import InvalidValue
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def get(name: str) -> Client:
     return client
 
 
-def unknown(name: str) -> InvalidValue:
+def unknown(name: str) -> errors.InvalidValue:
     """What is wrong with a name that is no client's, or one's that has no settings."""
-    return InvalidValue(f"there is no client {name!r}", f"Clients: {', '.join(installable())}.")
+    return errors.InvalidValue(f"there is no client {name!r}", f"Clients: {', '.join(installable())}.")
 
 
 def all_clients() -> list[Client]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import NotAllowed, TeamsError
 from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions
 from teams_cli.questions.questions import Question
@@ -31,7 +30,7 @@ def ask(
     """Ask, and wait for the answers unless told not to."""
     store, team = call.store, call.team
     if call.environ.get(SANDBOX) and not human and _asks_agents(call):
-        raise NotAllowed(
+        raise errors.NotAllowed(
             "in a client's sandbox no copy of an agent can be made, which needs the network",
             "Use the tool ask_others of the MCP server `team`; or ask the person: --human",
         )
@@ -69,7 +68,7 @@ class _Collecting:
         if self._process is None:
             return
         if not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
-            with suppress(OSError, TeamsError):  # others may answer all the same
+            with suppress(OSError, errors.TeamsError):  # others may answer all the same
                 self.start(question)
         if self._process:
             alarm.ring_at_end_of(*self._process)
@@ -102,7 +101,7 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
         try:
             pace.sleep_until(call.store, call.team, settled, left, topics, alarm, call.say)
         except BaseException:  # interrupted, or its client left: whoever answers shall know that
-            with suppress(TeamsError):
+            with suppress(errors.TeamsError):
                 questions.leave(call.store, call.team, asked)
             raise
         questions.close(call.store, call.team, asked)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import errors
 from teams_cli.agents import attention, ending
-from teams_cli.errors import TeamsError, WrongUsage
 from teams_cli.messages import arrivals, handling
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
@@ -30,7 +30,7 @@ def show(call: Call, message: str) -> Any:
 def sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
     """The caller's own messages, with how far they got."""
     if limit < 1:
-        raise WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
+        raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     at = require(call.store, call.team, call.caller, "read-messages")
     return reach.sent(call.store, at.team, at.caller.name, to or "", open, limit)
 
@@ -60,7 +60,7 @@ def _cleared(call: Call, team: Team) -> Team:
 
     try:
         starting.clear_away(call.store, team)
-    except TeamsError:
+    except errors.TeamsError:
         return team
     return call.load_team()
 

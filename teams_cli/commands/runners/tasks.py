@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.commands.call import Call
 from teams_cli.commands.task_documents import refuse_stopped
-from teams_cli.errors import WrongUsage
 from teams_cli.tasks import creating
 from teams_cli.tasks.tasks import Task
 
@@ -16,7 +16,9 @@ def created_from(call: Call, said: str) -> list[Task]:
     from teams_cli.workflows import documents, task_lists
 
     if not said.strip():
-        raise WrongUsage("no task is listed", "Name a file, or give the list on standard input: - {title: TITLE}")
+        raise errors.WrongUsage(
+            "no task is listed", "Name a file, or give the list on standard input: - {title: TITLE}"
+        )
     as_text = "\n" in said or said.startswith(("[", "{", "- "))
     content = said if as_text else documents.content_of(os.path.join(call.directory, said))
     planned = []

@@ -6,11 +6,11 @@ import os
 import sys
 from contextlib import ExitStack
 
+from teams_cli import errors
 from teams_cli.clients import permissions as levels
 from teams_cli.commands import console
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.errors import InvalidValue, NoTeam, NotFound, WrongUsage
 from teams_cli.records.annotations import Any, Permissions
 from teams_cli.runs import conduct, runs
 from teams_cli.runs.leader import Ended
@@ -52,7 +52,9 @@ def _writable(path: str) -> str:
     """The path of the report, if one can be written there: found out before, not after the work."""
     directory = os.path.dirname(path)
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
-        raise InvalidValue(f"can't write a report to {path}", "Give a file in a directory that you may write to.")
+        raise errors.InvalidValue(
+            f"can't write a report to {path}", "Give a file in a directory that you may write to."
+        )
     return path
 
 
@@ -67,7 +69,7 @@ def _started(
     shown: Any,
 ) -> Ended:
     if not word:
-        raise WrongUsage("say which workflow", "See `teams list-workflows`.")
+        raise errors.WrongUsage("say which workflow", "See `teams list-workflows`.")
     path = files.path_of(word, around.directory)
     workflow = files.read(path, call.config.agent)
     team, source = call.sources.get("team", ("", ""))
@@ -88,7 +90,7 @@ def _resumed(
     shown: Any,
 ) -> Ended:
     if var or agents is not None:
-        raise WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
+        raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
     return conduct.resume(call.store, call.caller, call.config, _interrupted_team(call, word), around, shown, report)
 
 
@@ -102,9 +104,11 @@ def _interrupted_team(call: Call, word: str | None) -> str:
             call.store, files.read(files.path_of(word, call.said_directory), call.config.agent).name
         )
     if not found:
-        raise NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
+        raise errors.NotFound("no run is to be resumed", "See `teams discover-teams`; say which with --team NAME.")
     if len(found) > 1:
-        raise NoTeam("several runs can be resumed: say which", f"Use --team NAME. Teams: {', '.join(found[:20])}.")
+        raise errors.NoTeam(
+            "several runs can be resumed: say which", f"Use --team NAME. Teams: {', '.join(found[:20])}."
+        )
     return found[0]
 
 
@@ -113,7 +117,7 @@ def _variables(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise InvalidValue(f"{word!r} gives no variable a value", "Write --var NAME=VALUE.")
+            raise errors.InvalidValue(f"{word!r} gives no variable a value", "Write --var NAME=VALUE.")
         values[name] = value
     return values
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import OutcomeUnknown, TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Callable
 from teams_cli.store.files import disk
 
@@ -44,8 +44,8 @@ class Closing:
         try:
             if kind is None:
                 self._take()
-        except TeamsError as failure:
-            raise OutcomeUnknown(
+        except errors.TeamsError as failure:
+            raise errors.OutcomeUnknown(
                 f"team {self._team} is closed by now, but {failure.message}",
                 "A change that was begun before may follow. Repeat the command: it waits for it.",
             ) from None

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from teams_cli.errors import AlreadyExists, DamagedRecord, OutcomeUnknown, StorageFailed
+from teams_cli import errors
 from teams_cli.store.documents import MAX_RECORD
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -31,9 +31,9 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
         raise FileNotFoundError(path) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise DamagedRecord(f"{path}: is a symbolic link, not a file", "Remove the link.") from None
+            raise errors.DamagedRecord(f"{path}: is a symbolic link, not a file", "Remove the link.") from None
         if error.errno == errno.ENXIO:
-            raise DamagedRecord(f"{path}: is not a regular file", "Remove it.") from None
+            raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.") from None
         raise failed("read", path, error) from None
     try:
         return _read_all(descriptor, path, limit)
@@ -83,16 +83,18 @@ def release(descriptor: int) -> None:
 def _read_all(descriptor: int, path: str, limit: int) -> bytes:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        raise DamagedRecord(f"{path}: is not a regular file", "Remove it.")
+        raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.")
     if found.st_size > limit:
-        raise DamagedRecord(f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller.")
+        raise errors.DamagedRecord(
+            f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller."
+        )
     data = os.read(descriptor, found.st_size + 1)
     if len(data) == found.st_size:  # one byte more was asked for, so this was the end
         return data
     while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
         data += more
     if len(data) > limit:
-        raise DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.")
+        raise errors.DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.")
     return data
 
 
@@ -206,7 +208,7 @@ def confirm(directory: str, path: str) -> None:
     try:
         sync_directory(directory)
     except OSError as error:
-        raise OutcomeUnknown(
+        raise errors.OutcomeUnknown(
             f"{path} was changed, but the disk did not confirm it: {error.strerror}",
             "Repeat the command: it is safe, and tells whether the change is there.",
         ) from None
@@ -240,7 +242,7 @@ def make_directories(path: str, root: str) -> None:
         os.mkdir(path, 0o700 if path.startswith(root) else 0o777)
     except FileExistsError:
         if not os.path.isdir(path):
-            raise StorageFailed(f"{path} is in the way: it is not a directory", "Move it away.") from None
+            raise errors.StorageFailed(f"{path} is in the way: it is not a directory", "Move it away.") from None
     except OSError as error:
         raise failed("make", path, error) from None
     try:
@@ -273,12 +275,12 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
     """
     if any(name.lower() == file_name.lower() for name in names_in(directory)):
         confirm(directory, f"{directory}/{file_name}")
-        raise AlreadyExists(f"there is a {what} already", "Choose another name.")
+        raise errors.AlreadyExists(f"there is a {what} already", "Choose another name.")
 
 
-def failed(doing: str, path: str, error: OSError) -> StorageFailed:
+def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
     """The refusal that says what the system would not do, where, and what helps."""
-    return StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
+    return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
 _REMEDIES = {

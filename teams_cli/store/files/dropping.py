@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from teams_cli.errors import OutcomeUnknown
+from teams_cli import errors
 from teams_cli.store.files import disk
 
 _PARTS = ("tasks", "index", "teams")
@@ -41,7 +41,7 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
             os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
         os.rmdir(trash)
     except OSError as error:
-        raise OutcomeUnknown(
+        raise errors.OutcomeUnknown(
             f"team {team} is removed in part, and the disk refuses to go on: {error.strerror}",
             "Repeat the command: it goes on.",
         ) from None

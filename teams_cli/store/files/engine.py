@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.clock import SystemClock
-from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, TeamsError
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
@@ -99,7 +99,7 @@ class FileStore(Store):
             for name in disk.names_in(parent):
                 if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
                     disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
-                    raise AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
+                    raise errors.AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
             disk.make_directories(directory, self.address)
             disk.make_directories(self.layout.tasks(team), self.address)
             disk.commit(temp, f"{directory}/team.json")
@@ -143,10 +143,10 @@ class FileStore(Store):
         try:
             return self._record_in(self.layout.path(team, kind, key), kind, key)
         except FileNotFoundError:
-            raise NotFound(f"there is no {kind.name} {key}") from None
+            raise errors.NotFound(f"there is no {kind.name} {key}") from None
 
     def scan(
-        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+        self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
         return together.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
 
@@ -154,7 +154,7 @@ class FileStore(Store):
         data = together.read(path, kind, key)
         return self._decoded.get(data, kind, key, path), data
 
-    def documents(self, team: str, kind: Kind[R], problems: list[TeamsError]) -> Iterator[dict[str, Any]]:
+    def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
         return together.each(self.layout.directory(team, kind), kind, problems, None, together.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
@@ -217,9 +217,9 @@ class FileStore(Store):
         try:
             current = together.read(path, kind, key)
         except FileNotFoundError:
-            raise NotFound(f"there is no {kind.name} {key}") from None
+            raise errors.NotFound(f"there is no {kind.name} {key}") from None
         if current != revision:
-            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
@@ -241,11 +241,13 @@ class FileStore(Store):
         return stored, new
 
     def read(
-        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
         return self.log(team).read(kind, agent, after, problems, limit)
 
-    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+    def news(
+        self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
+    ) -> tuple[list[R], int]:
         found = self.log(team).news(kind, agent, after, problems)
         return super().news(team, kind, agent, after, problems) if found is None else found
 
@@ -255,10 +257,10 @@ class FileStore(Store):
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         return self.log(team).envelopes(kind, after)
 
-    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
         return self.log(team).fetch(kind, numbers, problems)
 
-    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         from teams_cli.store.files.search import MessageSearch, in_records
 
         if kind.name == "message":
@@ -314,7 +316,7 @@ class FileStore(Store):
         with self._closing(team):
             self._refuse_stale(path, kind, team, revision)
             if not says_closed(revision, path):
-                raise StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
+                raise errors.StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
             trash = dropping.take_away(self.address, team)
         self.changed += 1
         dropping.empty(trash)
@@ -339,7 +341,9 @@ class FileStore(Store):
         return watch_directories(self.layout.team(team), self.layout.tasks(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-        raise InvalidValue(f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store.")
+        raise errors.InvalidValue(
+            f"{self.address} knows no logins", "Keep the team in a database: teams copy-team, --store."
+        )
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         from teams_cli.store.files.examination import examine
@@ -366,7 +370,7 @@ class FileStore(Store):
                 except FileNotFoundError:
                     kept = []
                 marks.clear(over, kept)
-        except TeamsError:  # somebody is changing it, or nobody can tell what belongs there
+        except errors.TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
 
     def close(self) -> None:

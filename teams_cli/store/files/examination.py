@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli import processes
-from teams_cli.errors import DamagedRecord, NotFound, TeamsError
+from teams_cli import errors, processes
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.records.records import Record
@@ -109,7 +108,7 @@ def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iter
     for problem in _problems(store, team, kind):
         path = problem.message.partition(": ")[0]
         is_there = f"/{PACKED}/" in path or os.path.lexists(path)
-        movable = fix and isinstance(problem, DamagedRecord) and kind.name != "team" and is_there
+        movable = fix and isinstance(problem, errors.DamagedRecord) and kind.name != "team" and is_there
         if movable:
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, team, path)
@@ -118,8 +117,8 @@ def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iter
         yield finding(f"team {team}", problem.message, problem.hint, fixed=movable)
 
 
-def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[TeamsError]:
-    problems: list[TeamsError] = []
+def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[errors.TeamsError]:
+    problems: list[errors.TeamsError] = []
     try:
         if kind.name == "team":
             store.get(team, kind, team)
@@ -127,7 +126,7 @@ def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[TeamsErro
             store.read(team, kind, None, 0, problems)
         else:
             list(store.scan(team, kind, problems))
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         problems.append(problem)
     return problems
 
@@ -164,7 +163,7 @@ def _is_closed(store: FileStore, team: str) -> bool:
     path = f"{store.layout.team(team)}/team.json"
     try:
         return says_closed(disk.read_file(path), path)
-    except (FileNotFoundError, TeamsError):
+    except (FileNotFoundError, errors.TeamsError):
         return False
 
 
@@ -196,9 +195,9 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
     assert kind.label is not None
     try:
         return kind.label(store.get(team, kind, key)[0]) != label
-    except NotFound:
+    except errors.NotFound:
         return True
-    except TeamsError:
+    except errors.TeamsError:
         return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import DamagedRecord, NotFound
+from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Collection
 from teams_cli.records.records import Record
@@ -60,7 +60,7 @@ class Layout:
         directory = self.directory(team, kind)
         if kind.name == "team":
             if os.path.islink(directory):
-                raise DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
+                raise errors.DamagedRecord(f"{directory}: is a symbolic link, not a directory", "Remove the link.")
             return f"{directory}/team.json"
         return f"{directory}/{_checked(key)}.json"
 
@@ -129,5 +129,5 @@ def _is_there(path: str) -> bool:
 
 def _checked(name: str) -> str:
     if not is_name(name):
-        raise NotFound(f"there is nothing called {name!r}")
+        raise errors.NotFound(f"there is nothing called {name!r}")
     return name

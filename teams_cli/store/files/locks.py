@@ -8,7 +8,7 @@ import os
 import stat
 import time
 
-from teams_cli.errors import Busy, StorageFailed
+from teams_cli import errors
 from teams_cli.store.files.disk import failed, make_directories, release
 from teams_cli.store.retrying import jitter
 
@@ -191,7 +191,9 @@ def _open(path: str) -> int:
         descriptor = os.open(path, _FLAGS, 0o600)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.") from None
+            raise errors.StorageFailed(
+                f"{path} is not a lock file", "Remove it; the next command makes a new one."
+            ) from None
         raise failed("open", path, error) from None
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -200,7 +202,7 @@ def _open(path: str) -> int:
         release(descriptor)
         raise failed("lock", path, error) from None
     release(descriptor)
-    raise StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
+    raise errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
 
 
 def _still_there(descriptor: int, path: str) -> bool:
@@ -234,11 +236,11 @@ def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # onl
         release(descriptor)
 
 
-def _busy(path: str, timeout: float) -> Busy:
+def _busy(path: str, timeout: float) -> errors.Busy:
     holder = holder_of(path)
     if holder is None:
-        return Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
-    return Busy(
+        return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
+    return errors.Busy(
         f"{path} was held by process {holder} for {timeout:g} seconds",
         f"Nothing was changed; try again. If process {holder} is stopped, let it go on or end it.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
@@ -30,16 +30,16 @@ def mark_anew(store: FileStore, team: str, kind: Kind[R], keys: Collection[str])
                 for key in waiting[:_AT_ONCE]:
                     _mark(store, team, kind, key, labels)
             del waiting[:_AT_ONCE]
-    except TeamsError:  # somebody is changing one
+    except errors.TeamsError:  # somebody is changing one
         return
 
 
 def _mark(store: FileStore, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> None:
     try:
         kept = store.layout.marks(team, kind, key, store.get(team, kind, key)[0])
-    except NotFound:
+    except errors.NotFound:
         kept = []
-    except TeamsError:  # nobody can tell what belongs there
+    except errors.TeamsError:  # nobody can tell what belongs there
         return
     marks.make(kept)
     marks.clear(store.layout.all_marks(team, kind, key, labels), kept)

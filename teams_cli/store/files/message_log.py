@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import DamagedRecord, InvalidValue, NotFound, TeamsError
+from teams_cli import errors
 from teams_cli.names import is_name, is_number
 from teams_cli.records.annotations import Callable, Iterator, Sequence
 from teams_cli.store.documents import decode, encode_unnumbered, headed, heading
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SEGMENT = 1000
 _SEVERAL = "@"
+_CORRECT = "Correct the file or its name."
 
 
 class MessageLog:
@@ -97,7 +98,7 @@ class MessageLog:
             disk.make_directories(segment, self.root)
         return segment
 
-    def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+    def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
         found: list[R] = []
         wanted = frozenset(numbers)
         for segment in sorted({number // _SEGMENT for number in wanted}):
@@ -106,7 +107,9 @@ class MessageLog:
                     self._take(kind, f"{self.directory}/{segment}/{name}", None, found, problems)
         return found
 
-    def read(self, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0) -> list[R]:
+    def read(
+        self, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
+    ) -> list[R]:
         found: list[R] = []
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
@@ -116,7 +119,9 @@ class MessageLog:
                         return found
         return found
 
-    def news(self, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int] | None:
+    def news(
+        self, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
+    ) -> tuple[list[R], int] | None:
         """See the contract; None where that takes more than the newest directory.
 
         Numbers are given one after the other, and a directory that is listed while messages arrive may show a later one
@@ -142,12 +147,8 @@ class MessageLog:
                 for name in _without_most_before(after, segment, self.listed(segment)):
                     number, to, uid = _parts(name)
                     if number > after:
-                        alone = to != _SEVERAL
-                        yield (
-                            number,
-                            uid,
-                            [to] if alone else self._recipients(kind, f"{self.directory}/{segment}/{name}"),
-                        )
+                        path = f"{self.directory}/{segment}/{name}"
+                        yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
         """Whom a message to several is for; nobody where it can't be read."""
@@ -167,7 +168,7 @@ class MessageLog:
         """See the contract."""
         number = _number(f"{key}.json")
         if not number:
-            raise DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
+            raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
         decode(data, kind, f"{kind.prefix}-{number}", key)
         disk.make_directories(f"{self.directory}/{number // _SEGMENT}", self.root)
         path = f"{self.directory}/{number // _SEGMENT}/{key}.json"
@@ -175,13 +176,15 @@ class MessageLog:
         if not os.path.lexists(path) and not (packed and packed.get(os.path.basename(path))):
             disk.commit(disk.write_temp(f"{self.root}/tmp", data), path)
 
-    def _take(self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[TeamsError]) -> None:
+    def _take(
+        self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[errors.TeamsError]
+    ) -> None:
         try:
             record = self.decode(kind, path)
         except FileNotFoundError:
             return
-        except TeamsError as problem:
-            if isinstance(problem, DamagedRecord):
+        except errors.TeamsError as problem:
+            if isinstance(problem, errors.DamagedRecord):
                 problem.number = _number(os.path.basename(path))
             problems.append(problem)
             return
@@ -193,7 +196,7 @@ class MessageLog:
         try:
             return self.decode(kind, path), b""
         except FileNotFoundError:
-            raise NotFound(f"there is no {kind.name} {key}") from None
+            raise errors.NotFound(f"there is no {kind.name} {key}") from None
 
     def confirm(self, kind: Kind[R], key: str) -> None:
         path = self._path_of(kind, key)
@@ -238,7 +241,7 @@ class MessageLog:
         for name in self.listed(segment) if number else ():
             if name.startswith(f"{number}.") and _number(name):
                 return f"{self.directory}/{segment}/{name}"
-        raise NotFound(f"there is no {kind.name} {key}")
+        raise errors.NotFound(f"there is no {kind.name} {key}")
 
     def _find(self, look: _Look, ending: str, first: int, end: int | None = None) -> str | None:
         """The newest message whose file name ends so, in the directories from the *first* to before the *end*: a retry
@@ -324,9 +327,9 @@ class MessageLog:
         data, path = self._read(path)
         record = decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
-            raise DamagedRecord(f"{path}: number: does not fit the name of the file", "Correct the file or its name.")
+            raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT)
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
-            raise DamagedRecord(f"{path}: to: does not fit the name of the file", "Correct the file or its name.")
+            raise errors.DamagedRecord(f"{path}: to: does not fit the name of the file", _CORRECT)
         return record
 
 
@@ -351,9 +354,11 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
     """Raises InvalidValue: A recipient or the uid is of another form."""
     for name in to:
         if not is_name(name):
-            raise InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
+            raise errors.InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
     if uid is not None and not all(map(is_name, uid.split("~"))):
-        raise InvalidValue(f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts.")
+        raise errors.InvalidValue(
+            f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts."
+        )
 
 
 def _segments(names: list[str]) -> list[int]:

@@ -6,7 +6,7 @@ leaves some in both, with the same bytes: these are removed by whoever packs nex
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.store.documents import headed
 from teams_cli.store.files import disk
 from teams_cli.store.files.layout import PACKED
@@ -65,7 +65,7 @@ def _packable(log: MessageLog, kind: Kind[R], number: int, path: str) -> bytes:
     try:
         log.decode(kind, path)
         data = headed(disk.read_file(path), kind, number)
-    except (TeamsError, FileNotFoundError):
+    except (errors.TeamsError, FileNotFoundError):
         return b""
     return data if can_hold(data) else b""
 
@@ -73,7 +73,7 @@ def _packable(log: MessageLog, kind: Kind[R], number: int, path: str) -> bytes:
 def _has(path: str, data: bytes) -> bool:
     try:
         return disk.read_file(path) == data
-    except (TeamsError, FileNotFoundError):
+    except (errors.TeamsError, FileNotFoundError):
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from teams_cli.errors import NotAllowed, StorageFailed
+from teams_cli import errors
 from teams_cli.store.files import disk
 
 _README = """\
@@ -36,11 +36,11 @@ def check_owner(root: str) -> None:
     except OSError as error:
         raise disk.failed("read", root, error) from None
     if not stat.S_ISDIR(found.st_mode):
-        raise StorageFailed(f"{root} is not a directory", "Choose another with --root.")
+        raise errors.StorageFailed(f"{root} is not a directory", "Choose another with --root.")
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        raise NotAllowed(f"{root} belongs to another user", "Choose your own with --root.")
+        raise errors.NotAllowed(f"{root} belongs to another user", "Choose your own with --root.")
     if found.st_mode & 0o022:
-        raise NotAllowed(f"others may write to {root}", f"Run: chmod go-w {root}")
+        raise errors.NotAllowed(f"others may write to {root}", f"Run: chmod go-w {root}")
 
 
 def prepare(root: str) -> None:
@@ -55,7 +55,7 @@ def prepare(root: str) -> None:
         disk.commit(disk.write_temp(f"{root}/tmp", _README.encode()), f"{root}/README")  # last: all else is there
     network = network_file_system(root)
     if network:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"{root} is on {network}, where locks do not exclude other machines", "Choose a local disk with --root."
         )
 

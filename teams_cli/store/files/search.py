@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.names import is_number
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.documents import decode, is_as_written
@@ -32,7 +32,7 @@ _END = b"# end\n"
 
 
 def in_records(
-    directory: str, keys: list[str], kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
+    directory: str, keys: list[str], kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[R]:
     """The records in a directory that have the words, the last of the keys first. What was written by hand may mean one
     that it does not say.
@@ -46,7 +46,7 @@ def in_records(
                 yield decode(data, kind, key, path)
         except FileNotFoundError:
             continue
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             if has_them:
                 problems.append(problem)
 
@@ -58,7 +58,7 @@ class MessageSearch:
         self.log = log
         self.directory = directory
 
-    def search(self, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         """The messages that may have the words, the newest first."""
         segments = self.log.segments()
         for segment in reversed(segments):
@@ -80,7 +80,7 @@ class MessageSearch:
             index = disk.read_file(path, _LARGEST)
             if index.startswith(stamp) and index.endswith(_END):
                 return index
-        except (FileNotFoundError, TeamsError):
+        except (FileNotFoundError, errors.TeamsError):
             pass
         index = stamp + self._made(segment) + _END
         _keep(path, index)
@@ -92,7 +92,7 @@ class MessageSearch:
         for number, path in self.log.files(segment):
             try:
                 lines.append(b"%d %s\n" % (number, _folded(self.log.content(path)).replace(b"\n", b" ")))
-            except (FileNotFoundError, TeamsError):
+            except (FileNotFoundError, errors.TeamsError):
                 continue
         return b"".join(lines)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import DamagedRecord, TeamsError
+from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterator, Sequence
 from teams_cli.records.json_text import indented, loads
@@ -46,7 +46,7 @@ def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> No
         disk.commit(temp, f"{layout.directory(team, kind)}/{NAME}")
     try:
         settle(layout, team, kind)
-    except TeamsError:  # they are there: whoever comes next tries again
+    except errors.TeamsError:  # they are there: whoever comes next tries again
         return
 
 
@@ -104,7 +104,7 @@ def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
 def each(
     directory: str,
     kind: Kind[R],
-    problems: list[TeamsError],
+    problems: list[errors.TeamsError],
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
@@ -116,7 +116,7 @@ def each(
             yield look(f"{directory}/{key}.json", kind, key)
         except FileNotFoundError:
             continue
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             problems.append(problem)
 
 
@@ -126,7 +126,7 @@ def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes
     Raises:
         DamagedRecord: One is not good, or nobody can tell which records there are; the others come first.
     """
-    problems: list[TeamsError] = []
+    problems: list[errors.TeamsError] = []
     directory = layout.directory(team, kind)
     for key in [team] if kind.name == "team" else keys_in(directory, kind, problems):
         path = layout.path(team, kind, key)
@@ -137,7 +137,7 @@ def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes
         raise problem
 
 
-def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
     """The names in the directory, with those of the files that records are still to have; if nobody can tell which,
     that is one of the *problems*.
 
@@ -148,13 +148,13 @@ def names_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[
         try:
             if files := _waiting(directory, kind):
                 return [*{*names, *(f"{key}.json" for key in files)}]
-        except DamagedRecord as damage:
+        except errors.DamagedRecord as damage:
             problems.append(damage)
             break
     return names  # where there were any, all have their files by now, and this is a later look
 
 
-def keys_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[str]:
+def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
     """The keys that the files of a directory stand for, by number or name; other files are *problems*."""
     found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = numbers.keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
@@ -163,7 +163,9 @@ def keys_in(directory: str, kind: Kind[R], problems: list[TeamsError]) -> list[s
         hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
         for word in found:
             if word not in known:
-                problems.append(DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint))
+                problems.append(
+                    errors.DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} is called that", hint)
+                )
     return keys
 
 
@@ -179,5 +181,5 @@ def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
     except (ValueError, RecursionError):
         files = None
     if not isinstance(files, dict) or not files or not all(map(kind.number_in, files)):
-        raise DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
+        raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
     return {key: str(text).encode() for key, text in files.items()}

@@ -11,7 +11,7 @@ import os
 import time
 from _thread import get_ident  # as `threading` has it, without that
 
-from teams_cli.errors import Busy, InvalidValue, NotAllowed, OutcomeUnknown, StorageFailed, TeamsError
+from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import team_closed
@@ -73,9 +73,9 @@ class Taken(Exception):
     """A unique value is in use."""
 
 
-def number_taken(kind: str) -> StorageFailed:
+def number_taken(kind: str) -> errors.StorageFailed:
     """What is wrong when a record has the number that is given next."""
-    return StorageFailed(f"the next number of {kind} is taken", "Look at the table counters.")
+    return errors.StorageFailed(f"the next number of {kind} is taken", "Look at the table counters.")
 
 
 class Connection:
@@ -148,10 +148,12 @@ class Connection:
         if code == _CLOSED:
             return team_closed(error.diag.message_detail or "")
         if code in (errorcodes.LOCK_NOT_AVAILABLE, errorcodes.QUERY_CANCELED):
-            return Busy(f"the database did not give us our turn: {said}", "Try again.")
+            return errors.Busy(f"the database did not give us our turn: {said}", "Try again.")
         if code == errorcodes.INSUFFICIENT_PRIVILEGE:
-            return NotAllowed(f"the database does not allow it: {said}", "Use the login that may, or ask its owner.")
-        return StorageFailed(f"the database refused: {said}", "See what its log says, then try again.")
+            return errors.NotAllowed(
+                f"the database does not allow it: {said}", "Use the login that may, or ask its owner."
+            )
+        return errors.StorageFailed(f"the database refused: {said}", "See what its log says, then try again.")
 
 
 class Server:
@@ -244,16 +246,16 @@ class Server:
                     self._pause(give_up, str(problem))
                 finally:
                     self.give_back(connection)
-            except TeamsError as refusal:
+            except errors.TeamsError as refusal:
                 if doubts:
-                    raise OutcomeUnknown(f"whether it was done is not known: {refusal.message}", _LOOK) from None
+                    raise errors.OutcomeUnknown(f"whether it was done is not known: {refusal.message}", _LOOK) from None
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
         if time.monotonic() > give_up:
             if any(word in problem for word in _FULL):
-                raise Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
-            raise Busy(f"{self.name} can't be reached: {problem}", "Try again when the server is back.")
+                raise errors.Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
+            raise errors.Busy(f"{self.name} can't be reached: {problem}", "Try again when the server is back.")
         time.sleep(0.02 + jitter(0.1))
 
     def _lend(self, give_up: float) -> Connection:
@@ -332,10 +334,12 @@ class Server:
         except psycopg2.OperationalError as error:
             said = " ".join(str(error).split())
             if any(word in said for word in _HOPELESS):
-                raise StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
+                raise errors.StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
             raise Lost(said) from None
         except psycopg2.Error as error:
-            raise StorageFailed(f"{self.name}: {type(error).__name__}", "Correct the address of the store.") from None
+            raise errors.StorageFailed(
+                f"{self.name}: {type(error).__name__}", "Correct the address of the store."
+            ) from None
         self.reached = (link.info.host or "", str(link.info.port), link.info.dbname)
         return Connection(link, self.schema, self.lock_timeout)
 
@@ -365,11 +369,13 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
         else:
             others.append(part)
     if not is_name(schema) or len(schema) > 48:
-        raise InvalidValue("the schema in the address of the store can't be one", "Use letters, digits, '-' and '_'.")
+        raise errors.InvalidValue(
+            "the schema in the address of the store can't be one", "Use letters, digits, '-' and '_'."
+        )
     try:
         said = extensions.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
     except psycopg2.Error:  # its text shows the whole address
-        raise InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
+        raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **said}, elsewhere
 
 
@@ -384,5 +390,5 @@ def _elsewhere(place: str) -> dict[str, Any]:
     host, _, rest = unquote(place).rpartition(":")
     port, _, database = rest.partition("/")
     if not host or not port.isdecimal():
-        raise InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
+        raise errors.InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
     return {"host": host, "port": port, **({"dbname": database} if database else {})}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import DamagedRecord
+from teams_cli import errors
 from teams_cli.records.annotations import Iterator
 from teams_cli.store.postgres import counters
 
@@ -53,7 +53,9 @@ def put(store: PostgresStore, team: str, kind: Kind[R], key: str, data: bytes) -
         record = store.decode(team, kind, f"{kind.prefix}-{number}", body)
         uid = rest.partition(".")[2]
         if not uid:
-            raise DamagedRecord(f"{store.address}: {key!r}: no message is called that", "Look where it comes from.")
+            raise errors.DamagedRecord(
+                f"{store.address}: {key!r}: no message is called that", "Look where it comes from."
+            )
         to = record.recipients or [record.to]  # type: ignore[attr-defined]
         store.change(
             team, kind.also_closed, _PUT_MESSAGE, [team, kind.name, number, team, number, uid, to, body], _COUNTED

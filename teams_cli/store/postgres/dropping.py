@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, StaleRevision
+from teams_cli import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,5 +28,5 @@ def drop(store: PostgresStore, team: str, kind: Kind[R], revision: str) -> None:
     values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
     if store.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
         if not store.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
-            raise NotFound(f"there is no {kind.name} {team}")
-        raise StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")
+            raise errors.NotFound(f"there is no {kind.name} {team}")
+        raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Look at it again.")

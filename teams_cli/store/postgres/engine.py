@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli.errors import AlreadyExists, Busy, NotAllowed, NotFound, StaleRevision, TeamsError
+from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
@@ -98,7 +98,7 @@ class PostgresStore(Store):
         values = [_checked(team), kind.name, _checked(key), label := _label(kind, record), body.decode()]
         revision = self.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
         if revision is None:
-            raise AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
+            raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
         return record, revision
 
     def change(
@@ -172,11 +172,11 @@ class PostgresStore(Store):
             sql = "SELECT body, xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s"
             found = self.look(sql, [_checked(team), kind.name, _checked(key)])
         if not found:
-            raise NotFound(f"there is no {kind.name} {key}")
+            raise errors.NotFound(f"there is no {kind.name} {key}")
         return self.decode(team, kind, key, found[0][0]), found[0][1]
 
     def scan(
-        self, team: str, kind: Kind[R], problems: list[TeamsError], keys: Collection[str] | None = None
+        self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, str]]:
         sql, these = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s", []
         if keys is not None:
@@ -185,7 +185,7 @@ class PostgresStore(Store):
         for key, body, revision in sorted(found, key=lambda row: (kind.number_in(row[0]), row[0])):
             try:
                 yield self.decode(team, kind, key, body), revision
-            except TeamsError as problem:
+            except errors.TeamsError as problem:
                 problems.append(problem)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
@@ -214,10 +214,10 @@ class PostgresStore(Store):
         if made is None:
             found = self.look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
             if not found:
-                raise NotFound(f"there is no {kind.name} {key}")
+                raise errors.NotFound(f"there is no {kind.name} {key}")
             if found == [(revision,)]:  # seen, and not to be changed: row-level security
-                raise NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
-            raise StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
+                raise errors.NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
+            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
         return made
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
@@ -233,7 +233,7 @@ class PostgresStore(Store):
             except Taken:
                 earlier = self._with_uid(team, kind, str(uid))
         if earlier is None:
-            raise Busy(f"a message with the uid {uid} was being stored", "Try again.")
+            raise errors.Busy(f"a message with the uid {uid} was being stored", "Try again.")
         return earlier, False
 
     def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
@@ -241,13 +241,15 @@ class PostgresStore(Store):
         return self.decode(team, kind, f"{kind.prefix}-{found[0][0]}", found[0][1]) if found else None
 
     def read(
-        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[TeamsError], limit: int = 0
+        self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
         mine = "" if agent is None else " AND %s = ANY (recipients)"
         values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
         return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
 
-    def news(self, team: str, kind: Kind[R], agent: str, after: int, problems: list[TeamsError]) -> tuple[list[R], int]:
+    def news(
+        self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
+    ) -> tuple[list[R], int]:
         """See the contract. Both are of one moment, so they take one round trip."""
         rows = self.look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max([after, *(int(row[0]) for row in rows[:1])])
@@ -258,27 +260,27 @@ class PostgresStore(Store):
         where = "team = %s AND number > %s"
         yield from self.look(f"SELECT number, uid, recipients FROM messages WHERE {where}", [_checked(team), after])
 
-    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[TeamsError]) -> list[R]:
+    def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
         return self._messages(team, kind, "number = ANY (%s) ORDER BY number", [team, list(numbers)], problems)
 
     def _messages(
-        self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[TeamsError]
+        self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[errors.TeamsError]
     ) -> list[R]:
         rows = self.look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values)
         return self._decoded(team, kind, rows, problems)
 
     def _decoded(
-        self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[TeamsError]
+        self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
     ) -> list[R]:
         found = []
         for number, body in rows:
             try:
                 found.append(self.decode(team, kind, f"{kind.prefix}-{number}", body))
-            except TeamsError as problem:
+            except errors.TeamsError as problem:
                 problems.append(problem)
         return found
 
-    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]) -> Iterator[R]:
+    def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         from teams_cli.store.postgres.search import search
 
         return search(self, _checked(team), kind, words, problems)
@@ -311,7 +313,7 @@ class PostgresStore(Store):
             self._prepared().do(
                 lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)
             )
-        except (TeamsError, Taken):
+        except (errors.TeamsError, Taken):
             return
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -389,5 +391,5 @@ def _label(kind: Kind[R], record: R) -> str | None:
 def _checked(name: str) -> str:
     """The name; what is none, nothing is called."""
     if not is_name(name):
-        raise NotFound(f"there is nothing called {name!r}")
+        raise errors.NotFound(f"there is nothing called {name!r}")
     return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.store.postgres.line import POOLED
 from teams_cli.store.postgres.watches import is_direct
@@ -59,7 +59,7 @@ def _pooler(store: PostgresStore) -> Iterator[Finding]:
             if not is_direct(direct):
                 what = "what listen= names in the address is no server, but a pooler as well"
                 yield _finding("warning", store.address, what, "Name the server itself.")
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             what = f"who waits is woken up to a second late: {problem.message}"
             yield _finding("warning", store.address, what, "Correct what listen= names in the address of the store.")
         finally:
@@ -70,7 +70,7 @@ def _pooler(store: PostgresStore) -> Iterator[Finding]:
 
 
 def _damaged(store: PostgresStore, team: str, kind: Kind[Any]) -> Iterator[Finding]:
-    problems: list[TeamsError] = []
+    problems: list[errors.TeamsError] = []
     if kind.name == "message":
         store.read(team, kind, None, 0, problems)
     else:

@@ -17,9 +17,8 @@ import time
 from contextlib import suppress
 from hashlib import md5
 
-from teams_cli import processes
+from teams_cli import errors, processes
 from teams_cli.environment import SANDBOX
-from teams_cli.errors import StorageFailed
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Collection, Mapping, Sequence
 from teams_cli.store.files import disk, locks
@@ -109,7 +108,7 @@ class Place:
         """Whether nobody else who misses the watcher starts it; if so it is noted that we do."""
         try:
             held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
-        except StorageFailed:  # nothing can be written here: there is none then
+        except errors.StorageFailed:  # nothing can be written here: there is none then
             return False
         if held is None:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Collection, Iterator, Mapping
 from teams_cli.store.postgres.connections import Missing
 
@@ -55,5 +55,5 @@ def mark_anew(store: PostgresStore, team: str, kind: Kind[R], keys: Collection[s
     values = [named, labels, [revision for _, revision in found], team, kind.name]
     try:
         store.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
-    except (TeamsError, Missing):  # a login of an agent may not, or somebody is changing one
+    except (errors.TeamsError, Missing):  # a login of an agent may not, or somebody is changing one
         return

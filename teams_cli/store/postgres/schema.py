@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.errors import StorageFailed, TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.postgres.connections import Missing
 
@@ -30,7 +30,7 @@ def known(server: Server, found: Sequence[Sequence[Any]]) -> int:
     """The version that was *found* last in a row of what the format says; as `check`."""
     version = int(found[0][-1]) if found else 0
     if version > VERSION:
-        raise StorageFailed(
+        raise errors.StorageFailed(
             f"the tables at {server.name} are of version {version}, and this program knows {VERSION}",
             "Bring the program up to date on this machine.",
         )
@@ -63,7 +63,7 @@ def prune(server: Server) -> None:
     """Forget old changes, whose makers have long learnt what became of them: they ask for a day at the most."""
     try:
         server.do(lambda connection: connection.change(_PRUNE))
-    except (TeamsError, Missing):  # an agent's own login may not
+    except (errors.TeamsError, Missing):  # an agent's own login may not
         return
 
 
@@ -71,7 +71,9 @@ def _bring_up(connection: Connection, schema: str) -> None:
     connection.begin(_ONE_AT_A_TIME, [f"teams {schema}"])
     encoding = connection.rows("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
-        raise StorageFailed(f"the database holds {encoding}, not UTF-8", "Make one: createdb -E UTF8 -T template0 NAME")
+        raise errors.StorageFailed(
+            f"the database holds {encoding}, not UTF-8", "Make one: createdb -E UTF8 -T template0 NAME"
+        )
     if not connection.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]):
         connection.rows(f'CREATE SCHEMA "{schema}"')
     version = 0

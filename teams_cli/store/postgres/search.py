@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.errors import TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.postgres import schema
 
@@ -29,7 +29,7 @@ _LONG = "length(body) > 100000"
 
 
 def search(
-    store: PostgresStore, team: str, kind: Kind[R], words: Sequence[str], problems: list[TeamsError]
+    store: PostgresStore, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[R]:
     """See the contract. The words go to the database as it would write them into its index itself."""
     version = schema.check(store.server)
@@ -38,7 +38,7 @@ def search(
     for key, body in rows(store, team, kind, wanted, version >= _BY_FUNCTION):
         try:
             yield store.decode(team, kind, key, body)
-        except TeamsError as problem:
+        except errors.TeamsError as problem:
             problems.append(problem)
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 
-from teams_cli.errors import Busy, TeamsError
+from teams_cli import errors
 from teams_cli.records.annotations import Collection
 from teams_cli.store import opening
 from teams_cli.store.files import disk, locks
@@ -238,7 +238,7 @@ class Watcher:
             try:
                 self.connect()
                 self._serve()
-            except (Busy, Lost, Again):
+            except (errors.Busy, Lost, Again):
                 return False
             self._tell_all()
         return True
@@ -306,7 +306,7 @@ def main() -> None:
         while tenancy.holds() and time.monotonic() - watcher.alone_since < linger:
             watcher.round()
         tenancy.end()
-    except TeamsError as problem:
+    except errors.TeamsError as problem:
         _say(problem.message)
 
 

@@ -1,37 +1,8 @@
-"""The refusals of `teams`, each with its exit status; one that a single room makes stands there, below one of these.
-
-    TeamsError (1)
-    ├── InvalidValue (2)              NoIdentity · NoTeam · WrongUsage
-    ├── NotFound (10)                 TeamNotFound · AgentNotFound · TaskNotFound · MessageNotFound
-    ├── Conflict (11)                 AlreadyExists · NobodyThere · StaleClaim · StaleRevision · WrongState
-    ├── Busy (12)                     OutcomeUnknown
-    ├── NotAllowed (13)               NeedsHuman
-    ├── WaitRanOut (14)
-    ├── DamagedRecord (15)
-    ├── NotInstalled (1)
-    └── StorageFailed (1)
-
-The table of exit statuses only grows. `code` is the class name in snake_case, for scripts.
-"""
+"""The refusals that are made where something is refused; see `errors`."""
 
 from __future__ import annotations
 
-
-class TeamsError(Exception):
-    """An expected failure: what and why in the message, what to do in the hint."""
-
-    status = 1
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-    @property
-    def code(self) -> str:
-        """The class name in snake_case: what scripts compare."""
-        name = type(self).__name__
-        return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+from teams_cli.errors import NotFound, TeamsError
 
 
 class InvalidValue(TeamsError):
@@ -52,12 +23,6 @@ class NoTeam(InvalidValue):
     """A command that acts in a team was not told which."""
 
 
-class NotFound(TeamsError):
-    """There is no such thing."""
-
-    status = 10
-
-
 class TeamNotFound(NotFound):
     """There is no team of that name."""
 
@@ -72,6 +37,10 @@ class TaskNotFound(NotFound):
 
 class MessageNotFound(NotFound):
     """No such message was sent to the caller."""
+
+
+class NothingReady(NotFound):
+    """No task is ready for the caller."""
 
 
 class Conflict(TeamsError):
@@ -98,6 +67,42 @@ class StaleClaim(Conflict):
 
 class NobodyThere(Conflict):
     """There is no other active member to receive it."""
+
+
+class UidTaken(Conflict):
+    """The uid belongs to another message of the same sender."""
+
+
+class NotChecked(Conflict):
+    """The task is completed by its check, and that was not run."""
+
+
+class CheckFailed(Conflict):
+    """The check of the task failed, so it is not completed."""
+
+
+class DependencyCycle(Conflict):
+    """The task would wait for itself."""
+
+
+class TaskBlocked(Conflict):
+    """A task that it waits for is not completed."""
+
+
+class TaskKept(Conflict):
+    """The task is kept for another agent."""
+
+
+class TaskClaimed(Conflict):
+    """Another agent owns the task."""
+
+
+class AlreadyHandled(Conflict):
+    """The message was handled before."""
+
+
+class PlanRequired(Conflict):
+    """The task needs an approved plan first."""
 
 
 class TaskFailed(TeamsError):
@@ -143,11 +148,3 @@ class NotInstalled(TeamsError):
 
 class StorageFailed(TeamsError):
     """The disk refused; nothing was changed."""
-
-
-def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
-    """All kinds of refusals by their names, as far as the rooms that make them are loaded."""
-    found = {above.__name__: above}
-    for kind in above.__subclasses__():
-        found.update(kinds(kind))
-    return found
