@@ -35,17 +35,17 @@ _OWN = {
         cli.show.messages messages.inboxes messages.reading messages.handling views.steps commands.messages_inbox
         """,
     "claim-task": """
-        tasks.assigning tasks.claims tasks.touching tasks.choosing store.files.journal teams.pages views.steps
-        commands.tasks_claims
+        tasks.assigning tasks.claims tasks.choosing store.files.journal teams.pages views.steps commands.tasks_claims
         """,
     "heartbeat": "tasks.holding commands.tasks_heartbeats",
     "update-task": """
-        tasks.assigning store.files.journal tasks.owners tasks.editing tasks.changes commands.tasks_updates
+        tasks.assigning tasks.keeping store.files.journal tasks.owners tasks.editing tasks.changes
+        commands.tasks_updates
         """,
     "get-tasks": "commands.tasks",
     "wait": """
         tasks tasks.checks tasks.tasks messages.inboxes messages.notices tasks.dependencies tasks.assigning store.pace
-        tasks.leases tasks.touching tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
+        tasks.leases tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
         """,
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions

@@ -15,7 +15,7 @@ from teams_cli.names import HUMAN
 from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store import opening, pace
 from teams_cli.store.files import root_directory
-from teams_cli.teams import config, history, settings, teams
+from teams_cli.teams import chronicle, config, settings, teams
 from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
@@ -52,15 +52,15 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
     team = call.load_team().name
     if limit is not None and limit < 1:
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
-    moment = history.moment(since, call.store.now()) if since else None
+    moment = chronicle.moment(since, call.store.now()) if since else None
     if follow:
         return Stream(_follow(call, team, moment, limit))
-    return [entry for _, entry in history.newest(call.store, team, moment, limit)]
+    return [entry for _, entry in chronicle.newest(call.store, team, moment, limit)]
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
     position = 0
-    for behind, entry in history.newest(call.store, team, moment, limit):
+    for behind, entry in chronicle.newest(call.store, team, moment, limit):
         position = behind
         yield entry
 
@@ -70,7 +70,7 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
     while True:
         for behind, entry in call.store.history(team, position):
             position = behind
-            if moment is None or history.is_since(entry, moment):
+            if moment is None or chronicle.is_since(entry, moment):
                 yield entry
         pace.sleep_until(call.store, team, more, None)
 

@@ -7,7 +7,7 @@ from teams_cli.membership.shutting_down import refuse_return
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import holding, overviews
-from teams_cli.teams import history, permission, roles, teams
+from teams_cli.teams import chronicle, history, permission, roles, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import WORKERS, operation
 from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
@@ -80,7 +80,7 @@ class _Wish:
     def admitted(self, store: Store, team: Team) -> Team:
         """The team with the member in it; the team itself if it was in it before."""
         if team.state == "closed":
-            raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
+            raise chronicle.of_closed(store, team.name, overviews.came_to(store, team.name))
         draft = self._draft(store, team)
         asking = self.caller or Caller(draft.agent_id)
         allowed = roles.verdict(draft.role, "join-team", team, asking.config)

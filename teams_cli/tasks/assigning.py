@@ -1,17 +1,18 @@
-"""Assigning: a pending task is kept for one member, whom the others leave it to, while that member is there."""
+"""Assigning: a pending task is kept for one member, whom the others leave it to, while that member is there. Who is
+told of that, and how, stands in `keeping`.
+"""
 
 from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import seconds_since
-from teams_cli.messages import messages
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.annotations import Callable, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import dependencies, tasks
+from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import KEPT, PRIORITIES, TASK, Task
 from teams_cli.teams import history, presence, roles, teams
 from teams_cli.teams.teams import Team
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _PAST = 0.05
 _AGAIN = 1.0
 """Seconds until what is kept for one that is lost, and for others to free, is looked at again."""
-_IS_KEPT = " is kept for you"
-_IS_READY = ", kept for you, is ready: "
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
@@ -46,52 +45,6 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
             f"{task.id} is kept for {task.assignee}",
             "Take another: teams claim-task --next; or ask the leader: teams update-task ID --unassign",
         )
-
-
-def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """The task kept for the member, who is to be told."""
-    if task.assignee == name:
-        return task
-    kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
-    if name == by:
-        return kept
-    body = f"{task.id} ({task.title}){_standing(task, dependencies.stored(store, team.name))}"
-    return owing(
-        kept, Owed(to=name, message=body, uid=f"kept-{task.id}-{len(kept.notes)}-{task.claim}", by=by, about=task.id)
-    )
-
-
-def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """The draft of a task that is kept for the member; what it owes is told under its number: see `Task.numbered`."""
-    if name == by:
-        return draft.having(assignee=name)
-    body = f" ({draft.title}){_standing(draft, status_of)}"
-    return draft.having(assignee=name, owed=[Owed(to=name, message=body, uid="kept-new", by=by)])
-
-
-def _standing(task: Task, status_of: Callable[[str], str]) -> str:
-    blockers = dependencies.open_blockers(task, status_of)
-    if not blockers:
-        return f"{_IS_KEPT} and ready: teams claim-task --next"
-    return f"{_IS_KEPT}; it waits for {', '.join(map(str, blockers))}, and you will be told when it is ready"
-
-
-def tells_of_keeping(notice: str, task: Task) -> bool:
-    """Whether the notice told its reader that the task is kept for it: so it is no more once it is not."""
-    said = f"{task.id} ({task.title})"
-    return notice.startswith((said + _IS_KEPT, said + _IS_READY))
-
-
-def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Task:
-    """The task for anybody; for whom it was kept is to be told."""
-    if task.assignee is None:
-        raise errors.WrongState(f"{task.id} is kept for nobody", f"See teams show-task {task.id}")
-    free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
-    if task.assignee == by:
-        return free
-    body = f"{by} keeps {task.id} ({task.title}) for you no longer{f': {reason}' if reason else ''}"
-    uid = f"unassigned-{task.id}-{len(free.notes)}-{task.claim}"
-    return owing(free, Owed(to=task.assignee, message=body, uid=uid, by=by))
 
 
 def of_agent(store: Store, team: str, agent: str) -> list[Task]:
@@ -167,30 +120,3 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         deliver(store, team.name, TASK, task)
     except errors.TeamsError:  # another's login, or a disk that can't be written: whoever comes next
         return
-
-
-def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* makes ready for those for whom it is kept."""
-    status_of = dependencies.stored(store, team.name)
-    told = []
-    for task in tasks.labelled(store, team.name, KEPT):
-        if done.id in task.blocked_by and task.assignee:
-            waits = dependencies.open_blockers(task, lambda key: "completed" if key == done.id else status_of(key))
-            if not waits:
-                told.append(_ready(task, done))
-    return told
-
-
-def tell_ready(store: Store, team: Team, done: Task) -> None:
-    """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
-    try:
-        for told in ready_notices(store, team, done):
-            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
-    except errors.TeamsError:  # the task is completed, whoever hears of it
-        return
-
-
-def _ready(task: Task, done: Task) -> Owed:
-    body = f"{task.id} ({task.title}){_IS_READY}teams claim-task --next"
-    uid = f"ready-{task.id}-{done.id}-{done.claim}"
-    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM, about=task.id)

@@ -9,7 +9,7 @@ from teams_cli.records.annotations import Any, MessageType
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, dependencies, editing, leases, tasks
+from teams_cli.tasks import assigning, checks, dependencies, editing, keeping, leases, tasks
 from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.owners import how_to_take, refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
@@ -137,7 +137,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         _note(store, team, before, task, changes, who)
     paid = deliver(store, team_name, TASK, task)
     if task.status == "completed" != before.status:
-        assigning.tell_ready(store, team, task)
+        keeping.tell_ready(store, team, task)
     return task.having(owed=None) if paid else task
 
 
@@ -315,7 +315,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing)
     if task.status == "pending":
         _refuse_no_assigner(task, who)
         assigning.refuse_unskilled(team, task, owner, who.caller.config)
-        return assigning.keep(store, team, task, owner, who.name)
+        return keeping.keep(store, team, task, owner, who.name)
     if not (who.manages or task.owner == who.name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to hand over: it is {state_of(task)}; nothing was changed",
@@ -343,14 +343,14 @@ def _refuse_no_assigner(task: Task, who: Standing) -> None:
 def _unassigned(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     if task.assignee != who.name:
         _refuse_no_assigner(task, who)
-    return assigning.give_up(store, task, who.name, changes.reason)
+    return keeping.give_up(store, task, who.name, changes.reason)
 
 
 def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:
     """Whom the change concerns: the new owner of a task handed over, those who can go on, the leader if it ended; not
     of what a run does.
     """
-    notices = assigning.ready_notices(store, team, task) if task.status == "completed" != before.status else []
+    notices = keeping.ready_notices(store, team, task) if task.status == "completed" != before.status else []
     if task.status == "in_progress" and task.owner and task.owner != before.owner:
         body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
         notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))

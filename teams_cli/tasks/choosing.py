@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Callable, Iterator
+from teams_cli.records.annotations import Callable, Iterable, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
-from teams_cli.tasks import assigning, dependencies, leases, tasks, touching
+from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
@@ -131,12 +131,28 @@ def _candidates(
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
         waits = tasks.labelled(store, team, *tasks.pending(priority), wrong=wrong)
-        for task in touching.apart_first(store, team, agent, waits):
+        for task in _apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task
     found = (task for task in others() if task.id not in seen)
     rest = [task for task in found if task.status == "pending" and task.assignee in (None, agent)]
     yield from sorted(rest, key=lambda task: PRIORITIES.index(task.priority))
+
+
+def _apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> Iterator[Task]:
+    """The tasks in their order, but first those that touch nothing which another has in progress."""
+    taken: list[str] | None = None
+    held: list[Task] = []
+    for task in found:
+        if task.touches:
+            from teams_cli.tasks import touching  # most teams don't say what their tasks touch
+
+            taken = touching.taken(store, team, agent) if taken is None else taken
+            if touching.meets_any(task, taken):
+                held.append(task)
+                continue
+        yield task
+    yield from held
 
 
 def _skills(team: Team, caller: Caller) -> set[str]:

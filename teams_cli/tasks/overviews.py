@@ -6,7 +6,6 @@ from teams_cli.records.annotations import Any, Callable, Collection, Mapping, Se
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
-from teams_cli.teams import history
 from teams_cli.teams.teams import Team
 
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
@@ -70,7 +69,9 @@ def settled(store: Store, team: str) -> dict[str, Any] | None:
 def refuse_closed(store: Store, team: Team) -> None:
     """Raises WrongState: The team is closed, so nobody can bring about what is waited for."""
     if team.state == "closed":
-        raise history.of_closed(store, team.name, came_to(store, team.name))
+        from teams_cli.teams import chronicle
+
+        raise chronicle.of_closed(store, team.name, came_to(store, team.name))
 
 
 def overview(store: Store, team: str) -> Overview:

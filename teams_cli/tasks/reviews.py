@@ -9,7 +9,7 @@ from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, leases, owners, tasks
+from teams_cli.tasks import keeping, leases, owners, tasks
 from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
 from teams_cli.teams.operations import EVERYBODY, operation
@@ -61,7 +61,7 @@ def review(
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
         if accept:
-            assigning.tell_ready(store, at.team, task)
+            keeping.tell_ready(store, at.team, task)
     return task
 
 
@@ -110,7 +110,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 
 
 def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
-    told = assigning.ready_notices(store, at.team, task)
+    told = keeping.ready_notices(store, at.team, task)
     said = f"{at.name} accepted {task.id} ({task.title})"
     uid = f"accepted-{task.id}-{task.claim}"
     if task.owner and at.team.member(task.owner):

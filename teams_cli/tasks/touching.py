@@ -5,7 +5,7 @@ A pattern names files and never all that is below a directory: `src/**` does, `s
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Callable, Iterable, Iterator, Sequence
+from teams_cli.records.annotations import Callable, Iterable, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
@@ -85,15 +85,11 @@ def in_progress(store: Store, team: str, agent: str) -> list[Task]:
     return [task for task in found if task.touches and task.owner != agent]
 
 
-def apart_first(store: Store, team: str, agent: str, found: Iterable[Task]) -> Iterator[Task]:
-    """The tasks in their order, but first those that touch nothing which another has in progress."""
-    taken: list[str] | None = None
-    held: list[Task] = []
-    for task in found:
-        if task.touches and taken is None:
-            taken = [pattern for other in in_progress(store, team, agent) for pattern in other.touches or ()]
-        if any(meet(ours, theirs) for ours in task.touches or () for theirs in taken or ()):
-            held.append(task)
-        else:
-            yield task
-    yield from held
+def taken(store: Store, team: str, agent: str) -> list[str]:
+    """The patterns of what others than the agent touch in what they have in progress."""
+    return [pattern for task in in_progress(store, team, agent) for pattern in task.touches or ()]
+
+
+def meets_any(task: Task, patterns: Iterable[str]) -> bool:
+    """Whether there may be a file that the task touches and one of the patterns names."""
+    return any(meet(ours, theirs) for ours in task.touches or () for theirs in patterns)

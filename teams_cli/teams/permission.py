@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.teams import history, operations, teams
+from teams_cli.teams import operations, teams
 from teams_cli.teams.roles import lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 from teams_cli.teams.tokens import verify
@@ -13,7 +13,6 @@ from teams_cli.teams.tokens import verify
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-    from teams_cli.teams.config import Config
 
 
 class Standing:
@@ -73,10 +72,14 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
         )
     team = teams.get(store, team_name)
     if team.state == "closed" and not operations.get(operation).of_closed_team:
-        raise history.of_closed(store, team.name)
+        from teams_cli.teams import chronicle
+
+        raise chronicle.of_closed(store, team.name)
     at = standing_of(team, caller)
     if at is None:
-        raise _stranger(team, caller, operation)
+        from teams_cli.teams import refusing
+
+        raise refusing.stranger(team, caller, operation)
     verify(team, caller)
     decision = verdict(at.role, operation, team, caller.config)
     if decision == "ask" and team.grants_to(caller.name, operation):
@@ -96,23 +99,6 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
         judge(member.role, operation, verdict(member.role, operation, team, caller.config), caller, operation, team)
 
 
-def _stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
-    """Why one who is no active member may do nothing."""
-    member = team.find(caller.name)
-    if member is None:
-        return errors.NotAllowed(
-            f"{caller.name} is not a member of team {team.name}, so it may not {operation}",
-            f"Join first: teams join-team {team.name} --as {caller.name}",
-        )
-    if member.stopped_by:
-        return errors.NotAllowed(
-            f"{caller.name} was shut down ({member.stopped_by})", "Work goes on under another name."
-        )
-    return errors.NotAllowed(
-        f"{caller.name} left team {team.name}", f"Join again: teams join-team {team.name} --as {caller.name}"
-    )
-
-
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
     """Let pass what is allowed; put to the human what is to be asked.
 
@@ -120,34 +106,7 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
         NotAllowed: It is denied.
         NeedsHuman: The human did not allow it, or can't be asked.
     """
-    if decision == "deny":
-        hint = _hint(role, operation, team, caller.config)
-        raise errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
-    if decision == "ask" and not (caller.approve and caller.approve(operation, about)):
-        raise errors.NeedsHuman(
-            f"{caller.name} may {operation} only when the human allows it", _who_allows(operation, team, caller.config)
-        )
+    if decision == "deny" or (decision == "ask" and not (caller.approve and caller.approve(operation, about))):
+        from teams_cli.teams import refusing
 
-
-def _called(role: str) -> str:
-    return "the human" if role == HUMAN else f"a {role}"
-
-
-def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Who may, by the rules that refused it, and what one who may not can do instead."""
-    declared = operations.get(operation)
-    allowed = _allowed(operation, team, config)
-    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow it to nobody."
-    if role in (HUMAN, LEADER):
-        return (role not in declared.may and declared.instead) or able
-    return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
-
-
-def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
-    return [able for able in operations.EVERYBODY if verdict(able, operation, team, config) == "allow"]
-
-
-def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:
-    if HUMAN in _allowed(operation, team, config):
-        return f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
-    return "Ask the human to answer when they are asked: `teams human`; or to allow it in config.json."
+        raise refusing.by_rule(decision, role, operation, caller, team)

@@ -17,7 +17,7 @@ from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.plans import Plan
 from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
-from teams_cli.teams import history, pages, presence, roles, settings, teams
+from teams_cli.teams import pages, presence, roles, settings, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.teams import Team
 from teams_cli.views import steps, work
@@ -246,14 +246,24 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
     document: Found = {
         "finished": [_ended(entry) for entry in ended],
         "stale": list(dict.fromkeys(str(e["task"]) for e in others if e.get("what") == CHECK_STALE)),
-        "changes": [text.clipped_line(history.line(entry), _TITLE) for entry in ended],
+        "changes": _in_words(ended),
         "moreChanges": len(others) - len(ended),
     }
     if others:
         document["since"] = others[0].get("at")
     if team.state == "closed":
-        document["closedBy"] = history.closed_by(store, team.name)
+        from teams_cli.teams import chronicle
+
+        document["closedBy"] = chronicle.closed_by(store, team.name)
     return document
+
+
+def _in_words(entries: list[Found]) -> list[str]:
+    if not entries:
+        return []
+    from teams_cli.teams import chronicle
+
+    return [text.clipped_line(chronicle.line(entry), _TITLE) for entry in entries]
 
 
 def _ended(entry: Found) -> Found:

@@ -13,7 +13,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import history
 from teams_cli.teams.permission import standing_of
 from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Team
@@ -119,7 +118,9 @@ class Facts:
         keys = [work.task_of(about) for about in gone if not about.startswith(_BEHIND)]
         if any(self._claimed(key, since) for key in keys):
             return True
-        changes = enumerate(history.later(self.store, self.team.name, since), 1)
+        from teams_cli.teams import chronicle
+
+        changes = enumerate(chronicle.later(self.store, self.team.name, since), 1)
         return any(count > _MUCH or self._tells_of_taking(entry) for count, entry in changes)
 
     def _claimed(self, key: str, since: str) -> bool:

@@ -113,9 +113,9 @@ def is_done(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     if is_edit(message):
         return task.owner == agent and (task.claimed_at or "") >= message.timestamp
-    from teams_cli.tasks import assigning
+    from teams_cli.tasks import keeping
 
-    if task.assignee != agent and assigning.tells_of_keeping(message.message, task):
+    if task.assignee != agent and keeping.tells_of_keeping(message.message, task):
         return True
     if task.status == "pending":
         from teams_cli.views import work

@@ -62,8 +62,8 @@ TASKS = [
         """
     ),
 ]
-CLAIMING = every("tasks.assigning tasks.choosing tasks.claims tasks.touching")
-EDITING = every("tasks.assigning tasks.changes tasks.editing tasks.owners")
+CLAIMING = every("tasks.assigning tasks.choosing tasks.claims")
+EDITING = every("tasks.assigning tasks.keeping tasks.changes tasks.editing tasks.owners")
 COMPLETING = every(
     """
     agents.checking agents.checkouts agents.git agents.landings agents.landings.landings agents.landings.merging

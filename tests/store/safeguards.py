@@ -55,8 +55,8 @@ MUTANTS = [
         "fcntl.LOCK_SH)\n            return True",
         RACES,
     ),
-    Mutant("no lock in the queue", "files/locks", "self._descriptor, fcntl.LOCK_EX)", "self._descriptor, 0)", LOCKS),
-    Mutant("a turn that nobody gives back", "files/locks", "if not self._is_wanted:", "if False:", LOCKS),
+    Mutant("no lock in the queue", "files/queueing", "self._descriptor, fcntl.LOCK_EX)", "self._descriptor, 0)", LOCKS),
+    Mutant("a turn that nobody gives back", "files/queueing", "if not self._is_wanted:", "if False:", LOCKS),
     Mutant(
         "created together and not seen before all have files",
         "files/together",

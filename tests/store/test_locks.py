@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from teams_cli.errors import Busy, StorageFailed
-from teams_cli.store.files.locks import Lock, PortableLock, holder_of
+from teams_cli.store.files.locks import Lock, PortableLock
+from teams_cli.store.files.queueing import holder_of
 from tests.support.cli import TIMEOUT
 from tests.support.waits import until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
 from teams_cli.records.annotations import Any
-from teams_cli.teams import history
+from teams_cli.teams import chronicle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    return f"{moment(str(entry.get('at')))}  {history.line(entry)}"
+    return f"{moment(str(entry.get('at')))}  {chronicle.line(entry)}"
 
 
 def changes(found: Any) -> Parts:

@@ -13,8 +13,8 @@ from teams_cli.store.contract import Kind
 from teams_cli.store.documents import says_closed
 from teams_cli.store.files import disk, dropping, packing, root_directory, watches
 from teams_cli.store.files.layout import PACKED
-from teams_cli.store.files.locks import holder_of
 from teams_cli.store.files.packed import Packed
+from teams_cli.store.files.queueing import holder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

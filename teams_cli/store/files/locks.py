@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import errno
 import os
 import stat
@@ -22,7 +21,6 @@ _SHORT, _LONG = 0.001, 0.01
 can't stand in the queue."""
 _SOON = 0.02
 """Seconds after which who waits for it stands in the queue."""
-_MOST_UNWANTED = 16
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -117,73 +115,22 @@ def _looked_for(descriptor: int, give_up: float, longest: float) -> bool:
 def _queued(descriptor: int, give_up: float) -> bool:
     """Whether the lock was had by standing in the system's queue for it, where we are woken when it is free. If not,
     the descriptor is closed, or will be once its turn comes.
-
-    Only a thread can stand there for a time: what a signal interrupts is up to whoever runs us.
     """
-    if time.monotonic() < give_up and _Turn.unwanted < _MOST_UNWANTED:
-        try:
-            return _Turn(descriptor).came(give_up)
-        except RuntimeError:  # the system has no thread to give
-            pass
+    from teams_cli.store.files import queueing
+
+    came = queueing.queued(descriptor, give_up)
+    if came is not None:
+        return came
     if _looked_for(descriptor, give_up, _LONG):
         return True
     release(descriptor)
     return False
 
 
-class _Turn:
-    """The turn of a descriptor in the queue for its lock; taken in a thread, and waited for in another."""
+def _busy(path: str, timeout: float) -> errors.Busy:
+    from teams_cli.store.files import queueing
 
-    unwanted = 0
-    """How many turns were waited for in vain and have not come yet: each has a thread and a descriptor."""
-    _settling = _thread.allocate_lock()
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._over = _thread.allocate_lock()
-        self._over.acquire()
-        self._is_wanted, self._has_come = True, False
-        self._failure: OSError | None = None
-
-    def _take(self) -> None:
-        """Wait for it as long as it takes; give it back at once if nobody wants it any more."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            self._failure = error
-        with self._settling:
-            self._has_come = True
-            if not self._is_wanted:
-                _Turn.unwanted -= 1
-                release(self._descriptor)
-        self._over.release()
-
-    def came(self, give_up: float) -> bool:
-        """Whether it came in time. Otherwise it is wanted no more.
-
-        Raises:
-            OSError: The system refused.
-            RuntimeError: It has no thread to give.
-        """
-        _thread.start_new_thread(self._take, ())
-        try:
-            self._over.acquire(timeout=max(0.0, give_up - time.monotonic()))
-            came = self._is_here()
-        except BaseException:  # interrupted: what comes now is nobody's
-            if self._is_here():
-                release(self._descriptor)
-            raise
-        if came and self._failure:
-            raise self._failure
-        return came
-
-    def _is_here(self) -> bool:
-        """Whether it has come by now. Otherwise it is wanted no more."""
-        with self._settling:
-            if self._is_wanted and not self._has_come:
-                self._is_wanted = False
-                _Turn.unwanted += 1
-            return self._has_come
+    return queueing.busy(path, timeout)
 
 
 def _open(path: str) -> int:
@@ -234,28 +181,3 @@ def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # onl
             return lock
         lock.release()
         release(descriptor)
-
-
-def _busy(path: str, timeout: float) -> errors.Busy:
-    holder = holder_of(path)
-    if holder is None:
-        return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
-    return errors.Busy(
-        f"{path} was held by process {holder} for {timeout:g} seconds",
-        f"Nothing was changed; try again. If process {holder} is stopped, let it go on or end it.",
-    )
-
-
-def holder_of(path: str) -> int | None:
-    """The process that holds the lock file, where the system tells."""
-    try:
-        found = os.stat(path)
-        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-        with open("/proc/locks", encoding="ascii") as table:
-            for line in table:
-                words = line.split()
-                if inode in words and "->" not in words:
-                    return int(words[words.index(inode) - 1])
-    except (OSError, ValueError):
-        return None
-    return None
