@@ -9,13 +9,14 @@ of their own files by the first command that misses it, and good for as long as 
 what it is to whoever puts compiled files away, installers among them: code that was made in another way than usual.
 """
 
+import builtins
 import os
 import sys
 from marshal import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import CodeType, ModuleType
 
 try:
@@ -107,12 +108,16 @@ class Finder:
         package of one was not imported: what comes before it in another row could not be had there.
         """
         directory, prefix, modules = self._directory(), self.prefix, sys.modules
-        for name, source, compiled, package, code, of in _row(self._file_of(row), names):
-            if prefix + name not in modules:
-                source = directory + source
-                if _of(source) != of or (prefix + name).rpartition(".")[0] not in modules:
-                    return False
-                _run(_spec(prefix + name, source, directory + compiled, package and directory + package, code))
+        before, builtins.__import__ = builtins.__import__, _import
+        try:
+            for name, source, compiled, package, code, of in _row(self._file_of(row), names):
+                if prefix + name not in modules:
+                    source = directory + source
+                    if _of(source) != of or (prefix + name).rpartition(".")[0] not in modules:
+                        return False
+                    _run(_spec(prefix + name, source, directory + compiled, package and directory + package, code))
+        finally:
+            builtins.__import__ = before
         return all(prefix + name in modules for name in names)
 
     def keep_row(self, row: str, names: "list[str]") -> None:
@@ -161,6 +166,29 @@ class Finder:
             if found := _code(source, compiled):
                 return source, compiled, package, *found
         return None
+
+
+_usual_import = builtins.__import__
+
+
+def _import(
+    name: str,
+    globals: "Mapping[str, object] | None" = None,
+    locals: "Mapping[str, object] | None" = None,
+    fromlist: "Sequence[str] | None" = (),
+    level: int = 0,
+) -> "ModuleType":
+    """What `from module import word` takes the words from, while a row is loaded: mostly one that is there already. The
+    usual way makes sure of that with an exception, as a module has no `__path__`, which costs more than all the rest.
+    """
+    if fromlist and (module := sys.modules.get(name)):
+        own = module.__dict__
+        for word in fromlist if "__path__" in own else ():
+            if word not in own:  # a module of the package that is not there yet
+                break
+        else:
+            return module
+    return _usual_import(name, globals, locals, fromlist, level)
 
 
 class _Loader(SourceFileLoader):

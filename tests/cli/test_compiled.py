@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import inspect
 import marshal
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,37 @@ def test_a_module_in_a_row_that_fails_is_not_left_behind(house: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         compiled.load("row", ["door"])
     assert f"{PACKAGE}.door" not in sys.modules
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_modules_in_a_row_import_is_what_they_would_otherwise(house: Path, fails: bool) -> None:
+    """What is there, what is not there yet, and what is not; and it is imported as usual behind them."""
+    bed = f"""
+from __future__ import annotations
+import {PACKAGE}.door
+from {PACKAGE} import cellar, door
+from {PACKAGE}.door import OPEN
+try:
+    from {PACKAGE} import attic
+except ImportError as error:
+    attic = str(error)
+SEEN = cellar.DEEP, door.OPEN, OPEN, {PACKAGE}.door.OPEN, attic
+"""
+    usual = builtins.__import__
+    for name, text in (("cellar", "DEEP = 4\n"), ("room/bed", bed + "1 / 0\n" * fails)):
+        (house / f"{name}.py").write_text(text)
+        py_compile.compile(str(house / f"{name}.py"))
+    for _ in range(2):  # the first makes the row
+        importlib.import_module(PACKAGE)
+        with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+            compiled.load("row", ROW)
+        compiled.keep_rows()
+        assert builtins.__import__ is usual and (house / KEPT).exists()
+        if not fails:
+            said = f"cannot import name 'attic' from '{PACKAGE}' ({house / '__init__.py'})"
+            assert vars(sys.modules[f"{PACKAGE}.room.bed"])["SEEN"] == (4, 1, 1, 1, said)
+        for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+            del sys.modules[name]
 
 
 def load_row(house: Path, *flags: str) -> list[str]:
