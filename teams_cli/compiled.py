@@ -160,8 +160,8 @@ class Finder:
         """A module: its source, its compiled file, the directory if it is a package, its code, its source's state."""
         plain = f"{directory}/{word}"
         for source, compiled, package in (
+            (f"{plain}/__init__.py", f"{plain}/__pycache__/__init__{self.suffix}", plain),  # first, as the usual way
             (f"{plain}.py", f"{directory}/__pycache__/{word}{self.suffix}", ""),
-            (f"{plain}/__init__.py", f"{plain}/__pycache__/__init__{self.suffix}", plain),
         ):
             if found := _code(source, compiled):
                 return source, compiled, package, *found
@@ -181,7 +181,7 @@ def _import(
     """What `from module import word` takes the words from, while a row is loaded: mostly one that is there already. The
     usual way makes sure of that with an exception, as a module has no `__path__`, which costs more than all the rest.
     """
-    if fromlist and (module := sys.modules.get(name)):
+    if fromlist and not level and (module := sys.modules.get(name)):
         own = module.__dict__
         for word in fromlist if "__path__" in own else ():
             if word not in own:  # a module of the package that is not there yet

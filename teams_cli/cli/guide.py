@@ -77,12 +77,15 @@ def told_of(command: Command) -> tuple[str, list[str]]:
 
 
 def _refusals(raises: str) -> list[str]:
-    found: list[str] = []
+    """One of each exit status, then the others: there may not be room for all."""
+    found: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
         status = getattr(getattr(errors, name.split(",")[0], None), "status", None)
         if colon and status is not None:
-            found.append(f"Ends with exit status {status}: {why}")
+            found.append((status, why))
         elif found:
-            found[-1] += " " + line.strip()
-    return found
+            found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
+    first = {each[0]: each for each in reversed(found)}
+    ordered = sorted(found, key=lambda each: each is not first[each[0]])
+    return [f"Ends with exit status {status}: {why}" for status, why in ordered]

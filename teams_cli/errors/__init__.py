@@ -18,10 +18,13 @@ One that a single, seldom used room makes stands in that room, below one of thes
 grows. `code` is the class name in snake_case, for scripts.
 
 Most commands refuse nothing, and to make thirty classes is a twentieth of what the interpreter does for one: those that
-no answer needs stand in `refusals`, which is imported when the first of them is named.
+no answer needs stand in `refusals`, which a command imports when the first of them is named. What goes on for long has
+them from the start, or before it sleeps: by the time that it refuses something another version may be installed.
 """
 
 from __future__ import annotations
+
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +33,13 @@ else:
 
     def __getattr__(name: str) -> type[TeamsError]:
         """Make the refusals, of which one is named for the first time."""
-        if not name[:1].isupper():
+        if not name[:1].isupper() or name in globals():
             raise AttributeError(f"errors has no {name}")
-        from teams_cli.errors import refusals
-
-        globals()[name] = found = getattr(refusals, name)
-        return found
+        make_all()
+        try:
+            return globals()[name]
+        except KeyError:
+            raise AttributeError(f"errors has no {name}") from None
 
 
 class TeamsError(Exception):
@@ -61,11 +65,21 @@ class NotFound(TeamsError):
     status = 10
 
 
+def make_all() -> None:
+    """Make all the refusals, if they are not made."""
+    from teams_cli.errors import refusals
+
+    globals().update({name: found for name, found in vars(refusals).items() if isinstance(found, type)})
+
+
 def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
     """All kinds of refusals by their names, as far as the rooms that make them are loaded."""
-    from teams_cli.errors import refusals  # noqa: F401  # makes its kinds
-
+    make_all()
     found = {above.__name__: above}
     for kind in above.__subclasses__():
         found.update(kinds(kind))
     return found
+
+
+if "teams_cli.compiled" not in sys.modules:  # no command, but a program that it started, or a library
+    make_all()

@@ -28,12 +28,12 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
     Claiming one's own task again changes nothing, so that an agent that lost the answer can ask again.
 
     Raises:
-        TaskNotFound: There is no such task.
         TaskClaimed: Another agent owns the task; names it.
         TaskKept: It is kept for another agent; names it.
         TaskBlocked: A task that it waits for is not completed; names it.
         WrongState: The task is finished.
         NotAllowed: The caller's role may not claim, or it lacks a skill.
+        TaskNotFound: There is no such task.
     """
     at = require(store, team_name, caller, "claim-task", word)
     team, caller = at.team, at.caller

@@ -96,6 +96,13 @@ def test_a_module_in_a_row_that_fails_is_not_left_behind(house: Path) -> None:
     assert f"{PACKAGE}.door" not in sys.modules
 
 
+def test_a_package_comes_before_a_module_of_its_name(house: Path) -> None:
+    """As it does for the interpreter: of what an older version had under that name, something may be left."""
+    (house / "room.py").write_text("TABLE = 3\n")
+    py_compile.compile(str(house / "room.py"))
+    assert importlib.import_module(f"{PACKAGE}.room").TABLE == 2 and is_ours("room")
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_modules_in_a_row_import_is_what_they_would_otherwise(house: Path, fails: bool) -> None:
     """What is there, what is not there yet, and what is not; and it is imported as usual behind them."""
@@ -104,14 +111,15 @@ from __future__ import annotations
 import {PACKAGE}.door
 from {PACKAGE} import cellar, door
 from {PACKAGE}.door import OPEN
+from .json import INSIDE
 try:
     from {PACKAGE} import attic
 except ImportError as error:
     attic = str(error)
-SEEN = cellar.DEEP, door.OPEN, OPEN, {PACKAGE}.door.OPEN, attic
+SEEN = cellar.DEEP, door.OPEN, OPEN, {PACKAGE}.door.OPEN, INSIDE, attic
 """
     usual = builtins.__import__
-    for name, text in (("cellar", "DEEP = 4\n"), ("room/bed", bed + "1 / 0\n" * fails)):
+    for name, text in (("cellar", "DEEP = 4\n"), ("room/json", "INSIDE = 5\n"), ("room/bed", bed + "1 / 0\n" * fails)):
         (house / f"{name}.py").write_text(text)
         py_compile.compile(str(house / f"{name}.py"))
     for _ in range(2):  # the first makes the row
@@ -122,7 +130,7 @@ SEEN = cellar.DEEP, door.OPEN, OPEN, {PACKAGE}.door.OPEN, attic
         assert builtins.__import__ is usual and (house / KEPT).exists()
         if not fails:
             said = f"cannot import name 'attic' from '{PACKAGE}' ({house / '__init__.py'})"
-            assert vars(sys.modules[f"{PACKAGE}.room.bed"])["SEEN"] == (4, 1, 1, 1, said)
+            assert vars(sys.modules[f"{PACKAGE}.room.bed"])["SEEN"] == (4, 1, 1, 1, 5, said)
         for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
             del sys.modules[name]
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 from teams_cli.records.annotations import Collection, Iterator
-from teams_cli.store.files import together
+from teams_cli.store.files import queueing, together  # noqa: F401  # the former before another version is there
 from teams_cli.store.files.marks import owed, place
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.topics import EVERY_TOPIC, concerns
