@@ -29,6 +29,7 @@ WORKERS = 8
 
 WORKER = """
 import sys, time
+from teams_cli.errors import NotFound
 from teams_cli.tasks import choosing, claims
 from teams_cli.messages import messages
 from teams_cli.teams.caller import Caller
@@ -50,7 +51,7 @@ elif what == "next":
         while True:
             done.append(choosing.claim_next(store, "alpha", caller).id)
             change_task(store, "alpha", caller, done[-1], Edit(status="completed"))
-    except NothingReady:
+    except NotFound:
         pass
 else:
     import os
