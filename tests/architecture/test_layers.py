@@ -26,7 +26,7 @@ PACKAGE = Path(teams_cli.__file__).parent
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
     compiled errors names text clock environment processes streams bugs | records | store | teams
-    | messages questions clients workflows | tasks | membership | agents | views shadows hooks closing | runs | kinds
+    | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
     | doctor copying | commands | cli serving | mcp_server http_api
 """.replace("|", " ").split()
 FRONT_ENDS = {"cli", "__main__", "mcp_server", "http_api", "hooks", "environment", "streams"}

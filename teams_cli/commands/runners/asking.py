@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors, processes
+from teams_cli.agents.shadows import collector
 from teams_cli.environment import SANDBOX
 from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions
 from teams_cli.questions.questions import Question
 from teams_cli.records.annotations import Any, Depth
-from teams_cli.shadows import collector
 from teams_cli.store import pace
 from teams_cli.teams import settings
 

@@ -16,6 +16,7 @@ from threading import Lock
 
 from teams_cli import errors, processes, text
 from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
+from teams_cli.agents.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
 from teams_cli.agents.terminals import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
@@ -23,7 +24,6 @@ from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
 from teams_cli.records.annotations import Callable
-from teams_cli.shadows.copies import SHORT, AnswerCommand, Fork, Shadow
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, roles, settings, teams
@@ -58,7 +58,7 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
         return None
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
-    return processes.start_own("teams_cli.shadows.collector", [question.id], own, log)
+    return processes.start_own("teams_cli.agents.shadows.collector", [question.id], own, log)
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
