@@ -33,13 +33,11 @@ else:
 
     def __getattr__(name: str) -> type[TeamsError]:
         """Make the refusals, of which one is named for the first time."""
-        if not name[:1].isupper() or name in globals():
-            raise AttributeError(f"errors has no {name}")
-        make_all()
-        try:
+        if name[:1].isupper():
+            make_all()
+        if name in globals():
             return globals()[name]
-        except KeyError:
-            raise AttributeError(f"errors has no {name}") from None
+        raise AttributeError(f"errors has no {name}")
 
 
 class TeamsError(Exception):

@@ -379,10 +379,8 @@ class Kind(Generic[R]):
     def refuse_too_high(self, number: int) -> None:
         """Raises StorageFailed: The number can't be read again."""
         if not is_number(str(number)):
-            raise errors.StorageFailed(
-                f"there can't be a {self.prefix}-{number}",
-                "Look at the highest number that is there: `teams` did not give it.",
-            )
+            hint = "Look at the highest number that is there: `teams` did not give it."
+            raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
     def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         """So many records, numbered from *first* on, as *make* returns them for their keys."""

@@ -259,7 +259,7 @@ def _since(store: Store, team: Team, caller: Caller) -> Found:
 
 
 def _in_words(entries: list[Found]) -> list[str]:
-    if not entries:
+    if not entries:  # as mostly: nothing is loaded for it
         return []
     from teams_cli.teams import chronicle
 

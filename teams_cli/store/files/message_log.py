@@ -356,9 +356,8 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
         if not is_name(name):
             raise errors.InvalidValue(f"{name!r} can't be a recipient", "Name an agent.")
     if uid is not None and not all(map(is_name, uid.split("~"))):
-        raise errors.InvalidValue(
-            f"{uid!r} can't be a uid", "Use letters, digits, '-' and '_', with '~' between the parts."
-        )
+        hint = "Use letters, digits, '-' and '_', with '~' between the parts."
+        raise errors.InvalidValue(f"{uid!r} can't be a uid", hint)
 
 
 def _segments(names: list[str]) -> list[int]:

@@ -23,12 +23,12 @@ def queued(descriptor: int, give_up: float) -> bool | None:
 
     Only a thread can stand there for a time: what a signal interrupts is up to whoever runs us.
     """
-    if time.monotonic() < give_up and _Turn.unwanted < _MOST_UNWANTED:
-        try:
-            return _Turn(descriptor).came(give_up)
-        except RuntimeError:  # the system has no thread to give
-            return None
-    return None
+    if time.monotonic() >= give_up or _Turn.unwanted >= _MOST_UNWANTED:
+        return None
+    try:
+        return _Turn(descriptor).came(give_up)
+    except RuntimeError:  # the system has no thread to give
+        return None
 
 
 class _Turn:
