@@ -35,7 +35,8 @@ _OWN = {
         cli.show.messages messages.inboxes messages.reading messages.handling views.steps commands.messages_inbox
         """,
     "claim-task": """
-        tasks.assigning tasks.claims tasks.choosing store.files.journal teams.pages views.steps commands.tasks_claims
+        tasks.assigning tasks.claims store.attempts tasks.choosing store.files.journal teams.pages views.steps
+        commands.tasks_claims
         """,
     "heartbeat": "tasks.holding commands.tasks_heartbeats",
     "update-task": """

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from teams_cli.clock import Clock
+    from teams_cli.store.attempts import Attempt
     from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
 else:
     R = None
 
-    class Generic:
-        """Stands in for `typing.Generic`, which costs 10 ms to import."""
-
+    class Generic:  # `typing.Generic` costs 10 ms to import
         def __class_getitem__(cls, _parameter):
             return cls
 
@@ -142,6 +141,12 @@ class Store:
     def holds(self, team: str, *kinds: str) -> set[str]:
         """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
         raise NotImplementedError
+
+    def attempt(self, team: str, kind: Kind[R], key: str) -> Attempt:
+        """For a `with` block that changes this record: whether nobody else is about to, as far as that is known."""
+        from teams_cli.store.attempts import Attempt
+
+        return Attempt()
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         """The kind and key of each record that owes a notice: its `owed` is not empty.
@@ -287,10 +292,7 @@ class Store:
         raise NotImplementedError
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        """Look out for changes in the team, or only for those on one of the *topics*.
-
-        Some on other topics may wake too, and none on these is slept through.
-        """
+        """Look out for changes in the team, at least for all on one of the *topics*; some on others may wake too."""
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
@@ -306,9 +308,7 @@ class Store:
         raise NotImplementedError
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        """What is wrong with the engine's own things; with *fix*, mend what loses nothing; of the teams *only* that
-        one, if it is named.
-        """
+        """What is wrong with the engine's own things, or those of *only* one team; *fix* mends what loses nothing."""
         raise NotImplementedError
 
     def now(self) -> datetime:
@@ -321,7 +321,7 @@ class Store:
 
     def close(self) -> None:
         """Give back what the engine holds."""
-        raise NotImplementedError
+        return None
 
 
 class Kind(Generic[R]):

@@ -250,9 +250,6 @@ class MemoryStore(Store):
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
         return []
 
-    def close(self) -> None:
-        return None
-
     def changes(self) -> int:
         """How many changes there were so far."""
         return len(self._changes)

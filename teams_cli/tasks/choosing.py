@@ -43,9 +43,11 @@ def claim_next(
     if sweep:
         release_lost(store, team)
     wrong: list[str] = []
+    give_way = True
     try:
         while True:
-            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong)
+            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong, give_way)
+            give_way = False  # nor wait for one that stands still
             if task is not None:
                 return task
             if not passed_over:
@@ -78,11 +80,12 @@ def _any(_: Task) -> bool:
 
 
 def _first_free(
-    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool], wrong: list[str]
+    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool], wrong: list[str], give_way: bool
 ) -> tuple[Task | None, int]:
-    """Claim the first task that can be had; and how many were passed over unseen.
+    """Claim the first task that can be had; and how many were passed over.
 
-    Whoever loses a task to another goes on a few places further, or all that collided would collide again.
+    Who is to *give way* leaves a task to another that is about to claim one. Whoever loses it to another all the same
+    goes on a few places further, or all that collided would collide again.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
@@ -93,7 +96,10 @@ def _first_free(
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
-                return take(store, team, caller, task.id, anew=True), 0
+                with store.attempt(team.name, TASK, task.id) as is_alone:
+                    if is_alone or not give_way:
+                        return take(store, team, caller, task.id, anew=True), 0
+                    passed_over += 1
             except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))
             except errors.Conflict:

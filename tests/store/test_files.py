@@ -43,6 +43,25 @@ def store(used_store):
     return used_store
 
 
+class TestAttempts:
+    """Who is about to change a record is known to others, as long as it is that version of the record."""
+
+    def test_the_second_hears_of_the_first(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        other = FileStore(store.root)
+        with store.attempt("alpha", TASK, "task-1") as first, other.attempt("alpha", TASK, "task-1") as second:
+            assert first and not second
+        with other.attempt("alpha", TASK, "task-1") as first:
+            assert first
+
+    def test_one_that_failed_is_over(self, store):
+        store.create("alpha", TASK, None, Task(title="t"))
+        with pytest.raises(ValueError), store.attempt("alpha", TASK, "task-1"):
+            raise ValueError
+        with store.attempt("alpha", TASK, "task-1") as first:
+            assert first
+
+
 def test_a_mark_stays_when_the_record_was_changed_back_before_it_is_removed(store, root):
     """Marks are removed when the change is durable, under the lock, which others had meanwhile."""
     taken = []

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from teams_cli.clock import Clock
+    from teams_cli.store.attempts import Attempt
     from teams_cli.store.contract import Finding
     from teams_cli.store.files.closing import Closing
     from teams_cli.store.watch import Watch
@@ -167,6 +168,11 @@ class FileStore(Store):
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
 
+    def attempt(self, team: str, kind: Kind[R], key: str) -> Attempt:
+        from teams_cli.store.attempts import Attempt
+
+        return Attempt(self.layout.path(team, kind, key))
+
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
         return sorted((kind, key) for kind, _, key in names)
@@ -263,10 +269,9 @@ class FileStore(Store):
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         from teams_cli.store.files.search import MessageSearch, in_records
 
-        if kind.name == "message":
-            return MessageSearch(self.log(team), f"{self.address}/index/{team}").search(kind, words, problems)
-        directory = self.layout.directory(team, kind)
-        return in_records(directory, together.keys_in(directory, kind, problems), kind, words, problems)
+        if kind.name != "message":
+            return in_records(self.layout.directory(team, kind), kind, words, problems)
+        return MessageSearch(self.log(team), f"{self.address}/index/{team}").search(kind, words, problems)
 
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
@@ -285,10 +290,7 @@ class FileStore(Store):
             disk.confirm(directory, directory)
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        if kind.name == "message":
-            yield from self.log(team).pack(kind)
-        else:
-            yield from together.files(self.layout, team, kind)
+        return self.log(team).pack(kind) if kind.name == "message" else together.files(self.layout, team, kind)
 
     def compact(self, team: str, kind: Kind[R]) -> None:
         from teams_cli.store.files.packing import pack
@@ -372,9 +374,6 @@ class FileStore(Store):
                 marks.clear(over, kept)
         except errors.TeamsError:  # somebody is changing it, or nobody can tell what belongs there
             return
-
-    def close(self) -> None:
-        return None
 
     def _prepare(self) -> None:
         """Before the first change: a root of our own on a disk that keeps its promises."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PACKED = "packed.json"
 """The file of a directory of the log that has messages at rest, many in one."""
+_REMEMBERED = 1000
 _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
@@ -29,6 +30,7 @@ class Layout:
         self.root = root
         self.teams = f"{root}/teams"
         self.temp = f"{root}/tmp"
+        self._directories: dict[tuple[str, str], str] = {}
 
     def team(self, team: str) -> str:
         """The directory of all that a team has but its tasks."""
@@ -47,9 +49,13 @@ class Layout:
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
-        if kind == "task":
-            return self.tasks(team)
-        return self.team(team) + ("" if kind == "team" else f"/{_PLURALS.get(kind) or f'{kind}s'}")
+        if (found := self._directories.get((team, kind))) is None:
+            within = "" if kind == "team" else f"/{_PLURALS.get(kind) or f'{kind}s'}"
+            found = self.tasks(team) if kind == "task" else self.team(team) + within
+            if len(self._directories) >= _REMEMBERED:
+                self._directories.clear()
+            self._directories[team, kind] = found
+        return found
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
         """The file of a record.

@@ -31,13 +31,11 @@ _END = b"# end\n"
 """Behind an index that is whole: it is not brought to the disk, so a power failure may leave a part of it."""
 
 
-def in_records(
-    directory: str, keys: list[str], kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
-) -> Iterator[R]:
-    """The records in a directory that have the words, the last of the keys first. What was written by hand may mean one
-    that it does not say.
+def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
+    """The records in a directory that have the words, the last first. What was written by hand may mean one that it
+    does not say.
     """
-    for key in reversed(keys):
+    for key in reversed(together.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
         try:
             data = together.read(path, kind, key)

@@ -247,6 +247,19 @@ class TestHolds:
         assert store.holds("nobody", "task", "inbox", "team") == set()
 
 
+class TestAttempt:
+    def test_who_is_alone(self, store):
+        """What one is about to do with a record is in nobody's way, nor does it need the record to be there."""
+        store.create("alpha", TASK, None, Task(title="t"))
+        with store.attempt("alpha", TASK, "task-1") as is_alone:
+            assert is_alone
+            update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
+            with store.attempt("alpha", TASK, "task-1") as is_alone:
+                assert is_alone
+        with store.attempt("alpha", TASK, "task-9") as is_alone:
+            assert is_alone
+
+
 class TestChanged:
     def test_each_change_is_counted_and_nothing_else(self, store):
         """Whoever has to say what a failure left undone knows by it whether something was done before."""
