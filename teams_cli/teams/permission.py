@@ -53,10 +53,13 @@ def standing_of(team: Team, caller: Caller | None) -> Standing | None:
     return Standing(team, caller, member.role) if member else None
 
 
-def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
+def require(
+    store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "", known: Team | None = None
+) -> Standing:
     """Check that the caller may do *operation* in the team, and return where it stands there.
 
-    Whoever is asked for leave (`ask`) is shown the operation and what it is *about*.
+    Whoever is asked for leave (`ask`) is shown the operation and what it is *about*. The team is read unless it is
+    *known* as it was a moment ago.
 
     Raises:
         NoIdentity: Nobody said who asks.
@@ -70,7 +73,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
             f"{operation} changes the team and needs to know who you are",
             "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
         )
-    team = teams.get(store, team_name)
+    team = known or teams.get(store, team_name)
     if team.state == "closed" and not operations.get(operation).of_closed_team:
         from teams_cli.teams import chronicle
 

@@ -179,7 +179,7 @@ class Lookout:
             _refuse_stopped(team, self.caller.name)
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
-        require(self.store, self.team, self.caller, "read-messages")
+        require(self.store, self.team, self.caller, "read-messages", known=team)
         if team.state == "closed":
             from teams_cli.tasks import overviews
 

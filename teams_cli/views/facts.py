@@ -30,7 +30,7 @@ SHUTDOWN = "shutdown"
 PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
-_IN_SIGHT = 10
+_IN_SIGHT = 3
 """So many ready tasks are looked at, and as many more as there are members."""
 _BEHIND = f"{work.READY}more:"
 """What the word begins with under which it is told that more are ready; then where the last stood that was looked at.

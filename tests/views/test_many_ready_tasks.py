@@ -14,8 +14,8 @@ from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, nothing
 
 MANY = 60
-SEEN = 10 + 3
-"""How many ready tasks are looked at: ten, and as many as there are members."""
+SEEN = 3 + 3
+"""How many ready tasks are looked at: three, and as many as there are members."""
 
 
 @pytest.fixture
