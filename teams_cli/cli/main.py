@@ -35,7 +35,7 @@ _OWN = {
         cli.show.messages messages.inboxes messages.reading messages.handling views.steps commands.messages_inbox
         """,
     "claim-task": """
-        tasks.assigning tasks.claims store.attempts tasks.choosing store.files.journal teams.pages views.steps
+        tasks.assigning tasks.claims store.candidacy tasks.choosing store.files.journal teams.pages views.steps
         commands.tasks_claims
         """,
     "heartbeat": "tasks.holding commands.tasks_heartbeats",
@@ -46,7 +46,7 @@ _OWN = {
     "get-tasks": "commands.tasks",
     "wait": """
         tasks tasks.checks tasks.tasks messages.inboxes messages.notices tasks.dependencies tasks.assigning store.pace
-        tasks.leases tasks.claims tasks.choosing views.steps commands.waiting cli.show.waiting
+        tasks.leases tasks.claims store.candidacy tasks.choosing views.steps commands.waiting cli.show.waiting
         """,
     "brief": """
         membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions

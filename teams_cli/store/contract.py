@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.attempts import Attempt
     from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
@@ -142,11 +141,9 @@ class Store:
         """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
         raise NotImplementedError
 
-    def attempt(self, team: str, kind: Kind[R], key: str) -> Attempt:
-        """For a `with` block that changes this record: whether nobody else is about to, as far as that is known."""
-        from teams_cli.store.attempts import Attempt
-
-        return Attempt()
+    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
+        """The file that has the record, by which it is known who is about to change it; empty where none has."""
+        return ""
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         """The kind and key of each record that owes a notice: its `owed` is not empty.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.records.annotations import Callable, Iterable, Iterator
+from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
 from teams_cli.tasks import assigning, dependencies, leases, tasks
@@ -96,7 +97,7 @@ def _first_free(
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
-                with store.attempt(team.name, TASK, task.id) as is_alone:
+                with Candidacy(store.file_of(team.name, TASK, task.id)) as is_alone:
                     if is_alone or not give_way:
                         return take(store, team, caller, task.id, anew=True), 0
                     passed_over += 1

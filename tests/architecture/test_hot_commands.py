@@ -62,7 +62,7 @@ TASKS = [
         """
     ),
 ]
-CLAIMING = every("store.attempts tasks.assigning tasks.choosing tasks.claims")
+CLAIMING = every("store.candidacy tasks.assigning tasks.choosing tasks.claims")
 EDITING = every("tasks.assigning tasks.keeping tasks.changes tasks.editing tasks.owners")
 COMPLETING = every(
     """

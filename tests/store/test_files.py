@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
+from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
 from teams_cli.store.retrying import update
@@ -43,22 +44,23 @@ def store(used_store):
     return used_store
 
 
-class TestAttempts:
+class TestCandidacy:
     """Who is about to change a record is known to others, as long as it is that version of the record."""
 
     def test_the_second_hears_of_the_first(self, store):
         store.create("alpha", TASK, None, Task(title="t"))
-        other = FileStore(store.root)
-        with store.attempt("alpha", TASK, "task-1") as first, other.attempt("alpha", TASK, "task-1") as second:
+        file = store.file_of("alpha", TASK, "task-1")
+        with Candidacy(file) as first, Candidacy(file) as second:
             assert first and not second
-        with other.attempt("alpha", TASK, "task-1") as first:
+        with Candidacy(file) as first:
             assert first
 
     def test_one_that_failed_is_over(self, store):
         store.create("alpha", TASK, None, Task(title="t"))
-        with pytest.raises(ValueError), store.attempt("alpha", TASK, "task-1"):
+        file = store.file_of("alpha", TASK, "task-1")
+        with pytest.raises(ValueError), Candidacy(file):
             raise ValueError
-        with store.attempt("alpha", TASK, "task-1") as first:
+        with Candidacy(file) as first:
             assert first
 
 

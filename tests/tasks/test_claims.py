@@ -19,7 +19,7 @@ from teams_cli.errors import (
     WrongState,
 )
 from teams_cli.membership import joining
-from teams_cli.store.files.engine import FileStore
+from teams_cli.store.candidacy import Candidacy
 from teams_cli.tasks import changes, choosing, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
@@ -116,15 +116,15 @@ def test_next_leaves_a_task_to_another_that_is_about_to_claim_it(tmp_path: Path)
     """One that stands still there keeps the task from nobody who finds no other."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "a", "b")
-    with FileStore(str(cli.root)).attempt(ALPHA, tasks.TASK, "task-1") as is_alone:
+    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")) as is_alone:
         assert is_alone
         assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["b", "a"]
 
 
-def test_an_attempt_stands_in_nobodys_way_who_names_the_task(tmp_path: Path) -> None:
+def test_a_candidate_stands_in_nobodys_way_who_names_the_task(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "a")
-    with FileStore(str(cli.root)).attempt(ALPHA, tasks.TASK, "task-1"):
+    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")):
         assert cli.ok("claim-task", "1", agent="bob")["owner"] == "bob"
         assert cli.ok("release-task", "1", agent="bob")["status"] == "pending"
         assert cli.ok("claim-task", "--next", agent="mia")["title"] == "a"

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.attempts import Attempt
     from teams_cli.store.contract import Finding
     from teams_cli.store.files.closing import Closing
     from teams_cli.store.watch import Watch
@@ -168,10 +167,8 @@ class FileStore(Store):
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
 
-    def attempt(self, team: str, kind: Kind[R], key: str) -> Attempt:
-        from teams_cli.store.attempts import Attempt
-
-        return Attempt(self.layout.path(team, kind, key))
+    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
+        return self.layout.path(team, kind, key)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, WrongState
+from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.retrying import update
 from tests.store.contract.threads import in_threads
 from tests.store.kinds import (
@@ -247,16 +248,16 @@ class TestHolds:
         assert store.holds("nobody", "task", "inbox", "team") == set()
 
 
-class TestAttempt:
-    def test_who_is_alone(self, store):
-        """What one is about to do with a record is in nobody's way, nor does it need the record to be there."""
+class TestCandidacy:
+    def test_it_is_in_nobodys_way(self, store):
+        """Nor does it need the record to be there."""
         store.create("alpha", TASK, None, Task(title="t"))
-        with store.attempt("alpha", TASK, "task-1") as is_alone:
+        with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
             assert is_alone
             update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
-            with store.attempt("alpha", TASK, "task-1") as is_alone:
+            with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
                 assert is_alone
-        with store.attempt("alpha", TASK, "task-9") as is_alone:
+        with Candidacy(store.file_of("alpha", TASK, "task-9")) as is_alone:
             assert is_alone
 
 

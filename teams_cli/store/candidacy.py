@@ -1,4 +1,4 @@
-"""Attempts: those who are about to change one record hear of each other, so that each can take another."""
+"""Candidacy: those who are about to change one record hear of each other, so that each can take another."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ except ImportError:  # no flock here: nobody hears of anybody
 _LOOK = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class Attempt:
-    """What one is about to do with a record, for the length of a `with` block: whether nobody else is about to do the
-    same. It is a hint, and no right: where nobody can tell, nobody is.
+class Candidacy:
+    """That one is about to change a record, for the length of a `with` block: whether nobody else is about to. It is a
+    hint, and no right: where nobody can tell, nobody is.
 
-    That of a record in a file is known by a lock on the file, the kernel's, which dies with its holder. Whoever changes
-    the record puts another file there, which is free.
+    It is known by a lock on the *file* of the record, the kernel's, which dies with its holder; where there is none,
+    nobody can tell. Whoever changes the record puts another file there, which is free.
     """
 
-    def __init__(self, file: str = "") -> None:
+    def __init__(self, file: str) -> None:
         self._file = file
         self._held: int | None = None
 
