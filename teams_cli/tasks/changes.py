@@ -364,8 +364,7 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         body, uid = f"{task.id} ({task.title}) failed by {who.name}", f"failed-{task.id}-{task.claim}"
         said = _said(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         notices.append(Owed(to=team.leader, message=body + said, uid=uid, by=who.name, about=task.id))
-    of_a_run = task.run is not None or task.prompt is not None
-    if task.status == "completed" != before.status and team.leader != who.name and not of_a_run:
+    if task.status == "completed" != before.status and team.leader != who.name and not task.of_a_run:
         checked = ", checked" if task.checked and task.checked["status"] == 0 else ""
         checked += f", who had not seen the last edit by {changes.unseen}" if changes.unseen else ""
         body, uid = f"{task.id} ({task.title}) completed by {who.name}{checked}", f"completed-{task.id}-{task.claim}"

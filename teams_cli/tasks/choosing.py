@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.clock import seconds_since
 from teams_cli.records.annotations import Callable, Iterable, Iterator
 from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.contract import Store
@@ -11,16 +12,17 @@ from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim, take
 from teams_cli.tasks.tasks import IN_PROGRESS, PRIORITIES, TASK, Task
 from teams_cli.teams import roles
+from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
-    from teams_cli.teams.caller import Caller
 
 
 _SPREAD = 8
+_PAST = 0.05
 _MANY, _AT_ONCE = 20, 200
 
 
@@ -91,7 +93,8 @@ def _first_free(
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    for task in _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong):
+    found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong)
+    for task in _given_back_last(store, team, caller, found):
         if ahead:
             ahead -= 1
             passed_over += 1
@@ -115,16 +118,49 @@ def is_free(store: Store, team: Team, caller: Caller) -> bool:
     return all(task.owner != caller.name for task in tasks.labelled(store, team.name, IN_PROGRESS))
 
 
-def ready_for(store: Store, team: Team, caller: Caller) -> Iterator[Task]:
+def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = None) -> Iterator[Task]:
     """The tasks that the caller could claim now, best first; none if its role may not, or it has one in progress. No
     more are read than are asked for, nor, where there are many, to find one that was edited by hand.
+
+    What it gave back itself is left to others for a while, at the end of which the alarm rings.
     """
     if not is_free(store, team, caller):
         return
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
     for task in _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name)):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
+            if not (left := _left_to_others(store, team, task, caller)):
+                yield task
+            elif alarm:
+                alarm.ring_in(left + _PAST)
+
+
+def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
+    """Seconds for which a task is left to others, or to who mends it, as the caller gave it back and said why: as long
+    as a lease lasts, unless something was done with the task since, or no other may claim it.
+    """
+    last = task.notes[-1] if task.notes else None
+    if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
+        return 0.0
+    left = leases.length(team) - seconds_since(last.at, store.now())
+    return left if 0 < left <= leases.length(team) and not task.of_a_run and _has_others(team, caller) else 0.0
+
+
+def _has_others(team: Team, caller: Caller) -> bool:
+    """Whether another member may claim tasks."""
+    others = (Caller(name, config=caller.config) for name in team.active_names() if name != caller.name)
+    return any(may_claim(team, other) for other in others)
+
+
+def _given_back_last(store: Store, team: Team, caller: Caller, found: Iterable[Task]) -> Iterator[Task]:
+    """The tasks in their order, but last what is left to others."""
+    last = []
+    for task in found:
+        if _left_to_others(store, team, task, caller):
+            last.append(task)
+        else:
             yield task
+    yield from last
 
 
 def _candidates(

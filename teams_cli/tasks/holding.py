@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
-from teams_cli.records.owed import owing
+from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @operation("release-task", may=EVERYBODY)
 def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
     """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
+
+    Who says why tells the leader, and is not offered the task while others, or an edit, may come first.
 
     Raises:
         NotAllowed: It is another member's.
@@ -42,8 +44,11 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
             raise errors.NotAllowed(f"{task.id} is {task.owner}'s", f"Ask {task.owner} or the leader to release it.")
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
+        if owner is None:
+            is_to_tell = reason and name != team.leader and not task.of_a_run
+            return owing(freed, _given_back(task, team, reason or "")) if is_to_tell else freed
         why = f"{name} released it{f' ({reason})' if reason else ''}"
-        return owing(freed, leases.loss(task, why, by=name)) if owner and team.member(owner) else freed
+        return owing(freed, leases.loss(task, why, by=name)) if team.member(owner) else freed
 
     task_id = tasks.get(store, team_name, word).id
     before, task = update(store, team_name, TASK, task_id, change)
@@ -52,13 +57,23 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
     return task
 
 
+def _given_back(task: Task, team: Team, reason: str) -> Owed:
+    """What the leader is told of a task that its owner gave back: why, and how to change it."""
+    body = (
+        f"{task.id} ({task.title}) was given back by {task.owner}: {reason} (to change it: teams update-task {task.id})"
+    )
+    return Owed(to=team.leader, message=body, uid=f"given-back-{task.id}-{task.claim}", by=task.owner or "")
+
+
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:
-    """Give all tasks that the agent has in progress back to the queue; their ids."""
+    """Give all tasks that the agent has in progress back to the queue; their ids. It does not give them up itself, so
+    they are noted as lost by it.
+    """
 
     def change(task: Task) -> Task:
         if task.status != "in_progress" or task.owner != agent:
             return task
-        return task.noted(teams.now(store), by, "released", reason, owner=None if by == agent else agent).freed()
+        return task.noted(teams.now(store), by, "released", reason, owner=agent).freed()
 
     released = []
     for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):

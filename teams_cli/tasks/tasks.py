@@ -136,6 +136,11 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     @property
+    def of_a_run(self) -> bool:
+        """Whether it is done by what a workflow runs, of which nobody is told step by step."""
+        return self.run is not None or self.prompt is not None
+
+    @property
     def is_full(self) -> bool:
         """Whether nobody can add a text any more."""
         return sum(note.added is not None for note in self.notes) >= _SAID

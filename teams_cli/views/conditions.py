@@ -234,7 +234,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     def look(alarm: Alarm) -> dict[str, Any] | None:
         of_now = teams.get(store, team)
         choosing.release_lost(store, of_now, alarm)
-        found = list(choosing.ready_for(store, of_now, caller))
+        found = list(choosing.ready_for(store, of_now, caller, alarm))
         return {"ready": [task.id for task in found]} if found else None
 
     def stands() -> str:

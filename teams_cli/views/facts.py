@@ -146,7 +146,7 @@ class Facts:
         """
         if self._seen is None:
             places = range(self._most + 1)  # first: a task that has no place is not read
-            found = choosing.ready_for(self.store, self.team, self.caller)
+            found = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
             self._seen = [task for _, task in zip(places, found, strict=False)]
         return self._seen
 

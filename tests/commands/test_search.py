@@ -12,8 +12,8 @@ from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team in which the word `zebra` is in each place once, in the history with the task's title, and in the notice
-    with which the leader is told the result.
+    """A team in which the word `zebra` is in each place once, in the history with the task's title, and in the notices
+    with which the leader is told the result, and why a task was given back.
     """
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "Feed the zebra", description="Twice a day.")
@@ -27,6 +27,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 TOLD = ("messages", "msg-1", "system")
+BACK = ("messages", "msg-2", "system")
 
 
 def found(cli: Cli, *words: str) -> list[tuple[str, str, str]]:
@@ -35,7 +36,8 @@ def found(cli: Cli, *words: str) -> list[tuple[str, str, str]]:
 
 def test_everything_is_searched_the_newest_first(cli: Cli) -> None:
     everywhere = [
-        ("messages", "msg-2", "mia"),
+        ("messages", "msg-3", "mia"),
+        BACK,
         ("notes", "task-3", "bob"),
         TOLD,
         ("results", "task-2", "bob"),
@@ -51,7 +53,9 @@ def test_everything_is_searched_the_newest_first(cli: Cli) -> None:
 
 def test_all_words_are_in_one_text(cli: Cli) -> None:
     assert found(cli, "zebra", "clean") == found(cli, "clean zebra") == [TOLD, ("results", "task-2", "bob")]
-    assert found(cli, "zebra", "visitors") == []
+    assert found(cli, "zebra", "visitors") == [BACK]
+    assert found(cli, "zebra", "cage") == [TOLD]
+    assert found(cli, "visitors", "hay") == []
     assert found(cli, "zebra", "twice") == [("tasks", "task-1", "lea")]
 
 
@@ -60,13 +64,13 @@ def test_all_words_are_in_one_text(cli: Cli) -> None:
     [
         (["--in", "tasks"], [("tasks", "task-1", "lea")]),
         (["--in", "notes", "--in", "results"], [("notes", "task-3", "bob"), ("results", "task-2", "bob")]),
-        (["--from", "mia"], [("messages", "msg-2", "mia")]),
-        (["--from", "system"], [TOLD]),
+        (["--from", "mia"], [("messages", "msg-3", "mia")]),
+        (["--from", "system"], [BACK, TOLD]),
         (["--from", "mia", "--in", "tasks"], []),
         (["--since", "2199-01-01T00:00:00Z"], []),
         (["--since", "2199-01-01"], []),
         (["--since", "2199-01-01 12:30"], []),
-        (["--limit", "1"], [("messages", "msg-2", "mia")]),
+        (["--limit", "1"], [("messages", "msg-3", "mia")]),
     ],
 )
 def test_it_is_looked_for_where_and_from_whom_one_says(
@@ -89,7 +93,7 @@ def test_the_text_around_the_words_is_shown(cli: Cli) -> None:
     cli.ok("send-message", "bob", "x " * 500 + "the needle\nis here" + " y" * 500, agent="mia")
     text = cli.ok("search", "needle")[0]["text"]
     assert text.startswith("…x x") and "the needle is here y" in text and text.endswith("y…") and len(text) < 250
-    shown = cli("search", "zebra", "visitors").stdout + cli("search", "zebras").stdout
+    shown = cli("search", "visitors", "hay").stdout + cli("search", "zebras").stdout
     assert shown.startswith("nothing was found\n") and "All zebras are clean. (Clean the cage)" in shown
 
 
@@ -105,7 +109,7 @@ def test_the_index_is_derived(cli: Cli) -> None:
         pytest.skip("in a database there are no files")
     from teams_cli.messages.messages import MESSAGE, Message
 
-    for number in range(3, 1003):
+    for number in range(4, 1003):
         text = "a needle" if number in (17, 1001) else "hay"
         store.append(
             ALPHA,
@@ -127,8 +131,8 @@ def test_the_index_is_derived(cli: Cli) -> None:
 
 
 def test_a_message_that_was_taken_away_is_not_found(cli: Cli) -> None:
-    files = list((cli.root / "teams" / ALPHA / "messages" / "0").glob("2.*"))
+    files = list((cli.root / "teams" / ALPHA / "messages" / "0").glob("3.*"))
     if not files:
         pytest.skip("in a database there are no files")
     files[0].unlink()
-    assert found(cli, "zebra", "--in", "messages") == [TOLD]
+    assert found(cli, "zebra", "--in", "messages") == [BACK, TOLD]

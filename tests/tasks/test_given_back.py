@@ -1,0 +1,79 @@
+"""A task that its owner gave back, saying why: the leader hears of it, and it is left to others for a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.waits import begin, ended, nothing
+
+WHY = ("--reason", "needs a key of the server")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "deploy")
+    cli.ok("claim-task", "1", agent="bob")
+    return cli
+
+
+def test_it_ends_the_wait_of_the_leader(cli: Cli) -> None:
+    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    (message,) = ended(waiting)["messages"]
+    assert message["message"].startswith("task-1 (deploy) was given back by bob: needs a key of the server")
+    assert "teams update-task task-1" in message["message"]
+
+
+def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
+    cli.ok("release-task", "1", agent="bob")
+    nothing(cli, "lea")
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
+
+
+def test_a_leader_that_releases_it_hears_nothing_of_itself(cli: Cli) -> None:
+    cli.ok("release-task", "1", *WHY, agent="lea")
+    nothing(cli, "lea")
+
+
+def test_a_wait_offers_it_to_others(cli: Cli) -> None:
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    nothing(cli, "bob")
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
+    assert cli("wait", "--ready", "--timeout", "0", agent="bob").status == 14
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"
+
+
+def test_it_is_offered_once_it_was_edited(cli: Cli) -> None:
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
+    cli.ok("update-task", "1", "--append", "The key is in the vault.", agent="lea")
+    assert ended(waiting)["claimed"]["id"] == "task-1"
+
+
+def test_it_is_offered_when_nobody_took_it_for_as_long_as_a_lease_lasts(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    nothing(cli, "bob")
+    assert ended(begin(cli, "bob"))["happened"][0]["id"] == "task-1"
+
+
+def test_the_next_is_another_where_there_is_one(cli: Cli) -> None:
+    add_tasks(cli, "low", priority="low")
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["low", "deploy"]
+
+
+def test_who_works_alone_is_offered_it_again(cli: Cli) -> None:
+    cli.ok("leave-team", agent="mia")
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
+
+
+def test_who_left_with_it_and_comes_back_is_offered_it(cli: Cli) -> None:
+    cli.ok("leave-team", agent="bob")
+    cli.ok("join-team", "alpha", agent="bob")
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
