@@ -87,22 +87,27 @@ def _first_free(
 ) -> tuple[Task | None, int]:
     """Claim the first task that can be had; and how many were passed over.
 
-    Who is to *give way* leaves a task to another that is about to claim one. Whoever loses it to another all the same
+    Who is to *give way* leaves a task to another that is about to claim it, for one that is as urgent, if nobody says
+    what the first touches: that the other has it in progress is not known yet. Whoever loses it to another all the same
     goes on a few places further, or all that collided would collide again.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
+    left: Task | None = None
     found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong)
     for task in _given_back_last(store, team, caller, found):
+        if left and left.priority != task.priority:
+            break
         if ahead:
             ahead -= 1
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
                 with Candidacy(store.file_of(team.name, TASK, task.id)) as is_alone:
-                    if is_alone or not give_way:
+                    if is_alone or task.touches or not give_way:
                         return take(store, team, caller, task.id, anew=True), 0
+                    left = task
                     passed_over += 1
             except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))

@@ -30,7 +30,7 @@ SHUTDOWN = "shutdown"
 PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
-_IN_SIGHT = 3
+_IN_SIGHT = 10
 """So many ready tasks are looked at, and as many more as there are members."""
 _BEHIND = f"{work.READY}more:"
 """What the word begins with under which it is told that more are ready; then where the last stood that was looked at.
@@ -152,8 +152,11 @@ class Facts:
 
     @property
     def _most(self) -> int:
-        """How many ready tasks are told of: each of those who wait may be told of another."""
-        return _IN_SIGHT + len(self.team.members)
+        """How many ready tasks are told of: each of those who wait may be told of another, and what it was told of a
+        moment ago is left to it.
+        """
+        members = len(self.team.members)
+        return max(_IN_SIGHT + members, 2 * members)
 
     def ready(self, known: set[str]) -> Known:
         """The tasks that the caller can claim; all that are news are told as one."""

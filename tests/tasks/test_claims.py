@@ -121,6 +121,18 @@ def test_next_leaves_a_task_to_another_that_is_about_to_claim_it(tmp_path: Path)
         assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["b", "a"]
 
 
+@pytest.mark.parametrize("of_the_first", [{"priority": "high"}, {"touches": ["src/a.py"]}])
+def test_next_leaves_nothing_for_what_is_less_urgent_nor_what_touches_something(
+    tmp_path: Path, of_the_first: dict[str, Any]
+) -> None:
+    """Who stands still keeps no urgent task waiting; and what the other is about to touch is not known to be taken."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "a", **of_the_first)
+    add_tasks(cli, "b", touches=of_the_first.get("touches", []))
+    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")):
+        assert cli.ok("claim-task", "--next", agent="bob")["title"] == "a"
+
+
 def test_a_candidate_stands_in_nobodys_way_who_names_the_task(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "a")

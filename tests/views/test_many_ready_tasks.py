@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from teams_cli.names import HUMAN
+from teams_cli.store.retrying import upsert
 from teams_cli.tasks.tasks import TASK
-from teams_cli.teams import history, presence
+from teams_cli.teams import history, presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, nothing
 
 MANY = 60
-SEEN = 3 + 3
-"""How many ready tasks are looked at: three, and as many as there are members."""
+SEEN = 10 + 3
+"""How many ready tasks are looked at: ten, and as many as there are members."""
 
 
 @pytest.fixture
@@ -117,6 +118,20 @@ def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path, each
     cli.ok("leave-team", agent="mia")
     assert "task-1 is ready" in told(cli)
     nothing(cli, "bob")
+
+
+def test_who_waits_behind_many_that_were_told_of_others_is_told_of_one_at_once(tmp_path: Path) -> None:
+    """What each was told of is left to it, and one more, as it waits again."""
+    names = [f"a{number}" for number in range(1, 17)]
+    cli = make_team(tmp_path / "root", *names, "zoe")
+    add_tasks(cli, *(f"number {number}" for number in range(MANY)))
+    store = cli.store()
+    now = teams.now(store)
+    for number, name in enumerate(names, start=1):
+        known = {"waiting": True, "offered": f"ready:task-{number}:0", "offered_at": now, "last_seen": now}
+        agent = presence.Agent(agent=name)
+        upsert(store, ALPHA, presence.AGENT, name, agent, lambda agent, known=known: agent.having(**known))
+    assert "is ready" in told(cli, "zoe")
 
 
 def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path, each_engine: str) -> None:
