@@ -245,6 +245,9 @@ class Lookout:
         if not numbers:
             return []
         ends_expected = self.wanted.needed and _expects_ends(self.store, self.team, name)
+        if self.wanted.needed and not ends_expected:  # the last may have ended behind the look into the mail
+            mailbox = self._mailbox()
+            numbers = mailbox.unread(quiet=True)[:_MOST]
         found = mailbox.messages(numbers)
         if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
             return []
