@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _SPREAD = 8
-_PAST = 0.05
 _MANY, _AT_ONCE = 20, 200
 
 
@@ -104,16 +103,22 @@ def _first_free(
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
-                with Candidacy(store.file_of(team.name, TASK, task.id)) as is_alone:
-                    if is_alone or task.touches or not give_way:
-                        return take(store, team, caller, task.id, anew=True), 0
-                    left = task
-                    passed_over += 1
+                if taken := _take_unless_another(store, team, caller, task, give_way):
+                    return taken, 0
+                left, passed_over = task, passed_over + 1
             except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))
             except errors.Conflict:
                 continue
     return None, passed_over
+
+
+def _take_unless_another(store: Store, team: Team, caller: Caller, task: Task, give_way: bool) -> Task | None:
+    """Claim the task; None if it is left to another that is about to."""
+    with Candidacy(store.file_of(team.name, TASK, task.id)) as is_alone:
+        if is_alone or task.touches or not give_way:
+            return take(store, team, caller, task.id, anew=True)
+    return None
 
 
 def is_free(store: Store, team: Team, caller: Caller) -> bool:
@@ -134,10 +139,10 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
     skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
     for task in _candidates(store, team.name, caller.name, lambda: tasks.beyond_labels(store, team.name)):
         if skills.issuperset(task.require) and not dependencies.open_blockers(task, status_of):
-            if not (left := _left_to_others(store, team, task, caller)):
+            if not (seconds := _left_to_others(store, team, task, caller)):
                 yield task
             elif alarm:
-                alarm.ring_in(left + _PAST)
+                alarm.ring_in(seconds + leases.PAST)
 
 
 def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
@@ -147,8 +152,9 @@ def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> flo
     last = task.notes[-1] if task.notes else None
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
         return 0.0
-    left = leases.length(team) - seconds_since(last.at, store.now())
-    return left if 0 < left <= leases.length(team) and not task.of_a_run and _has_others(team, caller) else 0.0
+    since = seconds_since(last.at, store.now())
+    is_left = 0 <= since < leases.length(team) and not task.of_a_run and _has_others(team, caller)
+    return leases.length(team) - since if is_left else 0.0
 
 
 def _has_others(team: Team, caller: Caller) -> bool:

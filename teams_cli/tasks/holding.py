@@ -45,8 +45,9 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
         owner = None if task.owner == name else task.owner
         freed = task.noted(teams.now(store), name, "released", reason, owner=owner).freed()
         if owner is None:
-            is_to_tell = reason and name != team.leader and not task.of_a_run
-            return owing(freed, _given_back(task, team, reason or "")) if is_to_tell else freed
+            if not reason or name == team.leader or task.of_a_run:
+                return freed
+            return owing(freed, _given_back(task, team, reason))
         why = f"{name} released it{f' ({reason})' if reason else ''}"
         return owing(freed, leases.loss(task, why, by=name)) if team.member(owner) else freed
 
