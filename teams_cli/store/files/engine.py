@@ -78,7 +78,11 @@ class FileStore(Store):
         path = self.layout.path(team, kind, key) if key is not None else ""
         self._prepare()
         if kind.name == "team":
-            return self._create_team(team, kind, record)
+            from teams_cli.store.files.founding import create_team
+
+            data = create_team(self.layout, team, record, self._lock(self.layout.teams))
+            self.changed += 1
+            return record, data
         disk.make_directories(directory, self.address)
         if key is None:
             return self._create_numbered(team, kind, record)
@@ -88,21 +92,6 @@ class FileStore(Store):
             marks.make(self.layout.marks(team, kind, key, record))
             disk.put(temp, path)
         disk.confirm(directory, path)
-        self.changed += 1
-        return record, data
-
-    def _create_team(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
-        """A team is there when its `team.json` is; an empty directory of a crashed creation is taken over."""
-        parent, directory = self.layout.teams, self.layout.directory(team, kind)
-        disk.make_directories(parent, self.address)
-        with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(parent):
-            for name in disk.names_in(parent):
-                if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
-                    disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
-                    raise errors.AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
-            disk.make_directories(directory, self.address)
-            disk.make_directories(self.layout.tasks(team), self.address)
-            disk.commit(temp, f"{directory}/team.json")
         self.changed += 1
         return record, data
 
