@@ -67,7 +67,10 @@ def _indented(value: Any, line: str) -> str:
         return _quoted(value)
     inner = line + "  "
     if type(value) is dict and value:
-        parts = [f"{_quoted(key)}: {_indented(part, inner)}" for key, part in value.items()]
+        parts = [  # most are texts
+            f"{_quoted(key)}: {_quoted(part) if type(part) is str else _indented(part, inner)}"
+            for key, part in value.items()
+        ]
         return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
     if type(value) is list and value:
         return f"[{inner}{f',{inner}'.join([_indented(part, inner) for part in value])}{line}]"

@@ -80,15 +80,13 @@ class Record:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """The record that a checked JSON object says; nobody may change that from now on."""
-        own: dict[str, Any] = {}
         attributes = cls.attributes
         extra: dict[str, Any] = {}
         try:  # nearly every key is known
-            for key, value in document.items():
-                own[attributes[key]] = value
+            own = {attributes[key]: value for key, value in document.items()}
         except KeyError:
-            own.update((attributes[key], value) for key, value in document.items() if key in attributes)
-            extra.update((key, value) for key, value in document.items() if key not in attributes)
+            own = {attributes[key]: value for key, value in document.items() if key in attributes}
+            extra = {key: value for key, value in document.items() if key not in attributes}
         for name, kind in cls.nested.items():
             if value := own.get(name):
                 own[name] = [kind.from_json(item) for item in value]
