@@ -20,8 +20,8 @@ store.meanwhile commands.declaration teams.history records.json_text records.sha
 store.files.disk teams.opencode_rules teams.roles teams.tokens teams.permission messages messages.messages
 store.retrying teams.presence agents agents.terminals environment commands.call
 store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
-store.files.layout store.files.locks store.files.message_log store.files.engine store.opening teams.config teams.caller
-cli.calls cli.output cli.show cli.show.ages cli.tables views
+store.files.seen store.files.layout store.files.locks store.files.message_log store.files.engine store.opening
+teams.config teams.caller cli.calls cli.output cli.show cli.show.ages cli.tables views
 """
 """The modules that every everyday command uses, each behind those that it imports."""
 _OF_TASKS = """

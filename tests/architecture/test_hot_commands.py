@@ -44,8 +44,8 @@ COMMAND = START + every(
     cli.tables clock commands commands.call commands.declaration environment names records.json_text
     records.owed records.records records.shapes store store.contract store.documents store.files
     store.files.decoded store.files.disk store.files.engine store.files.layout store.files.locks store.files.marks
-    store.files.message_log store.files.numbers store.files.root_directory store.files.together store.meanwhile
-    store.opening store.retrying teams teams.caller teams.config teams.history teams.opencode_rules
+    store.files.message_log store.files.numbers store.files.root_directory store.files.seen store.files.together
+    store.meanwhile store.opening store.retrying teams teams.caller teams.config teams.history teams.opencode_rules
     teams.operations teams.permission teams.presence teams.roles teams.teams teams.tokens views
     """
 )

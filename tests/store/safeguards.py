@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RACES, CRASH, FILES, LOCKS, NUMBERS = (
-    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
+RACES, CRASH, FILES, LOCKS, NUMBERS, SEEN = (
+    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers", "seen")
 )
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
@@ -196,13 +196,17 @@ MUTANTS = [
     Mutant(
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
     ),
-    Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
+    Mutant(
+        "closed teams changed", "files/engine", "if self._is_closed.at(", "if False and self._is_closed.at(", CONTRACT
+    ),
+    Mutant("what was changed, as it was", "files/seen", "if known and known[0] == is_now:", "if known:", SEEN),
+    Mutant("what may change unseen, remembered", "files/seen", "self._clock() - ", "sure + 1 + ", SEEN),
     Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
     Mutant(
         "locks of what was moved away",
         "files/locks",
-        "if _still_there(descriptor, path):  # else",
+        "if _still_there(descriptor, opened, path):  # else",
         "if True:  #",
         LOCKS,
     ),

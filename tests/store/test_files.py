@@ -36,6 +36,9 @@ from tests.store.kinds import (
 )
 from tests.store.trees import snapshot
 
+_SETTLED = 0.2
+"""Seconds after which what was not changed is remembered, so that each change asks the system for as much."""
+
 
 @pytest.fixture
 def store(used_store):
@@ -228,6 +231,8 @@ def test_changes_leave_no_temporary_file(store, root):
 def test_each_call_to_the_system_fails_in_turn(store, directory, error):
     """Refused with a path in it and nothing changed, or not known and then there or not; a retry succeeds."""
     unknown = 0
+    time.sleep(_SETTLED)
+    update(store, "alpha", TASK, "task-1", lambda task: task.having(title="first"))  # so that it has seen all
     for nth in itertools.count(1):
         before = seen(store), store.teams()
         fault = Fault(nth, error)

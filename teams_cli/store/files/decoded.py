@@ -1,4 +1,4 @@
-"""Files that were checked before: the same bytes of the same file are not looked through again."""
+"""Files that were checked before, or written: the same bytes of the same file are not looked through again."""
 
 from __future__ import annotations
 
@@ -22,19 +22,33 @@ class Decoded:
     """What files held when they were found good. No record is kept: whoever has one may change it."""
 
     def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}
+        self._known: dict[str, tuple[bytes, list[str] | None]] = {}
+        """The bytes by the path; and of what we wrote, the marks of the record."""
 
     def get(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """The record in a file; checked unless it has the bytes that it had when it was checked last.
+        """The record in a file; checked unless it has the bytes that it had when it was checked or written last.
 
         Raises:
             DamagedRecord: They have the wrong shape.
         """
-        if self._known.get(path) == data:
+        if self.knows(path, data):
             return decode_checked(data, kind)
         record = decode(data, kind, key, path)
+        self.remember(path, data)
+        return record
+
+    def knows(self, path: str, data: bytes) -> bool:
+        """Whether the file had these bytes when it was checked or written last."""
+        known = self._known.get(path)
+        return known is not None and known[0] == data
+
+    def marks(self, path: str, data: bytes) -> list[str] | None:
+        """The marks of the record that was written with these bytes; None if that was another."""
+        return self._known[path][1] if self.knows(path, data) else None
+
+    def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
+        """Take the bytes of the file for good; and those *marks* for those of the record that was written with them."""
         if len(data) <= _SMALL:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            self._known[path] = data
-        return record
+            self._known[path] = data, marks

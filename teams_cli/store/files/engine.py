@@ -31,6 +31,7 @@ from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
+from teams_cli.store.files.seen import Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class FileStore(Store):
         self.layout = Layout(self.address)
         self._writable = False
         self._decoded = Decoded()
+        self._is_closed = Seen(_is_closed)
         self._durable = "", b""
         """The record that was stored last, by its path, and as it surely is on the disk."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
@@ -147,7 +149,7 @@ class FileStore(Store):
         return together.each(self.layout.directory(team, kind), kind, problems, None, together.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        return marks.labelled(self.layout.index(team, kind), labels)
+        return marks.labelled(self.layout.index(team, kind), self.layout.in_index(team, kind), labels)
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         names = together.names_in(self.layout.directory(team, kind), kind, [])
@@ -165,14 +167,17 @@ class FileStore(Store):
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
-        self._refuse_stale(path, kind, key, revision)  # early; under the lock is what counts
+        if not self._decoded.knows(path, revision):  # else it was there; under the lock is what counts
+            self._refuse_stale(path, kind, key, revision)
+        former = self._decoded.marks(path, revision)
+        if former is None:
+            former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
         self._prepare()
         directory = os.path.dirname(path)
         lasting = lasting or self._durable != (path, revision)
-        former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
         now = self.layout.marks(team, kind, key, record)
         over = self.layout.marks_over(team, kind, key, former, now)
-        lock = self._lock_for(team, kind, record, directory)
+        lock = self._lock_for(team, kind, key, record, directory)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
@@ -184,25 +189,27 @@ class FileStore(Store):
         if lasting:
             disk.confirm(directory, path)
             self._durable = path, data
+        self._decoded.remember(path, data, now)
         self.changed += 1
         if lasting and over:
             self._clear_marks(team, kind, key, over, data, now)
         return data
 
-    def _lock_for(self, team: str, kind: Kind[R], record: R, directory: str) -> Lock | Closing:
-        """The lock for replacing a record: for one that closes the team, all locks of the team."""
-        return self._closing(team) if kind.closes and kind.closes(record) else self._lock(directory)
+    def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
+        """The lock for replacing a record: for one that closes the team, all locks of the team. NotFound if it has gone
+        with its directory.
+        """
+        if kind.closes and kind.closes(record):
+            return self._closing(team)
+        if not os.path.isdir(directory):
+            raise errors.NotFound(f"there is no {kind.name} {key}")
+        return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
         if kind.while_closed:
             return
-        path = f"{self.layout.team(team)}/team.json"
-        try:
-            data = disk.read_file(path)
-        except FileNotFoundError:
-            return
-        if says_closed(data, path):
+        if self._is_closed.at(f"{self.layout.team(team)}/team.json"):
             raise team_closed(team)
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
@@ -382,3 +389,11 @@ class FileStore(Store):
     def log(self, team: str) -> MessageLog:
         """The log of the team's messages."""
         return MessageLog(self.layout.messages(team), self.address, self._lock)
+
+
+def _is_closed(path: str) -> bool:
+    """Whether the file of a team says that it is closed, if there is one."""
+    try:
+        return says_closed(disk.read_file(path), path)
+    except FileNotFoundError:
+        return False

@@ -10,6 +10,7 @@ from teams_cli.records.annotations import Collection
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
 from teams_cli.store.files import disk, marks
+from teams_cli.store.files.seen import Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Layout:
         self.teams = f"{root}/teams"
         self.temp = f"{root}/tmp"
         self._directories: dict[tuple[str, str], str] = {}
+        self._indexes = Seen(disk.names_in)
 
     def team(self, team: str) -> str:
         """The directory of all that a team has but its tasks."""
@@ -86,9 +88,13 @@ class Layout:
         """The directory of the marks by which records are found by their label."""
         return f"{self.directory(team, kind)}/index"
 
+    def in_index(self, team: str, kind: Kind[R]) -> list[str]:
+        """The names of the directories of marks, in no order."""
+        return list(self._indexes.at(self.index(team, kind)))
+
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """The labels of which there were ever marks."""
-        return sorted({name.partition(".")[0] for name in disk.names_in(self.index(team, kind))}) if kind.label else []
+        return sorted({name.partition(".")[0] for name in self.in_index(team, kind)}) if kind.label else []
 
     def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
         """The mark by which a record of that label is found."""

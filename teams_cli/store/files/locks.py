@@ -31,7 +31,7 @@ def hold(path: str, root: str) -> int | None:
         StorageFailed: It can't be opened or locked, or the directories above it can't be made.
     """
     make_directories(os.path.dirname(path), root)
-    descriptor = _open(path)
+    descriptor, _ = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -81,7 +81,7 @@ def _flock(path: str, timeout: float) -> int:
     """Lock as `filelock` does on this platform, with the same exclusion, in 1/50 of the time."""
     give_up = time.monotonic() + timeout
     while True:
-        descriptor = _open(path)
+        descriptor, opened = _open(path)
         try:
             soon = min(give_up, time.monotonic() + _SOON)
             has_it = _looked_for(descriptor, soon, _SHORT) or _queued(descriptor, give_up)
@@ -90,7 +90,7 @@ def _flock(path: str, timeout: float) -> int:
             raise failed("lock", path, error) from None
         if not has_it:
             raise _busy(path, timeout)
-        if _still_there(descriptor, path):
+        if _still_there(descriptor, opened, path):
             return descriptor
         release(descriptor)  # somebody removed the file: others lock its successor
 
@@ -133,7 +133,12 @@ def _busy(path: str, timeout: float) -> errors.Busy:
     return queueing.busy(path, timeout)
 
 
-def _open(path: str) -> int:
+def _open(path: str) -> tuple[int, os.stat_result]:
+    """The lock file, made if need be, and what it is.
+
+    Raises:
+        StorageFailed: It can't be opened, or is no file that can be locked.
+    """
     try:
         descriptor = os.open(path, _FLAGS, 0o600)
     except OSError as error:
@@ -143,8 +148,9 @@ def _open(path: str) -> int:
             ) from None
         raise failed("open", path, error) from None
     try:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return descriptor
+        opened = os.fstat(descriptor)
+        if stat.S_ISREG(opened.st_mode):
+            return descriptor, opened
     except OSError as error:
         release(descriptor)
         raise failed("lock", path, error) from None
@@ -152,9 +158,10 @@ def _open(path: str) -> int:
     raise errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
 
 
-def _still_there(descriptor: int, path: str) -> bool:
+def _still_there(descriptor: int, opened: os.stat_result, path: str) -> bool:
+    """Whether the file that was opened is still the one of that path."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+        return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -166,7 +173,7 @@ def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # onl
     from filelock import FileLock, Timeout
 
     while True:
-        descriptor = _open(path)  # made with what is refused told: it only says that it can't
+        descriptor, opened = _open(path)  # made with what is refused told: it only says that it can't
         lock = FileLock(path, timeout=timeout, poll_interval=0.005, mode=0o600, fallback_to_soft=False)
         try:
             lock.acquire()
@@ -176,7 +183,7 @@ def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # onl
         except OSError as error:
             release(descriptor)
             raise failed("lock", path, error) from None
-        if _still_there(descriptor, path):  # else the directory was moved away between its opening and its locking
+        if _still_there(descriptor, opened, path):  # else the directory was moved away before it was locked
             release(descriptor)
             return lock
         lock.release()

@@ -33,11 +33,13 @@ def _thousand(key: str) -> str:
     return key.rpartition("-")[2][:-3]
 
 
-def labelled(index: str, labels: Collection[str]) -> Iterator[str]:
-    """The keys of which there are marks of these labels, lowest number first; no more is read than is asked for."""
+def labelled(index: str, names: Collection[str], labels: Collection[str]) -> Iterator[str]:
+    """The keys of which there are marks of these labels in the directories of these *names*, lowest number first; no
+    more is read than is asked for.
+    """
     parts: dict[str, set[str]] = {"": set()}
     later: dict[str, list[str]] = {}
-    for name in disk.names_in(index):
+    for name in names:
         label, _, thousand = name.partition(".")
         if label not in labels:
             continue

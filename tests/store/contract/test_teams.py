@@ -189,6 +189,16 @@ def test_a_closed_team_is_dropped_with_all_it_has(store):
     assert titles(store) == {} and store.last("alpha", TASK) == 0
 
 
+def test_what_was_read_before_its_team_was_dropped_is_there_no_more(store):
+    store.create("alpha", TASK, None, Task(title="t"))
+    task, revision = store.get("alpha", TASK, "task-1")
+    close_team(store)
+    store.drop("alpha", TEAM, store.get("alpha", TEAM, "alpha")[1])
+    with pytest.raises(NotFound):
+        store.replace("alpha", TASK, "task-1", task.having(title="u"), revision)
+    assert store.teams() == []
+
+
 def test_a_team_record_is_like_any_other(store):
     team, revision = store.get("alpha", TEAM, "alpha")
     store.replace("alpha", TEAM, "alpha", team.having(leader="bob"), revision)
