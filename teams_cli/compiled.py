@@ -247,7 +247,9 @@ def _extension(name: str) -> "ModuleSpec | None":
 
 
 def _parts(names: "list[str]", modules: "list[Module]") -> "Iterator[bytes]":
-    """What the file of a row says: how long its head is, the head with the names and how long each part is, the parts."""
+    """What stands in the file of a row, one behind the other: four bytes that say how long the head is; the head, which
+    has the names of the modules and how long each part is; the parts.
+    """
     parts, begin = [], 0
     for end in range(1, len(modules) + 1):
         part = dumps(modules[begin:end])

@@ -180,6 +180,20 @@ def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
     assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
 
 
+@pytest.mark.parametrize("left", [0, 10, 18, 30, 0.4, 0.7, -1])
+def test_a_row_of_several_parts_is_good_as_far_as_it_goes(house: Path, left: float) -> None:
+    for name, text in (("door", "OPEN = 1\n"), ("room/__init__", ""), ("room/bed", "")):
+        (house / f"{name}.py").write_text(f"{text}LONG = {'x' * 40_000!r}\n")
+        py_compile.compile(str(house / f"{name}.py"))
+    load_row(house)
+    kept = house / KEPT
+    whole = kept.read_bytes()
+    assert len(whole) > 120_000 and load_row(house) == [*ROW, "1"]
+    kept.write_bytes(whole[: int(left * len(whole)) if 0 < left < 1 else int(left)])
+    assert load_row(house)[-1] == "1"
+    assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
+
+
 def test_a_row_is_not_kept_where_nothing_is_compiled(house: Path) -> None:
     for compiled_file in house.rglob("*.pyc"):
         compiled_file.unlink()

@@ -28,8 +28,13 @@ def test_it_ends_the_wait_of_the_leader(cli: Cli) -> None:
     assert "teams update-task task-1" in message["message"]
 
 
+def test_its_owner_is_told_that_the_leader_is(cli: Cli) -> None:
+    said = cli("release-task", "1", *WHY, agent="bob").stdout
+    assert said == "task-1: pending: deploy\nthe leader is told why; others are offered it before you\n"
+
+
 def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
-    cli.ok("release-task", "1", agent="bob")
+    assert cli("release-task", "1", agent="bob").stdout == "task-1: pending: deploy\n"
     nothing(cli, "lea")
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
 

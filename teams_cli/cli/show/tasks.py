@@ -127,9 +127,12 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
 
 
 def released(task: dict[str, Any]) -> list[str]:
-    """Show a task that is free again, and who had it."""
-    owner = task["notes"][-1].get("owner")
-    return line(task, f", taken from {owner}" if owner else "")
+    """Show a task that is free again, and who had it, or that the leader hears why."""
+    last = task["notes"][-1]
+    if "owner" in last:
+        return line(task, f", taken from {last['owner']}")
+    is_told = "reason" in last and not ("run" in task or "prompt" in task)
+    return [*line(task), *(["the leader is told why; others are offered it before you"] if is_told else [])]
 
 
 def claimed(task: dict[str, Any]) -> Parts:
