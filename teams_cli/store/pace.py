@@ -52,6 +52,8 @@ def insist(change: Callable[[], T]) -> T:
 NO_TEAM = 5.0
 """Seconds after which it is looked again for a team that is not there: where it is to be may itself not be there."""
 _LOOK_AGAIN = 1.0
+_PAST = 0.005
+"""Seconds after which what time brings about is so."""
 _TO_BE_SURE = 240.0
 
 
@@ -69,6 +71,10 @@ class Alarm:
     def ring_in(self, seconds: float) -> None:
         """End the sleep in so many seconds, if nothing does before."""
         self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
+
+    def ring_after(self, seconds: float) -> None:
+        """End the sleep when so many seconds are over for certain, so that what they bring about is so."""
+        self.ring_in(seconds + _PAST)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
         """End the sleep when the process ends, if it is one of this machine that goes on now."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
 
-_PAST = 0.05
 _AGAIN = 1.0
 """Seconds until what is kept for one that is lost, and for others to free, is looked at again."""
 
@@ -83,7 +82,7 @@ def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> N
             agent = presence.load(store, team.name, member.agent_id)
             if since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
                 left = team.silence - seconds_since(since, store.now())
-                alarm.ring_in(left + _PAST if left > 0 else _AGAIN)
+                alarm.ring_after(left if left > 0 else _AGAIN)
             alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 

@@ -142,7 +142,7 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
             if not (seconds := _left_to_others(store, team, task, caller)):
                 yield task
             elif alarm:
-                alarm.ring_in(seconds + leases.PAST)
+                alarm.ring_after(seconds)
 
 
 def _left_to_others(store: Store, team: Team, task: Task, caller: Caller) -> float:

@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
 
-PAST = 0.005
-"""Seconds after which what time brings about is so."""
 _HEARD = ", and it was last heard of "
 WAS_YOURS = ", which was yours: "
 _LOST = " is no longer yours: "
@@ -174,7 +172,7 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
         if task.status != "in_progress" or task.owner is None:
             continue
         left = (task.lease_until or 0) - seconds
-        alarm.ring_in(left + PAST if left >= 0 else _AGAIN)
+        alarm.ring_after(left if left >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 

@@ -38,8 +38,6 @@ _BEHIND = f"{work.READY}more:"
 _MUCH = 100
 """After so many changes what is ready is told again, rather than looking further back for a task that the agent took.
 """
-PAST = 0.005
-"""Seconds after which what time brings about is so."""
 _TURN = 0.1
 """Seconds by which those who wait for work look for it one after the other."""
 _TO_LEAVE = 1.0
@@ -89,7 +87,7 @@ class Facts:
         from teams_cli.messages import receipts
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
-            self.alarm.ring_in(seconds + PAST)
+            self.alarm.ring_after(seconds)
         late = receipts.overdue(self.store, self.team.name, self.caller.name)
         return {
             f"overdue:{row['id']}": fact("overdue", row["id"], receipts.in_words(row), steps.look_at(row["id"]))
@@ -211,7 +209,7 @@ class Facts:
         offers = {agent.offered: left for agent in others if (left := work.offer_left(self.store, agent)) > 0}
         for task in ready:
             if (about := work.about(task)) in offers:
-                self.alarm.ring_in(offers[about] + PAST)
+                self.alarm.ring_after(offers[about])
         free = [task for task in ready if task.assignee or work.about(task) not in offers]
         if free and free[0].assignee:
             return free

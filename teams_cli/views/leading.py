@@ -16,7 +16,7 @@ from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member
 from teams_cli.text import listed
 from teams_cli.views import silences, standing, steps
-from teams_cli.views.facts import PAST, PLAN, Facts, fact
+from teams_cli.views.facts import PLAN, Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Leading:
         left = leases.length(self.team) - seconds_since(since, self.store.now())
         if left < 0 or presence.is_gone(agent):
             return True
-        self.alarm.ring_in(left + PAST)
+        self.alarm.ring_after(left)
         self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
         return False
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 _FEW = 3
-_PAST = 0.005
 _LATE = 0.8
 """Of a lease: a silence of that length is worth a word even where others have work."""
 _LONG = 600.0
@@ -39,7 +38,7 @@ def told(
     silent = {task.id: (task, standing.silence(store, team, task)) for task in _in_work(store, team)}
     for _, seconds in silent.values():
         if ahead := [end - seconds for end in (first, late) if end > seconds]:
-            alarm.ring_in(ahead[0] + _PAST)
+            alarm.ring_after(ahead[0])
     words = {key: _words(task, seconds, late) for key, (task, seconds) in silent.items()}
     found: dict[str, str | None] = {word: None for key in silent for word in words[key] if word in known}
     due = [key for key, (_, seconds) in silent.items() if seconds >= first and words[key][-1] not in known]
