@@ -200,7 +200,7 @@ MUTANTS = [
         "closed teams changed", "files/engine", "if self._is_closed.at(", "if False and self._is_closed.at(", CONTRACT
     ),
     Mutant("what was changed, as it was", "files/seen", "if known and known[0] == is_now:", "if known:", SEEN),
-    Mutant("what may change unseen, remembered", "files/seen", "self._clock() - ", "sure + 1 + ", SEEN),
+    Mutant("what may change unseen, remembered", "files/seen", "if now - ", "if sure + 1 + ", SEEN),
     Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
     Mutant(

@@ -51,6 +51,21 @@ def test_what_was_changed_a_moment_ago_may_be_changed_again_at_the_same_time(loo
     assert looks.count == 4
 
 
+def test_who_stands_still_behind_the_look_takes_it_for_no_older(looks: Looks, tmp_path: Path) -> None:
+    """What is there may be changed at the same time as it was before, while it is looked at."""
+
+    def slowly(path: str) -> str:
+        found = looks(path)
+        time.sleep(0.2)
+        return found
+
+    seen = Seen(slowly)
+    (tmp_path / "one").touch()
+    assert seen.at(str(tmp_path)) == "one"
+    looks.count = 0
+    assert seen.at(str(tmp_path)) == "one" and looks.count == 1
+
+
 def test_each_change_is_seen(looks: Looks, tmp_path: Path) -> None:
     seen, path = Seen(looks, later), tmp_path / "file"
     for n in range(20):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     R = TypeVar("R", bound=Record)
 
+_NOTHING = None, None
 _REMEMBERED = 256
 _SMALL = 32 * 1024
 """Bytes of the largest file that is remembered: so all of them take no more than eight million."""
@@ -39,12 +40,12 @@ class Decoded:
 
     def knows(self, path: str, data: bytes) -> bool:
         """Whether the file had these bytes when it was checked or written last."""
-        known = self._known.get(path)
-        return known is not None and known[0] == data
+        return self._known.get(path, _NOTHING)[0] == data
 
     def marks(self, path: str, data: bytes) -> list[str] | None:
         """The marks of the record that was written with these bytes; None if that was another."""
-        return self._known[path][1] if self.knows(path, data) else None
+        known, marks = self._known.get(path, _NOTHING)  # once: another thread may forget it meanwhile
+        return marks if known == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
         """Take the bytes of the file for good; and those *marks* for those of the record that was written with them."""

@@ -26,6 +26,7 @@ class Seen:
 
     def at(self, path: str) -> Any:
         """What the look finds there now; what it raises is raised."""
+        now = self._clock()  # first: who stands still from here on takes what is there for younger than it is
         try:
             found = os.stat(path)
         except OSError:
@@ -36,7 +37,7 @@ class Seen:
             return known[1]
         value = self._look(path)  # what is changed from here on has another time
         sure = _FINE if found.st_ctime_ns % 1_000_000_000 else _COARSE
-        if self._clock() - max(found.st_mtime, found.st_ctime) > sure:
+        if now - max(found.st_mtime, found.st_ctime) > sure:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[path] = is_now, value
