@@ -201,7 +201,7 @@ class FileStore(Store):
         """
         if kind.closes and kind.closes(record):
             return self._closing(team)
-        if not os.path.isdir(directory):
+        if not self.layout.holds(team, (kind.name,)):  # nothing is said of one that can't be looked at
             raise errors.NotFound(f"there is no {kind.name} {key}")
         return self._lock(directory)
 
