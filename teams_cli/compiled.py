@@ -271,7 +271,7 @@ def _row(file: str, names: "list[str]") -> "Iterator[Module]":
             kept, sizes = _value(descriptor, int.from_bytes(os.read(descriptor, 4), "little"))
             for size in sizes if kept == names else ():
                 yield from _value(descriptor, size)
-    except (OSError, ValueError, EOFError, TypeError):
+    except (OSError, ValueError, EOFError, TypeError, SystemError, MemoryError):  # as what is damaged may say anything
         return
     finally:
         os.close(descriptor)
@@ -279,7 +279,7 @@ def _row(file: str, names: "list[str]") -> "Iterator[Module]":
 
 def _value(descriptor: int, size: int) -> "Any":
     """What the next so many bytes of a file say."""
-    return loads(os.read(descriptor, min(size, _LARGEST + _PART)))
+    return loads(os.read(descriptor, min(size, 2 * _LARGEST)))
 
 
 def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":

@@ -196,9 +196,7 @@ MUTANTS = [
     Mutant(
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
     ),
-    Mutant(
-        "closed teams changed", "files/engine", "if self._is_closed.at(", "if False and self._is_closed.at(", CONTRACT
-    ),
+    Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
     Mutant("what was changed, as it was", "files/seen", "if known and known[0] == is_now:", "if known:", SEEN),
     Mutant("what may change unseen, remembered", "files/seen", "if now - ", "if sure + 1 + ", SEEN),
     Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),

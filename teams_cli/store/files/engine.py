@@ -31,7 +31,6 @@ from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
-from teams_cli.store.files.seen import Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ class FileStore(Store):
         self.layout = Layout(self.address)
         self._writable = False
         self._decoded = Decoded()
-        self._is_closed = Seen(_is_closed)
         self._durable = "", b""
         """The record that was stored last, by its path, and as it surely is on the disk."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
@@ -172,12 +170,12 @@ class FileStore(Store):
         former = self._decoded.marks(path, revision)
         if former is None:
             former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
-        self._prepare()
         directory = os.path.dirname(path)
+        lock = self._lock_for(team, kind, key, record, directory)
+        self._prepare()
         lasting = lasting or self._durable != (path, revision)
         now = self.layout.marks(team, kind, key, record)
         over = self.layout.marks_over(team, kind, key, former, now)
-        lock = self._lock_for(team, kind, key, record, directory)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
@@ -209,7 +207,12 @@ class FileStore(Store):
         """Refuse to change what is in a closed team. Who closes it waits for the lock that is held here."""
         if kind.while_closed:
             return
-        if self._is_closed.at(f"{self.layout.team(team)}/team.json"):
+        path = f"{self.layout.team(team)}/team.json"
+        try:
+            data = disk.read_file(path)
+        except FileNotFoundError:
+            return
+        if says_closed(data, path):
             raise team_closed(team)
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
@@ -389,11 +392,3 @@ class FileStore(Store):
     def log(self, team: str) -> MessageLog:
         """The log of the team's messages."""
         return MessageLog(self.layout.messages(team), self.address, self._lock)
-
-
-def _is_closed(path: str) -> bool:
-    """Whether the file of a team says that it is closed, if there is one."""
-    try:
-        return says_closed(disk.read_file(path), path)
-    except FileNotFoundError:
-        return False
