@@ -194,6 +194,29 @@ def test_a_row_of_several_parts_is_good_as_far_as_it_goes(house: Path, left: flo
     assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
 
 
+def test_a_row_that_says_what_no_interpreter_writes_is_made_anew(house: Path) -> None:
+    load_row(house)
+    kept = house / KEPT
+    whole = kept.read_bytes()
+    kept.write_bytes(upsetting(whole, 20 + int.from_bytes(whole[16:20], "little")))
+    assert load_row(house)[-1] == "1"
+    assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
+
+
+def upsetting(whole: bytes, begin: int) -> bytes:
+    """The file with a byte changed, behind its head, so that the interpreter finds an error of its own."""
+    for at in range(begin, len(whole)):
+        for byte in (whole[at] ^ 0x40, 250):
+            damaged = whole[:at] + bytes([byte]) + whole[at + 1 :]
+            try:
+                marshal.loads(damaged[begin:])
+            except SystemError:
+                return damaged
+            except Exception:  # that is another kind of damage
+                continue
+    raise AssertionError("no change of a byte was one")
+
+
 def test_a_row_is_not_kept_where_nothing_is_compiled(house: Path) -> None:
     for compiled_file in house.rglob("*.pyc"):
         compiled_file.unlink()
