@@ -69,6 +69,7 @@ def test_what_was_lost_and_is_had_again_is_told_no_more(cli: Cli) -> None:
     for agent in ("bob", "mia"):
         cli.ok("claim-task", "1", agent=agent)
         time.sleep(1.3)
+    cli.ok("set", "staleAfterSeconds", "60", agent="lea")  # so that it has it still when it looks
     said = cli("claim-task", "1", agent="bob")
     assert said.status == 0 and "no longer yours" not in said.stderr
     assert "no longer yours" not in cli("brief", agent="bob").stdout
