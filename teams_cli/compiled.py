@@ -16,11 +16,8 @@ from marshal import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import CodeType, ModuleType
-    from typing import Any
-
-    Module = tuple[str, str, str, str, CodeType, bytes]
 
 try:
     from _frozen_importlib import ModuleSpec
@@ -33,14 +30,11 @@ except ImportError:  # an interpreter that imports in another way
 _BY_TIME = MAGIC_NUMBER + bytes(4)
 """How a compiled module begins that is good for a source of the time and the size that follow."""
 _HEADER = 16
-_OF_ROW = MAGIC_NUMBER + b"row of parts"
+_OF_ROW = MAGIC_NUMBER + b"row of codes"
 _FUTURE = "__future__"
 _EXTENSIONS = frozenset({"zlib", "_json", "_datetime", "fcntl"})
 """Those of the standard library that everyday commands use."""
-_LARGEST, _PART = 1 << 16, 1 << 15
-"""Bytes of the largest module, and from how many on modules are a part of a row. What is read at once is in memory that
-the next part has again; for all of a row the system would have to make it, which takes as long as to read it.
-"""
+_LARGEST, _LARGEST_ROW = 1 << 16, 1 << 20
 _WORD = 0xFFFFFFFF
 _missed: "list[tuple[Finder, str, list[str]]]" = []
 """The rows that were not there, or not good any more, with the modules of each."""
@@ -132,7 +126,7 @@ class Finder:
         beside = f"{file}.{os.getpid()}.pyc"
         try:
             with open(beside, "wb") as written:  # first: where nothing can be written, nothing is to be read for it
-                written.write(_OF_ROW + b"".join(_parts(names, self._compiled(names))))
+                written.write(_OF_ROW + dumps((names, self._compiled(names))))
             os.replace(beside, file)
         except OSError:  # what is compiled is not kept either where it can't be
             try:
@@ -140,7 +134,7 @@ class Finder:
             except OSError:
                 return
 
-    def _compiled(self, names: "list[str]") -> "list[Module]":
+    def _compiled(self, names: "list[str]") -> "list[tuple[str, str, str, str, CodeType, bytes]]":
         """Modules as a row has them: their names, and what `_found` says, the paths from where the modules are.
 
         Raises:
@@ -246,40 +240,14 @@ def _extension(name: str) -> "ModuleSpec | None":
     return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
 
 
-def _parts(names: "list[str]", modules: "list[Module]") -> "Iterator[bytes]":
-    """What stands in the file of a row, one behind the other: four bytes that say how long the head is; the head, which
-    has the names of the modules and how long each part is; the parts.
-    """
-    parts, begin = [], 0
-    for end in range(1, len(modules) + 1):
-        part = dumps(modules[begin:end])
-        if len(part) >= _PART or end == len(modules):
-            parts.append(part)
-            begin = end
-    head = dumps((names, [len(part) for part in parts]))
-    yield from (len(head).to_bytes(4, "little"), head, *parts)
-
-
-def _row(file: str, names: "list[str]") -> "Iterator[Module]":
-    """The modules of a row in the order of the names, as far as the file is good; none unless it is of these."""
+def _row(file: str, names: "list[str]") -> "Sequence[tuple[str, str, str, str, CodeType, bytes]]":
+    """The modules of a row in the order of the names; none unless the file is whole, and of these."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        if os.read(descriptor, _HEADER) == _OF_ROW:
-            kept, sizes = _value(descriptor, int.from_bytes(os.read(descriptor, 4), "little"))
-            for size in sizes if kept == names else ():
-                yield from _value(descriptor, size)
-    except (OSError, ValueError, EOFError, TypeError, SystemError, MemoryError):  # as what is damaged may say anything
-        return
-    finally:
-        os.close(descriptor)
-
-
-def _value(descriptor: int, size: int) -> "Any":
-    """What the next so many bytes of a file say."""
-    return loads(os.read(descriptor, min(size, 2 * _LARGEST)))
+        data = _read(file, _LARGEST_ROW)
+        kept, found = loads(memoryview(data)[_HEADER:]) if data[:_HEADER] == _OF_ROW else ([], ())
+    except (OSError, ValueError, EOFError, TypeError, SystemError, MemoryError):  # what is damaged may say anything
+        return ()
+    return found if kept == names else ()
 
 
 def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":
