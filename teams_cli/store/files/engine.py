@@ -165,10 +165,9 @@ class FileStore(Store):
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
-        if not self._decoded.knows(path, revision):  # else it was there; under the lock is what counts
-            self._refuse_stale(path, kind, key, revision)
-        former = self._decoded.marks(path, revision)
-        if former is None:
+        if (former := self._decoded.marks(path, revision)) is None:
+            if not self._decoded.knows(path, revision):  # else it was there; under the lock is what counts
+                self._refuse_stale(path, kind, key, revision)
             former = self.layout.marks(team, kind, key, self._decoded.get(revision, kind, key, path))
         directory = os.path.dirname(path)
         lock = self._lock_for(team, kind, key, record, directory)

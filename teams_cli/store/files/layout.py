@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Collection
+from teams_cli.records.annotations import Collection, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
 from teams_cli.store.files import disk, marks
@@ -88,9 +88,10 @@ class Layout:
         """The directory of the marks by which records are found by their label."""
         return f"{self.directory(team, kind)}/index"
 
-    def in_index(self, team: str, kind: Kind[R]) -> list[str]:
+    def in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
         """The names of the directories of marks, in no order."""
-        return list(self._indexes.at(self.index(team, kind)))
+        names: Sequence[str] = self._indexes.at(self.index(team, kind))
+        return names
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """The labels of which there were ever marks."""
