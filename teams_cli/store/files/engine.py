@@ -151,7 +151,7 @@ class FileStore(Store):
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         names = together.names_in(self.layout.directory(team, kind), kind, [])
-        return marks.by_label(self.layout.index(team, kind), names)
+        return marks.by_label(self.layout.index(team, kind), self.layout.in_index(team, kind), names)
 
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)

@@ -33,13 +33,13 @@ def _thousand(key: str) -> str:
     return key.rpartition("-")[2][:-3]
 
 
-def labelled(index: str, names: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """The keys of which there are marks of these labels in the directories of these *names*, lowest number first; no
-    more is read than is asked for.
+def labelled(index: str, marked_in: Collection[str], labels: Collection[str]) -> Iterator[str]:
+    """The keys of which there are marks of these labels in the directories *marked_in*, lowest number first; no more is
+    read than is asked for.
     """
     parts: dict[str, set[str]] = {"": set()}
     later: dict[str, list[str]] = {}
-    for name in names:
+    for name in marked_in:
         label, _, thousand = name.partition(".")
         if label not in labels:
             continue
@@ -56,12 +56,12 @@ def labelled(index: str, names: Collection[str], labels: Collection[str]) -> Ite
         yield from sorted(sorted(keys), key=len)  # without leading zeros this is the order of the numbers
 
 
-def by_label(index: str, names: Collection[str]) -> dict[str, Collection[str]]:
-    """The keys of the records that have files of these *names*, by the label of which each has a mark; under "" those
-    that have none, or several.
+def by_label(index: str, marked_in: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
+    """The keys of the records that have files of these *names*, by the label of which each has a mark in one of the
+    directories *marked_in*; under "" those that have none, or several.
     """
     found: dict[str, list[str]] = {}
-    for name in disk.names_in(index):
+    for name in marked_in:
         if name.startswith("."):  # as file managers leave them
             continue
         found.setdefault(name.partition(".")[0], []).extend(disk.names_in(f"{index}/{name}"))
