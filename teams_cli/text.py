@@ -104,7 +104,7 @@ def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 def safe(text: str) -> str:
     """The text as a terminal may have it: control, escape, direction characters and lone surrogates are spelt out."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(c if c == "\n" or c == "\t" or _harmless(c) else _spelt(c) for c in text)
 

@@ -178,7 +178,8 @@ class Lookout:
         if not (self.caller.is_human or team.member(self.caller.name)):
             _refuse_stopped(team, self.caller.name)
             text = f"team {team.name} is there, and {self.caller.name} is not a member"
-            return _with_next([fact("team", team.name, text, steps.join(team.name, self.caller.name))], [], steps.WAIT)
+            step = steps.join(team.name, self.caller.name)
+            return _with_next([fact("team", team.name, text, step)], [], lambda: steps.WAIT)
         require(self.store, self.team, self.caller, "read-messages", known=team)
         if team.state == "closed":
             from teams_cli.tasks import overviews
@@ -192,7 +193,7 @@ class Lookout:
         happened, mail = self._news(team, agent, there)
         if not (happened or mail):
             return {}
-        return _with_next(happened, mail, self._otherwise(team))
+        return _with_next(happened, mail, lambda: self._otherwise(team))
 
     def _look_after_started(self) -> None:
         """See who of those that the caller started was lost, and when another may be."""
@@ -364,6 +365,6 @@ def _is_notice(message: Message, told: set[str]) -> bool:
     return message.from_ == SYSTEM and message.about in told
 
 
-def _with_next(happened: list[Found], mail: list[Found], otherwise: str) -> Found:
+def _with_next(happened: list[Found], mail: list[Found], otherwise: Callable[[], str]) -> Found:
     named = [each["next"] for each in [*mail, *happened] if each["next"]]
-    return {"happened": happened, "messages": mail, "next": named[0] if named else otherwise}
+    return {"happened": happened, "messages": mail, "next": named[0] if named else otherwise()}
