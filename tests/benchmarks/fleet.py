@@ -1,7 +1,7 @@
 """A fleet on one PostgreSQL server: hosts of several agents each that wait, behind PgBouncer where there is one.
 
 Each host is a root with a name of its own, as a machine has; this one carries some hundred that wait. What is beyond is
-computed from what one host and one change cost here, and said so. Run it alone: `python -m tests.bench.fleet 10 100`.
+computed from what one host and one change cost here, and said so. Alone: `python -m tests.benchmarks.fleet 10 100`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a team costs its agents: `python -m tests.bench.economy` has a scripted team of four do twenty dependent tasks.
+"""What a team costs its agents: `python -m tests.benchmarks.economy` has a scripted team of four do twenty tasks that
+wait for each other.
 
 The agents know nothing but how to begin, the lines `next:` and `teams wait`. On the way a plan is rejected and
 revised, a task is edited while it is done, a member falls silent, and some thirty messages are sent. Printed are the

@@ -16,7 +16,7 @@ from teams_cli.store.opening import open_store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
-from tests.bench.places import Place
+from tests.benchmarks.places import Place
 from tests.support import postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres

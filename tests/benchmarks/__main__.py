@@ -1,4 +1,4 @@
-"""What commands cost: `python -m tests.bench [--quick]` prints a table of times and ratios, all from one run.
+"""What commands cost: `python tests/bench.py [--quick]` prints a table of times and ratios, all from one run.
 
 One command is compared with `python -c pass` of the same interpreter, and a full team with a small one, in turns, so
 that a busy machine slows both; the best of many is what the program costs, the median what one sees.
@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.disk import bench_disk
-from tests.bench.hooks import bench_hook
-from tests.bench.mcp import bench_mcp
-from tests.bench.places import Place
-from tests.bench.searching import bench_board, bench_searching
-from tests.bench.serving import bench_serving
-from tests.bench.throughput import bench_postgres, bench_throughput
-from tests.bench.waiting import bench_waiting
-from tests.bench.wrapping import bench_wrapping
+from tests.benchmarks.disk import bench_disk
+from tests.benchmarks.hooks import bench_hook
+from tests.benchmarks.mcp import bench_mcp
+from tests.benchmarks.places import Place
+from tests.benchmarks.searching import bench_board, bench_searching
+from tests.benchmarks.serving import bench_serving
+from tests.benchmarks.throughput import bench_postgres, bench_throughput
+from tests.benchmarks.waiting import bench_waiting
+from tests.benchmarks.wrapping import bench_wrapping
 from tests.support.cli import ALPHA
 
 FEW, MANY = 100, 10_000
