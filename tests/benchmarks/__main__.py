@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.benchmarks import before, versions
 from tests.benchmarks.disk import bench_disk
 from tests.benchmarks.hooks import bench_hook
+from tests.benchmarks.limits import TOLERANCE, TRIES, against, in_every_try
 from tests.benchmarks.mcp import bench_mcp
 from tests.benchmarks.places import Place
 from tests.benchmarks.searching import bench_board, bench_searching
@@ -33,13 +35,24 @@ A_TASK = 20.0
 """Microseconds that a task may take of a whole listing."""
 
 
-class Case:
-    """Words to run, as whom, and how to put the place back afterwards."""
+def _nothing(place: Place) -> None:
+    return
 
-    def __init__(self, words: str, agent: str = "a0", after: Callable[[Place], object] = lambda place: None) -> None:
+
+class Case:
+    """Words to run, as whom, and how to put the place back afterwards; or how to prepare it *first*."""
+
+    def __init__(
+        self,
+        words: str,
+        agent: str = "a0",
+        after: Callable[[Place], object] = _nothing,
+        first: Callable[[Place], object] = _nothing,
+    ) -> None:
         self.words = words.split()
         self.agent = agent
         self.after = after
+        self.first = first
 
     def seconds(self, place: Place) -> float:
         """How long one whole process took."""
@@ -47,13 +60,14 @@ class Case:
 
     def processor_seconds(self, place: Place) -> float:
         """How long one whole process kept a processor, which a busy machine leaves as it is."""
-        return self._taken(_spent, place)
+        return self._taken(before.spent, place)
 
     def _taken(self, measure: Callable[[list[str], dict[str, str]], float], place: Place) -> float:
         """What it took, by that measure. What is put back goes to the disk at once: whoever is next to bring something
         there would do it as well, which on some file systems takes as much of the processor as the command itself.
         """
         environ = {**os.environ, "TEAMS_HOME": str(place.root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": self.agent}
+        self.first(place)
         taken = measure([*TEAMS, *self.words], environ)
         self.after(place)
         os.sync()
@@ -73,6 +87,7 @@ NEXT = Case("claim-task --next", "a1", lambda place: place.put_task(1))
 FIFTY = Case("get-tasks --limit 50")
 ALL = Case("get-tasks --json")
 WAIT = Case("wait --timeout 0", "a0", Place.forget_told)
+FOR_ONE = Case("wait --timeout 0", "a0", Place.forget_told, lambda place: place.put_inbox(1))
 OVER = 3
 UPDATE = Case("update-task 6 --description more", "lea", lambda place: place.put_task(6))
 START = {
@@ -84,6 +99,7 @@ START = {
     "update-task": (UPDATE, 1.8),
     "heartbeat": (Case("heartbeat", "a1"), 1.8),
     "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 1.8),
+    "wait, with a message": (FOR_ONE, 1.8),
     "wait, with mail, and work": (WAIT, 1.8),
     "brief": (Case("brief", "a1"), 2.0),
     "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0),
@@ -93,9 +109,6 @@ KNOWN = {"wait, with mail, and work": 2.1}
 """Those that are known to take more, and how much at most."""
 LEAST = 15
 """Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
-TRIES = 3
-TOLERANCE = 1.2
-"""What the machine may make of a ratio. Above this, in every try, the program has become slower."""
 GROWTH = {
     "send-message": (SEND, 1.25),
     "read-messages, 10 unread": (READ, 1.25),
@@ -117,38 +130,10 @@ def _timed(words: list[str], environ: dict[str, str]) -> float:
     return time.perf_counter() - started
 
 
-def _spent(words: list[str], environ: dict[str, str]) -> float:
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(words, env=environ, stdin=nothing, stdout=nothing, stderr=nothing)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, words
-    return used.ru_utime + used.ru_stime
-
-
-def _lower_quartile(times: list[float]) -> float:
-    return sorted(times)[len(times) // 4]
-
-
 def show(*cells: object) -> None:
     """One row of a table."""
     first, *rest = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
     print(f"  {first:<34}" + "".join(f"{cell:>14}" for cell in rest), flush=True)
-
-
-def against(limit: float, ratio: float) -> str:
-    """The limit, and whether it is kept."""
-    return f"<= {limit:g} {'ok' if ratio <= limit else 'MISSED'}" if limit else "-"
-
-
-def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) -> list[str]:
-    """Which of those are too slow whenever they are measured."""
-    slower = names
-    for _ in range(TRIES):
-        slower = measure(slower)
-        if not slower:
-            break
-    return slower
 
 
 def bench_start(place: Place, rounds: int) -> list[str]:
@@ -164,17 +149,17 @@ def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     bare: list[float] = []
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
-        bare.append(_spent([sys.executable, "-c", "pass"], dict(os.environ)))
+        bare.append(before.spent([sys.executable, "-c", "pass"], dict(os.environ)))
         for name, taken in found.items():
             taken.append(START[name][0].processor_seconds(place))
-    least = _lower_quartile(bare)
+    least = before.lower_quartile(bare)
     show("python -c pass", least * 1000, min(bare) * 1000, 1.0)
     slower = []
     for name, taken in found.items():
         limit = START[name][1]
         known = KNOWN.get(name, limit)
-        ratio = _lower_quartile(taken) / least
-        cells = (_lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
+        ratio = before.lower_quartile(taken) / least
+        cells = (before.lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
         show(name, *cells, f"{known:g}{' SLOWER' if ratio > known * TOLERANCE else ''}")
         slower += [name] if ratio > known * TOLERANCE else []
     return slower
@@ -241,9 +226,10 @@ def _is_editable() -> bool:
 
 def main() -> None:
     """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("bench.py", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a judgement")
     parser.add_argument("--directory", help="where to keep the teams meanwhile; the disk matters")
+    parser.add_argument("--before", default=versions.COMMIT, help="the commit to stand beside")
     said = parser.parse_args()
     rounds = 7 if said.quick else 40
     directory = Path(tempfile.mkdtemp(prefix="teams-bench-", dir=said.directory))
@@ -265,11 +251,12 @@ def main() -> None:
         bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
         bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
+        slower += before.bench_before(directory / "before", TEAMS, said.before, said.quick, show)
         bench_disk(many.root, MANY, show, against)
     finally:
         shutil.rmtree(directory)
     if slower and not _is_editable():
-        sys.exit(f"slower than they may be, or growing more, in {TRIES} tries: {', '.join(slower)}")
+        sys.exit(f"slower, or growing more, than they may, in {TRIES} tries: {', '.join(slower)}")
 
 
 if __name__ == "__main__":

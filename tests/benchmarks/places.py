@@ -71,9 +71,9 @@ class Place:
         message = Message(id=f"msg-{number}", number=number, from_="lea", to="a0", message="hello", timestamp=NOW)
         _write(directory / f"{number}.a0.{number:016x}.json", message)
 
-    def put_inbox(self) -> None:
-        """The last ten messages unread, all before them handled."""
-        inbox = Inbox(agent="a0", up_to=self.count - UNREAD, settled_at=NOW)
+    def put_inbox(self, unread: int = UNREAD) -> None:
+        """The last ten messages, or so many, unread, all before them handled."""
+        inbox = Inbox(agent="a0", up_to=self.count - unread, settled_at=NOW)
         _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
 
     def drop_sent(self) -> None:

@@ -69,11 +69,22 @@ print(started, time.monotonic(), *done)
 """
 
 
-def together(root: Path, what: str, each: int, workers: int = WORKERS, address: str = FILES) -> tuple[float, list[str]]:
-    """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
+def together(
+    root: Path,
+    what: str,
+    each: int,
+    workers: int = WORKERS,
+    address: str = FILES,
+    code: str = WORKER,
+    directory: Path | None = None,
+) -> tuple[float, list[str]]:
+    """Let long-lived processes work together: changes a second from the first start to the last end, and what of. The
+    *code* of another version is run in the *directory* of its sources.
+    """
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
+            [sys.executable, "-c", code, str(root), str(me), what, str(each), address],
+            cwd=directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
