@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def _release(call: Call, task: str, reason: str | None) -> Any:
-    return to_document(call, holding.release(call.store, call.team, call.caller, task, reason))
+    released = holding.release(call.store, call.team, call.caller, task, reason)
+    if holding.tells_why(released):
+        call.words = "tasks:given_back"
+    return to_document(call, released)
 
 
 def _heartbeat(call: Call, task: str | None, note: str | None) -> Any:

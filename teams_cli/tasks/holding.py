@@ -19,6 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
+_GIVEN_BACK = "given-back-"
+"""What the uid of the notice begins with that tells the leader why its owner gave a task back."""
+
 
 @operation("release-task", may=EVERYBODY)
 def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
@@ -63,7 +66,12 @@ def _given_back(task: Task, team: Team, reason: str) -> Owed:
     body = (
         f"{task.id} ({task.title}) was given back by {task.owner}: {reason} (to change it: teams update-task {task.id})"
     )
-    return Owed(to=team.leader, message=body, uid=f"given-back-{task.id}-{task.claim}", by=task.owner or "")
+    return Owed(to=team.leader, message=body, uid=f"{_GIVEN_BACK}{task.id}-{task.claim}", by=task.owner or "")
+
+
+def tells_why(task: Task) -> bool:
+    """Whether the leader is told why the task, as `release` returned it, was given back."""
+    return any(told.uid.startswith(_GIVEN_BACK) for told in task.owed or ())
 
 
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:

@@ -127,12 +127,14 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
 
 
 def released(task: dict[str, Any]) -> list[str]:
-    """Show a task that is free again, and who had it, or that the leader hears why."""
+    """Show a task that is free again, and who had it, if that was another."""
     last = task["notes"][-1]
-    if "owner" in last:
-        return line(task, f", taken from {last['owner']}")
-    is_told = "reason" in last and not ("run" in task or "prompt" in task)
-    return [*line(task), *(["the leader is told why; others are offered it before you"] if is_told else [])]
+    return line(task, f", taken from {last['owner']}" if "owner" in last else "")
+
+
+def given_back(task: dict[str, Any]) -> list[str]:
+    """Show a task that its owner gave back, saying why."""
+    return [*line(task), "the leader is told why; others are offered it before you"]
 
 
 def claimed(task: dict[str, Any]) -> Parts:
