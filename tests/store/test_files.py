@@ -11,10 +11,11 @@ import stat
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
+from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed, WrongState
 from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
@@ -338,3 +339,20 @@ def test_a_team_whose_creation_crashed_is_none_and_can_be_made(store, root):
     assert store.teams() == ["alpha"]
     make_team(store, "Gamma")
     assert store.teams() == ["Gamma", "alpha"]
+
+
+def test_a_team_that_others_close_and_open_is_closed_and_open(tmp_path: Path) -> None:
+    ours, theirs = FileStore(str(tmp_path)), FileStore(str(tmp_path))
+    make_team(ours)
+    for _ in range(3):
+        time.sleep(0.15)
+        ours.create("alpha", TASK, None, Task(title="t"))
+        opened = theirs.get("alpha", TEAM, "alpha")[0]
+        close_team(theirs)
+        with pytest.raises(WrongState):
+            ours.create("alpha", TASK, None, Task(title="t"))
+        time.sleep(0.15)
+        with pytest.raises(WrongState):
+            ours.create("alpha", TASK, None, Task(title="t"))
+        theirs.replace("alpha", TEAM.also_closed, "alpha", opened, theirs.get("alpha", TEAM, "alpha")[1])
+    assert ours.last("alpha", TASK) == 3

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.errors import WrongState
-from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.seen import Seen
-from tests.store.kinds import TASK, TEAM, Task, close_team, make_team
 
 
 class Looks:
@@ -87,20 +84,3 @@ def test_many_paths_take_no_more_room(looks: Looks, tmp_path: Path) -> None:
         (tmp_path / str(n)).mkdir()
         assert seen.at(str(tmp_path / str(n))) == ""
     assert seen.at(str(tmp_path / "299")) == "" and looks.count == 300
-
-
-def test_a_team_that_others_close_and_open_is_closed_and_open(tmp_path: Path) -> None:
-    ours, theirs = FileStore(str(tmp_path)), FileStore(str(tmp_path))
-    make_team(ours)
-    for _ in range(3):
-        time.sleep(0.15)
-        ours.create("alpha", TASK, None, Task(title="t"))
-        opened = theirs.get("alpha", TEAM, "alpha")[0]
-        close_team(theirs)
-        with pytest.raises(WrongState):
-            ours.create("alpha", TASK, None, Task(title="t"))
-        time.sleep(0.15)
-        with pytest.raises(WrongState):
-            ours.create("alpha", TASK, None, Task(title="t"))
-        theirs.replace("alpha", TEAM.also_closed, "alpha", opened, theirs.get("alpha", TEAM, "alpha")[1])
-    assert ours.last("alpha", TASK) == 3
