@@ -37,6 +37,8 @@ _MOST = 20
 """Messages that are shown at a time; what is left ends the next wait."""
 _OF_ENDS = ("settled", "completed")
 """What is told of tasks that are over."""
+_HELD = "held"
+"""What is told of a task that the caller has."""
 
 
 class Wanted:
@@ -77,18 +79,17 @@ def wait(
 
     def ready() -> bool:
         found.update(lookout.look())
-        if say and timeout != 0 and not found:
-            lookout.say_if_alone(say)
+        if timeout != 0 and not found:
+            lookout.before_sleep(say)
         return bool(found)
 
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             found.update(lookout.look_at_the_rest(timeout or 0.0))
     except (Ended, errors.WaitRanOut) as ended:
-        from teams_cli.views import standing
+        from teams_cli.views import going_on
 
-        said = standing.in_words(store, team, caller)
-        ended.hint = f"{f'{said}. ' if said else ''}Wait on: {again}"
+        ended.hint = going_on.after_waiting(store, team, caller, again)
         raise
     finally:
         lookout.end()
@@ -139,15 +140,16 @@ class Lookout:
     def _facts(self, team: Team, there: Collection[str] = ()) -> Facts:
         return Facts(self.store, team, self.caller, self.alarm, self.queue, there)
 
-    def say_if_alone(self, say: Callable[[str], None]) -> None:
-        """Tell who leads, once, that nobody is there who could bring anything about."""
-        if self._told_alone:
-            return
-        from teams_cli.views import standing
+    def before_sleep(self, say: Callable[[str], None] | None) -> None:
+        """Load what the end of the sleep needs, by which another version may be installed; and tell who leads, once,
+        that nobody is there who could bring anything about.
+        """
+        from teams_cli.views import going_on, standing  # noqa: F401
 
-        self._told_alone = True
-        if nobody := standing.of_nobody(self.store, self.team, self.caller):
-            say(f"teams: {nobody}")
+        if say and not self._told_alone:
+            self._told_alone = True
+            if nobody := standing.of_nobody(self.store, self.team, self.caller):
+                say(f"teams: {nobody}")
 
     def topics(self) -> frozenset[str]:
         """What changes may concern the caller."""
@@ -207,12 +209,12 @@ class Lookout:
         facts, mailbox = self._facts(team, there), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._say_if_waiting(facts)
-        happened = self._untold(facts, agent) + (self._pages() if _PAGE in there else [])
+        happened = self._untold(facts, agent, bool(mailbox.unread())) + (self._pages() if _PAGE in there else [])
         if any(each["what"] in _OF_ENDS for each in happened):
             self._have_ends_told()
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
-        mail = self._mail(mailbox, {each["id"] for each in happened}, agent)
+        mail = self._mail(mailbox, {each["id"] for each in happened if each["what"] != _HELD}, agent)
         if not (happened or mail):
             self._say_if_waiting(facts)
         return happened, mail
@@ -277,10 +279,10 @@ class Lookout:
             if kind == tasks.TASK.name:
                 notices.settle(self.store, self.team, tasks.TASK, key)
 
-    def _untold(self, facts: Facts, agent: presence.Agent) -> list[Found]:
+    def _untold(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Found]:
         """What is so and was not told since it is; noted as told."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
-        true = self._true(facts, known, agent)
+        true = self._true(facts, known, agent) | self._held(facts, known, has_mail)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
@@ -299,6 +301,20 @@ class Lookout:
 
         beside = Leading(facts, self.alarm, self.wanted.completed)
         return facts.overdue(agent) | beside.completed(known) | facts.ready(known) | beside.true(known)
+
+    def _held(self, facts: Facts, known: set[str], has_mail: bool) -> Known:
+        """The task that the caller has, if it wants one: told once, as it may have to wait for what nobody knows of;
+        what it has mail to is told by that.
+        """
+        told: Known = {about: None for about in known if about.startswith(work.HELD)}
+        if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
+            return told
+        from teams_cli.views import held
+
+        found = held.of(self.store, facts.team, self.caller.name)
+        if found is None:
+            return told
+        return {found.about: fact(_HELD, found.task.id, found.text, found.step)}
 
     def _note_told(self, told: list[str], offer: str | None) -> None:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that
@@ -331,14 +347,13 @@ class Lookout:
         return steps.work(work.of(self.store, team, self.caller.name)) or self._when_idle(team)
 
     def _when_idle(self, team: Team) -> str:
-        """How to wait; or to end the team's work, where all is done and whoever was asked to end did."""
+        """How to wait; or to end the team's work, where all is done."""
         step = work.when_idle(team, self.caller)
-        if step != steps.WAIT_TO_LEAD or _expects_ends(self.store, team.name, self.caller.name):
+        if step != steps.WAIT_TO_LEAD:
             return step
-        from teams_cli.tasks import overviews
+        from teams_cli.views import going_on
 
-        found = overviews.settled(self.store, team.name)
-        return steps.after_all(found["stuck"]) if found and any(found["taskCounts"].values()) else step
+        return going_on.after_all(self.store, team, self.caller) or step
 
 
 def _expects_ends(store: Store, team: str, name: str) -> bool:

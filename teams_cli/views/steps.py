@@ -223,6 +223,11 @@ def _review(brief: Found) -> str | None:
     return review(brief["toReview"][0]) if brief["toReview"] else None
 
 
+def is_wait(step: str) -> bool:
+    """Whether the command that follows only waits."""
+    return step == WAIT or step.startswith(f"{WAIT} ")
+
+
 def work(brief: Found) -> str | None:
     """What to do about one's first task: finish it, unless something comes before."""
     for task in brief["myTasks"][:1]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SHOWN = 4
 READY = "ready:"
 """What the word begins with under which it is told that a task is ready."""
+HELD = "held:"
+"""What the word begins with under which one is told of a task that it has, when it waits for another."""
 _TITLE = 48
 _LINE = 120
 _TO_TAKE_IT = 15.0

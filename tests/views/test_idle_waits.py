@@ -24,6 +24,7 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     found = ended(waiting)
     assert (found["claimed"]["id"], found["claimed"]["owner"], found["happened"]) == ("task-1", "bob", [])
     assert found["next"] == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["happened"][0]["what"] == "held"
     assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
     waiting = begin(cli, "mia", "wait", "--claim", "--timeout", "60")
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)

@@ -45,8 +45,20 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
     both = "task-1 (bob, 3 min, silent for 3 min, 1 waits for it); 1 ready; without a task: mia (silent for 3 min)."
     assert "within 0.1 s" in said and both in said
     assert len(said) < 190
+    cli.ok("send-message", "lea", "which?", agent="bob")
     said = cli("wait", "--claim", "--needed", "--timeout", "0", agent="bob").stderr
     assert said.endswith("\n  Wait on: teams wait --claim --timeout 540 --needed\n")
+
+
+def test_who_leads_hears_that_nothing_is_left_to_wait_for(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    assert cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["next"] == "teams close-team"
+    said = cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
+    assert "\n  All tasks are settled: teams close-team, unless you wait for mail. Wait on: teams wait --needed" in said
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert "\n  Wait on: teams wait --needed" in cli("wait", "--needed", "--timeout", "0", agent="lea").stderr
 
 
 def test_who_leads_nobody_hears_how_others_come(tmp_path: Path, each_engine: str) -> None:

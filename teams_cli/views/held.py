@@ -1,0 +1,66 @@
+"""Held: the task that one has who waits for another, and that nothing holds up: who lost the answer that said so, or
+saw elsewhere that its plan is approved, would wait for what is its own to bring about.
+"""
+
+from __future__ import annotations
+
+from teams_cli.messages.messages import MESSAGE
+from teams_cli.names import SYSTEM
+from teams_cli.records.annotations import Any
+from teams_cli.store.contract import Store
+from teams_cli.tasks import plans, tasks
+from teams_cli.tasks.tasks import IN_PROGRESS, Task
+from teams_cli.teams.teams import Team
+from teams_cli.views import steps, work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Found = dict[str, Any]
+
+_BACK = 50
+"""So many messages are looked at for what the owner asked and was not answered."""
+_ASKING = ("plain", "broadcast", "question")
+"""The types of the messages that may ask for something; plans wait by themselves."""
+_TITLE = 60
+
+
+class Held:
+    """A task in progress of an agent: the word under which that is told, why the agent is to go on with it, how it is
+    told, and the command that ends it.
+    """
+
+    def __init__(self, task: Task, row: Found, step: str) -> None:
+        self.task = task
+        self.about = f"{work.HELD}{task.id}:{task.claim}:{row['plan'] or ''}"
+        plan = f", {row['planId']} is {row['plan']}" if row["planId"] else ""
+        self.why = f"{task.id} is yours{plan}, and nothing holds it up"
+        self.text = f"{self.why}: {task.title[:_TITLE]} (all of it: teams show-task {task.id})"
+        self.step = step
+
+
+def of(store: Store, team: Team, name: str) -> Held | None:
+    """The first task that the agent has, if it is for the agent to go on with it; None also while it waits for a plan
+    to be decided, for a blocker, or for an answer to what it asked since it has the task.
+    """
+    held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name][:1]
+    if not held:
+        return None
+    rows = work.rows(store, team, held, plans.all_of(store, team.name, []))
+    step = steps.work({"myTasks": rows})
+    if not step or steps.is_wait(step) or _awaits_answer(store, team.name, held[0]):
+        return None
+    return Held(held[0], rows[0], step)
+
+
+def _awaits_answer(store: Store, team: str, task: Task) -> bool:
+    """Whether the last that the owner asked since it has the task is newer than all that others wrote to it."""
+    last = store.last(team, MESSAGE)
+    asked = heard = 0
+    for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
+        to = message.recipients or [message.to]
+        if message.from_ == task.owner:
+            may_ask = message.type in _ASKING and not (message.reply_to or message.only_informs)
+            asked = message.number if may_ask and message.timestamp >= (task.claimed_at or "") else asked
+        elif message.from_ != SYSTEM and task.owner in to:
+            heard = message.number
+    return asked > heard

@@ -1,0 +1,88 @@
+"""Who waits for a task is told once of the one that it has, if nothing holds that up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, add_tasks, make_team
+
+GO_ON = "teams update-task task-1 --status completed --result RESULT --next --wait 540"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, each_engine: str) -> Cli:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one", "two")
+    cli.ok("claim-task", "1", agent="bob")
+    return cli
+
+
+def for_work(cli: Cli, agent: str = "bob") -> dict[str, Any]:
+    """What ends the wait of who wants a task; nothing if it is in vain."""
+    answer = cli("wait", "--claim", "--timeout", "0", "--json", agent=agent)
+    assert answer.status in (0, 14)
+    found: dict[str, Any] = answer.json if answer.status == 0 else {}
+    return found
+
+
+def told(cli: Cli) -> list[str]:
+    """What kinds of things bob is told of, when it wants a task."""
+    found = for_work(cli)
+    return [each["what"] for each in found.get("happened", ())] + ["mail"] * len(found.get("messages", ()))
+
+
+def test_who_lost_the_answer_to_its_claim_hears_that_it_has_the_task(cli: Cli) -> None:
+    found = for_work(cli)
+    held = "task-1 is yours, and nothing holds it up: one (all of it: teams show-task task-1)"
+    assert found["happened"] == [{"what": "held", "id": "task-1", "text": held, "next": GO_ON}]
+    assert (found["next"], "claimed" in found) == (GO_ON, False)
+    assert told(cli) == []
+    assert cli("wait", "--timeout", "0", agent="bob").status == 14
+    assert told(cli) == []
+    cli.ok("release-task", "1", agent="bob")
+    assert for_work(cli)["claimed"]["id"] == "task-1"
+    assert told(cli) == ["held"]
+
+
+def test_who_waits_in_vain_hears_that_it_can_go_on(cli: Cli) -> None:
+    said = cli("wait", "--timeout", "0", agent="bob").stderr
+    assert said.endswith(f"\n  task-1 is yours, and nothing holds it up: {GO_ON}. Wait on: teams wait\n")
+
+
+def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:
+    cli.ok("send-message", "lea", "which?", agent="bob")
+    assert told(cli) == []
+    cli.ok("send-message", "mia", "look at this", "--fyi", agent="bob")
+    cli.ok("reply", "1", "the second", agent="lea")
+    assert told(cli) == ["mail"]
+    assert told(cli) == ["held"]
+
+
+def test_who_answers_waits_for_nothing(cli: Cli) -> None:
+    cli.ok("send-message", "bob", "which?", agent="mia")
+    assert told(cli) == ["mail"]
+    cli.ok("reply", "1", "the first", agent="bob")
+    assert told(cli) == ["held"]
+
+
+def test_what_waits_for_a_plan_is_held_up_until_that_is_decided(cli: Cli) -> None:
+    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
+    assert told(cli) == []
+    cli.ok("approve-plan", "1", agent="lea")
+    assert "plan-1 was approved by lea" in cli("brief", agent="bob").stdout
+    (held,) = for_work(cli)["happened"]
+    assert held["text"].startswith("task-1 is yours, plan-1 is approved, and nothing holds it up: one")
+    assert (held["next"], told(cli)) == (GO_ON, [])
+
+
+def test_what_waits_for_another_task_is_held_up(cli: Cli) -> None:
+    cli.ok("update-task", "1", "--blocked-by", "2", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    assert told(cli) == []
+    assert for_work(cli, "mia")["claimed"]["id"] == "task-2"
+    cli.ok("update-task", "2", "--status", "completed", agent="mia")
+    cli.ok("read-messages", agent="bob")
+    assert told(cli) == ["held"]
