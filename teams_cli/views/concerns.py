@@ -286,7 +286,12 @@ class Lookout:
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
         if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
-            self._note_told(sorted(true), offer)
+            try:
+                self._note_told(sorted(true), offer)
+            except errors.TeamsError:
+                if {shown["what"] for shown in untold.values()} != {_HELD}:
+                    raise
+                return []  # what can't be noted would end each wait
         if offer and facts.is_told_to_another():
             left = {about for about in true if about.startswith(work.READY)} - known
             self._note_told(sorted(true.keys() - left), None)

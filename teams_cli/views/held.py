@@ -4,8 +4,10 @@ saw elsewhere that its plan is approved, would wait for what is its own to bring
 
 from __future__ import annotations
 
+from teams_cli.membership import shutdowns
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import SYSTEM
+from teams_cli.questions import questions
 from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import plans, tasks
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
 _BACK = 50
 """So many messages are looked at for what the owner asked and was not answered."""
-_ASKING = ("plain", "broadcast", "question")
-"""The types of the messages that may ask for something; plans wait by themselves."""
+_ASKING = ("plain", "broadcast")
+"""The types of the messages that may ask for something: plans and questions say themselves whether they wait."""
+_WAITING = ("pending", "collecting")
+"""How a question stands that waits for answers."""
 _TITLE = 60
 
 
@@ -40,16 +44,26 @@ class Held:
 
 def of(store: Store, team: Team, name: str) -> Held | None:
     """The first task that the agent has, if it is for the agent to go on with it; None also while it waits for a plan
-    to be decided, for a blocker, or for an answer to what it asked since it has the task.
+    to be decided, for a blocker, or for an answer to what it asked since it has the task, and while it is asked to end.
     """
     held = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == name][:1]
     if not held:
         return None
     rows = work.rows(store, team, held, plans.all_of(store, team.name, []))
     step = steps.work({"myTasks": rows})
-    if not step or steps.is_wait(step) or _awaits_answer(store, team.name, held[0]):
+    if not step or steps.is_wait(step) or _is_asked_to_end(store, team, name):
+        return None
+    if _has_open_question(store, team.name, name) or _awaits_answer(store, team.name, held[0]):
         return None
     return Held(held[0], rows[0], step)
+
+
+def _is_asked_to_end(store: Store, team: Team, name: str) -> bool:
+    return next(shutdowns.open_requests(store, team, name), None) is not None
+
+
+def _has_open_question(store: Store, team: str, name: str) -> bool:
+    return any(asked.from_ == name and asked.status in _WAITING for asked in questions.all_of(store, team, []))
 
 
 def _awaits_answer(store: Store, team: str, task: Task) -> bool:

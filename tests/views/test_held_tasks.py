@@ -86,3 +86,31 @@ def test_what_waits_for_another_task_is_held_up(cli: Cli) -> None:
     cli.ok("update-task", "2", "--status", "completed", agent="mia")
     cli.ok("read-messages", agent="bob")
     assert told(cli) == ["held"]
+
+
+def test_who_asked_the_others_waits_for_their_answers(cli: Cli) -> None:
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("ask-others", "which?", "--to", "mia", "--no-wait", agent="bob")
+    assert told(cli) == []
+    cli.ok("answer", "1", "the first", agent="mia")
+    assert told(cli) == ["mail"]
+    assert told(cli) == ["held"]
+
+
+def test_who_is_asked_to_end_answers_that_first(cli: Cli) -> None:
+    cli.ok("request-shutdown", "bob", agent="lea")
+    assert told(cli) == ["mail"]
+    assert told(cli) == []
+    assert "task-1 is yours" not in cli("wait", "--timeout", "0", agent="bob").stderr
+
+
+def test_what_cannot_be_noted_is_not_told_again_and_again(tmp_path: Path) -> None:
+    cli, temporary = make_team(tmp_path / "root", "bob"), tmp_path / "root/tmp"
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    temporary.rename(tmp_path / "kept")
+    temporary.write_text("nothing can be written here")
+    assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
+    temporary.unlink()
+    (tmp_path / "kept").rename(temporary)
+    assert told(cli) == ["held"]
