@@ -48,6 +48,11 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     return (found for found in all_of(store, team, []) if found.agent == agent and found.status == "requested")
 
 
+def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
+    """Whether a request to the agent waits for its answer."""
+    return next(open_requests(store, team, agent), None) is not None
+
+
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
     """All requests, by number, each as the team's file has it."""
     return [as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]

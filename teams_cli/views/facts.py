@@ -182,7 +182,7 @@ class Facts:
             return False
         from teams_cli.membership import shutdowns
 
-        return next(shutdowns.open_requests(self.store, self.team, self.caller.name), None) is not None
+        return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 
     def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
         kept = ", kept for you," if task.assignee == self.caller.name else ""

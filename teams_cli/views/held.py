@@ -23,8 +23,6 @@ _BACK = 50
 """So many messages are looked at for what the owner asked and was not answered."""
 _ASKING = ("plain", "broadcast")
 """The types of the messages that may ask for something: plans and questions say themselves whether they wait."""
-_WAITING = ("pending", "collecting")
-"""How a question stands that waits for answers."""
 _TITLE = 60
 
 
@@ -51,19 +49,15 @@ def of(store: Store, team: Team, name: str) -> Held | None:
         return None
     rows = work.rows(store, team, held, plans.all_of(store, team.name, []))
     step = steps.work({"myTasks": rows})
-    if not step or steps.is_wait(step) or _is_asked_to_end(store, team, name):
+    if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
         return None
     if _has_open_question(store, team.name, name) or _awaits_answer(store, team.name, held[0]):
         return None
     return Held(held[0], rows[0], step)
 
 
-def _is_asked_to_end(store: Store, team: Team, name: str) -> bool:
-    return next(shutdowns.open_requests(store, team, name), None) is not None
-
-
 def _has_open_question(store: Store, team: str, name: str) -> bool:
-    return any(asked.from_ == name and asked.status in _WAITING for asked in questions.all_of(store, team, []))
+    return any(asked.from_ == name and asked.open for asked in questions.all_of(store, team, []))
 
 
 def _awaits_answer(store: Store, team: str, task: Task) -> bool:
