@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import inspect
+import json
 import marshal
 import os
 import py_compile
@@ -217,6 +218,74 @@ def upsetting(whole: bytes) -> bytes:
     raise AssertionError("no change of a byte was one")
 
 
+SAYING = """
+from __future__ import annotations
+
+OPEN = 1
+
+
+class Chair:
+    \"\"\"Something to sit on.\"\"\"
+
+    legs: int = 4
+
+    def broken(self, why: str = "age", *more: str, **how: int) -> str:
+        \"\"\"Only said.\"\"\"
+
+
+def half(of: int) -> float:
+    \"\"\"Fails for nothing.\"\"\"
+    return 1 / of
+"""
+ASK = """
+import inspect, json, sys, traceback
+from teams_cli import compiled
+compiled.prefer("compiled_house.")
+import compiled_house
+compiled.load("row", ["door", "room", "room.bed"])
+compiled.keep_rows()
+from compiled_house.door import Chair, half
+try:
+    half(0)
+except ZeroDivisionError as error:
+    line = traceback.extract_tb(error.__traceback__)[-1]
+functions = [half, Chair.broken]
+print(json.dumps([
+    [list(inspect.signature(function).parameters) for function in functions],
+    [function.__doc__ for function in functions],
+    [len(function.__annotations__) for function in functions],
+    Chair.__doc__, Chair.__annotations__, Chair().broken(), half(2), line.filename, line.lineno,
+]))
+"""
+
+
+def test_a_row_leaves_out_the_annotations_of_functions_and_nothing_else(house: Path) -> None:
+    """The first command has the modules as they are compiled, the next one from the row."""
+    source = house / "door.py"
+    source.write_text(SAYING)
+    py_compile.compile(str(source))
+    ask = [sys.executable, "-c", ASK]
+    first, later = (
+        json.loads(subprocess.check_output(ask, cwd=house.parent, env=KEEPING, text=True, timeout=TIMEOUT))
+        for _ in range(2)
+    )
+    line = SAYING.splitlines().index("    return 1 / of") + 1
+    told = [["of"], ["self", "why", "more", "how"]], ["Fails for nothing.", "Only said."]
+    does = "Something to sit on.", {"legs": "int"}, None, 0.5, str(source), line
+    assert first == [*told, [2, 4], *does]
+    assert later == [*told, [0, 0], *does]
+
+
+def test_a_row_is_not_kept_of_a_source_that_is_half_written(house: Path) -> None:
+    """As an upgrade leaves it for a moment: the time and the size are those of what is compiled."""
+    source = house / "door.py"
+    was = source.stat()
+    source.write_text("OPEN = (\n")
+    os.utime(source, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert source.stat().st_size == was.st_size and load_row(house) == ["1"]
+    assert not list(house.rglob("*row*"))
+
+
 def test_a_row_is_not_kept_where_nothing_is_compiled(house: Path) -> None:
     for compiled_file in house.rglob("*.pyc"):
         compiled_file.unlink()
@@ -255,8 +324,10 @@ def test_every_command_finds_the_rows_of_the_one_before_and_none_of_a_change(tmp
     say("join-team", "alpha", "--as", "mia")
     for _ in range(2):
         say("send-message", "lea", "hi", "--team", "alpha", "--as", "mia")
+    help_at_first, help_later = (say("create-task", "--help") for _ in range(2))
+    assert help_at_first == help_later and "Add a task to the team's queue." in help_later
     kept = rows()
-    assert kept.keys() == {"first", "usual", "send-message"}
+    assert kept.keys() == {"first", "usual", "of-tasks", "send-message"}
     text = tmp_path / "teams_cli" / "cli" / "show" / "messages.py"
     text.write_text(text.read_text().replace("sent to", "was sent to"))
     for _ in range(3):
