@@ -105,8 +105,6 @@ START = {
     "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0),
 }
 """Commands, and how many times bare Python they may take."""
-KNOWN = {"wait, with mail, and work": 2.1}
-"""Those that are known to take more, and how much at most."""
 LEAST = 15
 """Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
 GROWTH = {
@@ -137,15 +135,15 @@ def show(*cells: object) -> None:
 
 
 def bench_start(place: Place, rounds: int) -> list[str]:
-    """One command against bare Python; the names of those that were slower than they are known to be, in every try."""
+    """One command against bare Python; the names of those that were slower than they may be, in every try."""
     place.put_task(OVER, "completed")
     print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
-    show("", "quartile", "best", "x python", "limit", "known")
+    show("", "quartile", "best", "x python", "limit")
     return in_every_try(list(START), lambda names: _slower(place, rounds, names))
 
 
 def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
-    """Measure these commands in turns with bare Python; which took more than they are known to take."""
+    """Measure these commands in turns with bare Python; which took more than they may."""
     bare: list[float] = []
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
@@ -157,11 +155,9 @@ def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     slower = []
     for name, taken in found.items():
         limit = START[name][1]
-        known = KNOWN.get(name, limit)
         ratio = before.lower_quartile(taken) / least
-        cells = (before.lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
-        show(name, *cells, f"{known:g}{' SLOWER' if ratio > known * TOLERANCE else ''}")
-        slower += [name] if ratio > known * TOLERANCE else []
+        show(name, before.lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
+        slower += [name] if ratio > limit * TOLERANCE else []
     return slower
 
 
