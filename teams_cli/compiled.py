@@ -37,6 +37,8 @@ _EXTENSIONS = frozenset({"zlib", "_json", "_datetime", "fcntl"})
 """Those of the standard library that everyday commands use."""
 _LARGEST, _LARGEST_ROW = 1 << 16, 1 << 20
 _WORD = 0xFFFFFFFF
+_DAMAGED = (ValueError, EOFError, TypeError, SystemError, MemoryError)
+"""What may be said of a file that is not whole: the interpreter does not look whether a full disk took all of it."""
 _missed: "list[tuple[Finder, str, list[str]]]" = []
 """The rows that were not there, or not good any more, with the modules of each."""
 
@@ -130,10 +132,7 @@ class Finder:
                 written.write(_OF_ROW + dumps((names, self._compiled(names))))
             os.replace(beside, file)
         except (OSError, SyntaxError, ValueError):  # what is compiled is not kept either where it can't be, nor a half
-            try:
-                os.unlink(beside)
-            except OSError:
-                return
+            _remove(beside)
 
     def _compiled(self, names: "list[str]") -> "list[tuple[str, str, str, str, CodeType, bytes]]":
         """Modules as a row has them: their names, and what `_found` says, the paths from where the modules are, and the
@@ -251,7 +250,7 @@ def _row(file: str, names: "list[str]") -> "Sequence[tuple[str, str, str, str, C
     try:
         data = _read(file, _LARGEST_ROW)
         kept, found = loads(memoryview(data)[_HEADER:]) if data[:_HEADER] == _OF_ROW else ([], ())
-    except (OSError, ValueError, EOFError, TypeError, SystemError, MemoryError):  # what is damaged may say anything
+    except (OSError, *_DAMAGED):
         return ()
     return found if kept == names else ()
 
@@ -266,7 +265,9 @@ def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":
         return None
     try:
         return loads(memoryview(data)[_HEADER:]), of
-    except (ValueError, EOFError, TypeError):  # longer than what was read, or damaged: then so for the usual one
+    except _DAMAGED:
+        if len(data) < _LARGEST:  # else there is more of it than what was read
+            _remove(compiled)  # the usual way fails for it, every time, and makes it anew where there is none
         return None
 
 
@@ -293,6 +294,14 @@ def _of(source: str) -> bytes:
     except OSError:
         return b""
     return (int(now.st_mtime) & _WORD).to_bytes(4, "little") + (now.st_size & _WORD).to_bytes(4, "little")
+
+
+def _remove(file: str) -> None:
+    """Remove a file, if that can be done."""
+    try:
+        os.unlink(file)
+    except OSError:
+        return
 
 
 def _read(file: str, most: int) -> bytes:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -356,6 +357,18 @@ def test_what_is_not_as_usual_is_left_to_the_interpreter(house: Path, damage: st
     door = importlib.import_module(f"{PACKAGE}.door")
     assert vars(door)["OPEN"] == (3000 if damage == "edited" else 1)
     assert not is_ours("door")
+
+
+@pytest.mark.parametrize("damage", ["cut off", "nulls"])
+def test_a_compiled_module_that_is_not_whole_is_made_anew(house: Path, damage: str) -> None:
+    """As a full disk leaves it: the interpreter itself would fail for it whenever it is imported."""
+    kept = Path(importlib.util.cache_from_source(str(house / "door.py")))
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:24] + bytes(len(whole) - 24 if damage == "nulls" else 0))
+    assert load_row(house) == ["1"]
+    assert type(marshal.loads(kept.read_bytes()[16:])) is CodeType
+    assert load_row(house) == ["1"]  # it had no room in a row before
+    assert load_row(house) == [*ROW, "1"]
 
 
 def test_a_source_of_the_same_size_and_another_time_is_compiled_anew(house: Path) -> None:
