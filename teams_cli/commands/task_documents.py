@@ -7,7 +7,7 @@ import os
 from teams_cli import errors
 from teams_cli.records.annotations import Any
 from teams_cli.tasks import dependencies, leases, tasks
-from teams_cli.tasks.tasks import Note, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, Note, Task
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
@@ -32,6 +32,19 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
         said = {"id": key, "title": found.title, "status": found.status, "owner": found.owner, "result": found.result}
         blockers.append({key: value for key, value in said.items() if value is not None})
     return {**document, "blockers": blockers} if blockers else document
+
+
+def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any]:
+    """The task with how it stands with the plan of its owner, or the one that was approved, under `plan` and `planId`;
+    `plan` is `required` where there is none and it takes one.
+    """
+    if not task.plan_required and task.status != IN_PROGRESS:
+        return document
+    from teams_cli.tasks import plans
+    from teams_cli.views import work
+
+    status, plan = work.plan_of(task, plans.all_of(call.store, call.team, call.problems))
+    return {**document, **{key: said for key, said in (("plan", status), ("planId", plan)) if said}}
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:

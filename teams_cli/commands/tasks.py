@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers
+from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_plan
 from teams_cli.names import id_of
 from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import checks, dependencies, leases, tasks
@@ -135,7 +135,7 @@ def _of_interest(
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
     found = leases.current(call.store, team, tasks.get(call.store, team.name, task))
-    document = with_blockers(call, to_document(call, found))
+    document = with_plan(call, found, with_blockers(call, to_document(call, found)))
     if short:
         call.words = "tasks:standing"
         return {key: value for key, value in document.items() if key not in _LONG}

@@ -60,7 +60,7 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
     """What its owner is told of a task: how long it has it, what it waits for, and how it stands with its plan."""
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
     results = [(blocker.id, blocker.owner, blocker.result) for blocker in blockers if blocker.status == "completed"]
-    status, plan = _plan_of(task, proposed)
+    status, plan = plan_of(task, proposed)
     return {
         "id": task.id,
         "title": text.clipped_line(task.title, _TITLE),
@@ -82,7 +82,7 @@ def _seconds_left(store: Store, task: Task) -> int | None:
     return max(0, round(-seconds_since(task.lease_expires_at, store.now())))
 
 
-def _plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
+def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
     """How it stands with the owner's newest plan for the task, or that one is required; and its id. A plan that was
     approved for who had the task before holds on.
     """

@@ -267,6 +267,27 @@ def test_what_was_created_is_told_with_all_that_completing_it_takes(cli: Cli) ->
     assert ": one (review by, plan)\n" in cli("create-task", "--from", "-", agent="lea", stdin=file).stdout
 
 
+def test_a_task_says_how_it_stands_with_its_plan(cli: Cli) -> None:
+    task = cli.ok("create-task", "parse", "--plan-required", agent="lea")["id"]
+
+    def plan(*more: str) -> str:
+        shown = cli("show-task", task, *more, agent="lea").stdout.splitlines()
+        return next(line for line in shown if line.startswith("plan"))
+
+    cli.ok("claim-task", task, agent="bob")
+    assert plan() == plan("--short") == "plan: required"
+    cli.ok("propose-plan", "by hand", "--task", task, agent="bob")
+    assert plan() == "plan: proposed (teams show-plan plan-1)"
+    cli.ok("reject-plan", "1", "use a library", agent="lea")
+    assert plan() == "plan: rejected (teams show-plan plan-1)"
+    cli.ok("propose-plan", "with a library", "--revises", "1", agent="bob")
+    cli.ok("approve-plan", "2", agent="lea")
+    assert plan() == "plan: approved (teams show-plan plan-2)"
+    cli.ok("release-task", task, agent="bob")
+    told = cli.ok("show-task", task, agent="lea")
+    assert (told["plan"], told["planId"]) == ("approved", "plan-2")  # it holds for whoever has the task
+
+
 def test_a_claim_says_from_when_its_lease_runs(cli: Cli) -> None:
     told = cli("claim-task", "1", agent="bob").stdout
     said = r"\n3 min after your last `teams` command others may take it; to give it back: teams release-task 1\n"

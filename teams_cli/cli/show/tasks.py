@@ -226,10 +226,15 @@ def standing(task: dict[str, Any]) -> Parts:
             f"status: {_status(task)}{lease}",
             f"owner: {_whose(task)}" if _whose(task) else None,
             f"blocked by: {blockers}" if blockers else None,
+            f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
         ),
         *_proof(task),
         *(["result:", *_indented(task["result"])] if task.get("result") else []),
     ]
+
+
+def _by_its_id(plan: str | None) -> str:
+    return f" (teams show-plan {plan})" if plan else ""
 
 
 def _proof(task: dict[str, Any]) -> Parts:
@@ -263,7 +268,7 @@ def _handed_in(task: str, one: dict[str, Any]) -> str:
 def whole(task: dict[str, Any]) -> Parts:
     notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
     said = [("priority", task["priority"]), ("requires", ", ".join(task["require"]))]
-    said += [("touches", ", ".join(task.get("touches", ()))), ("plan", "required" if "planRequired" in task else "")]
+    said += [("touches", ", ".join(task.get("touches", ())))]
     facts = [f"{name}: {value}" for name, value in said if value]
     return [*standing(task), *facts, *_text(task), *notes]
 
