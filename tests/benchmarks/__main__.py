@@ -9,18 +9,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.benchmarks import before, versions
+from tests.benchmarks.commands import FEW, LEAST, MANY, TEAMS, bench_growth, bench_listing, bench_start, show
 from tests.benchmarks.disk import bench_disk
 from tests.benchmarks.hooks import bench_hook
-from tests.benchmarks.limits import TOLERANCE, TRIES, against, in_every_try
+from tests.benchmarks.limits import TRIES, against
 from tests.benchmarks.mcp import bench_mcp
 from tests.benchmarks.places import Place
 from tests.benchmarks.searching import bench_board, bench_searching
@@ -28,191 +25,6 @@ from tests.benchmarks.serving import bench_serving
 from tests.benchmarks.throughput import bench_postgres, bench_throughput
 from tests.benchmarks.waiting import bench_waiting
 from tests.benchmarks.wrapping import bench_wrapping
-from tests.support.cli import ALPHA
-
-FEW, MANY = 100, 10_000
-A_TASK = 20.0
-"""Microseconds that a task may take of a whole listing."""
-
-
-def _nothing(place: Place) -> None:
-    return
-
-
-class Case:
-    """Words to run, as whom, and how to put the place back afterwards; or how to prepare it *first*."""
-
-    def __init__(
-        self,
-        words: str,
-        agent: str = "a0",
-        after: Callable[[Place], object] = _nothing,
-        first: Callable[[Place], object] = _nothing,
-    ) -> None:
-        self.words = words.split()
-        self.agent = agent
-        self.after = after
-        self.first = first
-
-    def seconds(self, place: Place) -> float:
-        """How long one whole process took."""
-        return self._taken(_timed, place)
-
-    def processor_seconds(self, place: Place) -> float:
-        """How long one whole process kept a processor, which a busy machine leaves as it is."""
-        return self._taken(before.spent, place)
-
-    def _taken(self, measure: Callable[[list[str], dict[str, str]], float], place: Place) -> float:
-        """What it took, by that measure. What is put back goes to the disk at once: whoever is next to bring something
-        there would do it as well, which on some file systems takes as much of the processor as the command itself.
-        """
-        environ = {**os.environ, "TEAMS_HOME": str(place.root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": self.agent}
-        self.first(place)
-        taken = measure([*TEAMS, *self.words], environ)
-        self.after(place)
-        os.sync()
-        return taken
-
-
-def _installed() -> list[str]:
-    script = Path(sys.executable).with_name("teams")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "teams_cli"]
-
-
-TEAMS = _installed()
-SEND = Case("send-message a0 hello", "lea", Place.drop_sent)
-READ = Case("read-messages", "a0", Place.put_inbox)
-CLAIM = Case("claim-task 5", "a1", lambda place: place.put_task(5))
-NEXT = Case("claim-task --next", "a1", lambda place: place.put_task(1))
-FIFTY = Case("get-tasks --limit 50")
-ALL = Case("get-tasks --json")
-WAIT = Case("wait --timeout 0", "a0", Place.forget_told)
-FOR_ONE = Case("wait --timeout 0", "a0", Place.forget_told, lambda place: place.put_inbox(1))
-OVER = 3
-UPDATE = Case("update-task 6 --description more", "lea", lambda place: place.put_task(6))
-START = {
-    "--version": (Case("--version"), 1.1),
-    "send-message": (SEND, 1.8),
-    "read-messages": (READ, 1.8),
-    "claim-task": (CLAIM, 1.8),
-    "claim-task --next": (NEXT, 1.8),
-    "update-task": (UPDATE, 1.8),
-    "heartbeat": (Case("heartbeat", "a1"), 1.8),
-    "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 1.8),
-    "wait, with a message": (FOR_ONE, 1.8),
-    "wait, with mail, and work": (WAIT, 1.8),
-    "brief": (Case("brief", "a1"), 2.0),
-    "get-tasks --limit 100": (Case("get-tasks --limit 100"), 2.0),
-}
-"""Commands, and how many times bare Python they may take."""
-LEAST = 15
-"""Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
-GROWTH = {
-    "send-message": (SEND, 1.25),
-    "read-messages, 10 unread": (READ, 1.25),
-    "claim-task ID": (CLAIM, 1.25),
-    "claim-task --next": (NEXT, 1.25),
-    "show-task": (Case("show-task 7"), 1.25),
-    "wait, with mail, and work": (WAIT, 1.25),
-    "get-tasks --limit 50": (FIFTY, 2.0),
-    "brief": (Case("brief", "a1"), 2.0),
-    "list-agents": (Case("list-agents"), 2.0),
-    "history --limit 20": (Case("history --limit 20"), 2.0),
-}
-
-
-def _timed(words: list[str], environ: dict[str, str]) -> float:
-    started = time.perf_counter()
-    nothing = subprocess.DEVNULL
-    subprocess.run(words, env=environ, check=True, stdin=nothing, stdout=nothing, stderr=nothing)
-    return time.perf_counter() - started
-
-
-def show(*cells: object) -> None:
-    """One row of a table."""
-    first, *rest = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
-    print(f"  {first:<34}" + "".join(f"{cell:>14}" for cell in rest), flush=True)
-
-
-def bench_start(place: Place, rounds: int) -> list[str]:
-    """One command against bare Python; the names of those that were slower than they may be, in every try."""
-    place.put_task(OVER, "completed")
-    print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
-    show("", "quartile", "best", "x python", "limit")
-    return in_every_try(list(START), lambda names: _slower(place, rounds, names))
-
-
-def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
-    """Measure these commands in turns with bare Python; which took more than they may."""
-    bare: list[float] = []
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(rounds):
-        bare.append(before.spent([sys.executable, "-c", "pass"], dict(os.environ)))
-        for name, taken in found.items():
-            taken.append(START[name][0].processor_seconds(place))
-    least = before.lower_quartile(bare)
-    show("python -c pass", least * 1000, min(bare) * 1000, 1.0)
-    slower = []
-    for name, taken in found.items():
-        limit = START[name][1]
-        ratio = before.lower_quartile(taken) / least
-        show(name, before.lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
-        slower += [name] if ratio > limit * TOLERANCE else []
-    return slower
-
-
-def bench_growth(few: Place, many: Place, rounds: int) -> list[str]:
-    """The same command on a small and on a full team; the names of those that grew too much, in every try."""
-    print(f"\n{FEW} and {MANY:,} messages and tasks stored, whole process, best of {rounds} (median), ms")
-    show("", f"{FEW}", f"{MANY:,}", "ratio", "of medians", "limit")
-    return in_every_try(list(GROWTH), lambda names: _grown(few, many, rounds, names))
-
-
-def _grown(few: Place, many: Place, rounds: int, names: list[str]) -> list[str]:
-    grown = []
-    for name in names:
-        case, limit = GROWTH[name]
-        pairs = [(case.seconds(few), case.seconds(many)) for _ in range(rounds)]
-        small, full = zip(*pairs, strict=True)
-        ratio = min(full) / min(small)
-        medians = f"{statistics.median(full) / statistics.median(small):.2f}"
-        show(name, min(small) * 1000, min(full) * 1000, f"{ratio:.2f}", medians, against(limit, ratio))
-        grown += [name] if ratio > limit * TOLERANCE else []
-    return grown
-
-
-LISTER = """
-import sys, time
-from teams_cli.cli.main import run
-
-times = []
-for _ in range(int(sys.argv[1])):
-    started = time.perf_counter()
-    run(["get-tasks", "--json", "--team", "alpha"])
-    times.append(time.perf_counter() - started)
-print(min(times), file=sys.stderr)
-"""
-
-
-def bench_listing(few: Place, many: Place, rounds: int) -> None:
-    """A whole listing, for each task: as a process, and without the start of one, which tasks have no part in."""
-    print(f"\nget-tasks --json, whole listing, best of {rounds}")
-    show("", "process, ms", "us a task", "no start, ms", "us a task", "limit")
-    for place in (few, many):
-        process = min(ALL.seconds(place) for _ in range(rounds))
-        inside = _listing_seconds(place, rounds * MANY // place.count if place is few else rounds)
-        each = inside / place.count * 1e6
-        whole = process / place.count * 1e6
-        limit = against(A_TASK, whole) if place is many else "-"
-        show(f"{place.count:,} tasks", process * 1000, whole, inside * 1000, each, limit)
-
-
-def _listing_seconds(place: Place, times: int) -> float:
-    """The best of so many listings in one process."""
-    words = [sys.executable, "-c", LISTER, str(times)]
-    environ = {**os.environ, "TEAMS_HOME": str(place.root)}
-    done = subprocess.run(words, env=environ, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    return float(done.stderr)
 
 
 def _is_editable() -> bool:
