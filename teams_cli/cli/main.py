@@ -188,9 +188,10 @@ def _help(command: Command | None) -> int:
 
         print(guide.of_command(command) if command else guide.guide(), end="")
         return 0
-    from teams_cli.cli.typer_app import run_with_typer
+    from teams_cli.cli import boxes
 
-    return run_with_typer([*([command.name] if command else []), "--help"], execute)
+    boxes.show(command, sys.stdout)
+    return 0
 
 
 def execute(command: Command, values: dict[str, Any]) -> int:

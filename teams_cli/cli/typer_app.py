@@ -1,4 +1,4 @@
-"""Typer over the same declarations: help, completion, and good words for whoever mistyped."""
+"""Typer over the same declarations: completion that others made, and good words for whoever mistyped."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from typer.models import ParameterInfo
 
 from teams_cli import __version__, commands, errors
 from teams_cli.cli import manual, mistakes
-from teams_cli.cli.guide import told_of
-from teams_cli.commands.declaration import Command, Parameter, named
-
-_ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
-
-Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM. Every command takes --json.
-"""
+from teams_cli.commands.declaration import Command, Parameter
 
 
 def run_with_typer(words: list[str], execute: Any) -> int:
@@ -79,14 +73,12 @@ def _no_value(error: Any, command: Command) -> errors.WrongUsage | None:
 def build(offered: list[Command], execute: Any) -> typer.Typer:
     """The application with these commands."""
     app = typer.Typer(
-        help=_ABOUT,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_main)
     for command in offered:
-        app.command(command.name, help=help_of(command), rich_help_panel=command.group)(_function(command, execute))
+        app.command(command.name)(_function(command, execute))
     return app
 
 
@@ -140,12 +132,3 @@ def _parameter(parameter: Parameter) -> inspect.Parameter:
 
 def _choice(choices: tuple[str, ...]) -> Any:
     return get_click_type(annotation=Enum("Choice", {c: c for c in choices}), parameter_info=ParameterInfo())
-
-
-def help_of(command: Command) -> str:
-    """The docstring as help: its words, then what is refused, each with its exit status, and the example."""
-    text, refusals = told_of(command)
-    refused = "\n\n".join(f"* {line}" for line in refusals)
-    more = named(command.more)() if command.more else ""
-    parts = [text, more, f"Refused:\n\n{refused}" if refused else "", f"Example: `teams {command.example}`"]
-    return "\n\n".join(part for part in parts if part)

@@ -341,3 +341,20 @@ def test_an_interrupt(cli: Cli) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, b"") and b"interrupted" in err and b"Traceback" not in err
+
+
+def test_a_terminal_gets_help_in_boxes_with_all_that_there_is(cli: Cli) -> None:
+    """As it stands in the declarations, whatever signs are in it."""
+    every = commands.every().values()
+    shown = in_terminal(cli, "--help")
+    assert "\x1b[" in shown and shown == in_terminal(cli, "help") == in_terminal(cli, "-h")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert all(f"\u2502 {command.name} " in plain for command in every)
+    assert all(f"\u256d\u2500 {command.group} \u2500" in plain for command in every)
+    one = in_terminal(cli, "create-task", "--help", COLUMNS="400", NO_COLOR="1")
+    assert "\x1b" not in one and 'Example: teams create-task "Write the parser" --blocked-by 3 ' in one
+    assert "Usage: teams create-task [TITLE] [OPTIONS]" in one and "* Ends with exit status 10: " in one
+    for parameter in commands.get("create-task").parameters:
+        named = parameter.metavar if parameter.positional else ", ".join(parameter.flags)
+        assert re.search(rf"\u2502 {re.escape(named)} .* {re.escape(parameter.help)}", one)
+    assert "high, normal or low. [default: normal]" in one

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli import commands
-from teams_cli.cli import typer_app
+from teams_cli.cli import boxes
 from teams_cli.clients import known, permissions, profiles
 from tests.support.cli import ALPHA, COMMAND, Cli, make_team
 
@@ -148,7 +148,7 @@ def test_whoever_chooses_is_told_what_each_may_do() -> None:
 
 def test_the_help_for_people_has_the_table() -> None:
     for command in ("run-agent", "spawn", "run", "install"):
-        said = typer_app.help_of(commands.find(command))
+        said = boxes.said_of(commands.find(command))
         assert "* codex, all: everything, unasked, without its sandbox.\n" in said
 
 

@@ -1,0 +1,109 @@
+"""Help for people on a terminal: all commands with what they do, or one with all that can be said with it, in boxes."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from teams_cli import commands
+from teams_cli.cli.guide import told_of
+from teams_cli.cli.output import is_fancy
+from teams_cli.commands.declaration import Command, Parameter, named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    Row = tuple[str, ...]
+
+_ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
+
+Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM. Every command takes --json.
+"""
+_OWN = [
+    ("--version", "", "Say which version this is."),
+    ("--man", "", "Print the manual page, for `man -l -`."),
+    ("--install-completion", "", "Install completion for the current shell."),
+    ("--show-completion", "", "Show completion for the current shell, to copy it or to change it."),
+]
+_HELP = ("--help, -h", "", "Show this.")
+
+
+def show(command: Command | None, out: TextIO) -> None:
+    """Draw the help of the command, or of all."""
+    console = Console(file=out, highlight=False, color_system="auto" if is_fancy(out) else None)
+    for part in _of_all() if command is None else _of_one(command):
+        console.print(part if isinstance(part, Panel) else Padding(part, (0, 1, 1, 1)))
+
+
+def _of_all() -> list[Text | Panel]:
+    groups: dict[str, list[Row]] = {}
+    for command in commands.every().values():
+        groups.setdefault(command.group, []).append((command.name, paragraphs(told_of(command)[0])[0]))
+    boxes = [_box(group, rows) for group, rows in groups.items()]
+    return [_usage("teams [OPTIONS] COMMAND [ARGS]..."), *_texts(_ABOUT), _box("Options", [*_OWN, _HELP]), *boxes]
+
+
+def _of_one(command: Command) -> list[Text | Panel]:
+    places = [parameter for parameter in command.own if parameter.positional]
+    options = [parameter for parameter in command.parameters if not parameter.positional]
+    usage = " ".join(["teams", command.name, *(place.usage for place in places), "[OPTIONS]"])
+    arguments: list[Row] = [(place.metavar, _about(place)) for place in places]
+    rows = [(", ".join(each.flags), each.placeholder.strip(), _about(each)) for each in options]
+    boxes = [_box("Arguments", arguments)] if arguments else []
+    return [_usage(usage), *_texts(said_of(command)), *boxes, _box("Options", [*rows, _HELP])]
+
+
+def said_of(command: Command) -> str:
+    """All that there is to say of a command but its parameters: what it does, what is refused, each with its exit
+    status, and an example.
+    """
+    text, refusals = told_of(command)
+    more = named(command.more)() if command.more else ""
+    refused = "\n".join(["Refused:", *(f"* {line}" for line in refusals)]) if refusals else ""
+    return "\n\n".join(part for part in (text, more, refused, f"Example: teams {command.example}") if part)
+
+
+def paragraphs(text: str) -> list[str]:
+    """A text in paragraphs, each on one line, but for what is listed in it."""
+    found = []
+    for part in text.strip().split("\n\n"):
+        lines: list[str] = []
+        for line in part.splitlines():
+            if lines and not line.startswith("* "):
+                lines[-1] += f" {line.strip()}"
+            else:
+                lines.append(line.strip())
+        found.append("\n".join(lines))
+    return found
+
+
+def _texts(text: str) -> list[Text | Panel]:
+    return [Text(paragraph) for paragraph in paragraphs(text)]
+
+
+def _usage(words: str) -> Text:
+    return Text.assemble(("Usage: ", "yellow"), (words, "bold"))
+
+
+def _about(parameter: Parameter) -> str:
+    """What a parameter is for, what it may be, and what is meant where it is left out."""
+    untold = [choice for choice in parameter.choices if choice not in parameter.help]
+    choices = f" One of: {', '.join(parameter.choices)}." if untold else ""
+    default = f" [default: {parameter.default}]" if parameter.default and not parameter.flag else ""
+    return f"{parameter.help}{choices}{default}{' [required]' if parameter.required else ''}"
+
+
+def _box(title: str, rows: list[Row]) -> Panel:
+    """Rows under a title; the last column is broken into lines, the others are not."""
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(style="bold cyan", no_wrap=True)
+    for _ in rows[0][1:-1]:
+        table.add_column(style="yellow", no_wrap=True)
+    table.add_column(ratio=1)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return Panel(table, title=title, title_align="left", border_style="dim")
