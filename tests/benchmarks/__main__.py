@@ -14,8 +14,23 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks import before, versions
-from tests.benchmarks.commands import FEW, LEAST, MANY, TEAMS, bench_growth, bench_listing, bench_start, show
+from tests.benchmarks.commands import (
+    FEW,
+    FURTHER,
+    LEAST,
+    MANY,
+    MOST,
+    TEAMS,
+    bench_doctor,
+    bench_growth,
+    bench_listing,
+    bench_start,
+    show,
+)
+from tests.benchmarks.completing import bench_completion
+from tests.benchmarks.crowds import bench_crowds
 from tests.benchmarks.disk import bench_disk
+from tests.benchmarks.engines import bench_engines
 from tests.benchmarks.hooks import bench_hook
 from tests.benchmarks.limits import TRIES, against
 from tests.benchmarks.mcp import bench_mcp
@@ -30,6 +45,15 @@ from tests.benchmarks.wrapping import bench_wrapping
 def _is_editable() -> bool:
     """Whether the program is imported through a finder, which slows every start of this interpreter."""
     return any(name.startswith("__editable__") for name in sys.modules)
+
+
+def bench_large(directory: Path, many: Place, rounds: int) -> list[str]:
+    """What takes minutes to make: the names of what grew too much among ten times as many."""
+    grown = bench_growth(many, Place(directory / "most", MOST), rounds, FURTHER)
+    bench_doctor(Place(directory / "doctored", MANY // 2), 3)
+    bench_crowds(directory, TEAMS, 3, show, against)
+    bench_engines(directory, TEAMS, rounds, show, against)
+    return [f"{name} among {MOST:,}" for name in grown]
 
 
 def main() -> None:
@@ -48,11 +72,13 @@ def main() -> None:
             print("an editable install slows bare Python too: measure in an environment with a plain one")
         slower = bench_start(Place(directory / "start", 100), max(rounds, LEAST))
         bench_hook(few.root, rounds, show, against)
+        bench_completion(few.root, TEAMS, rounds, show, against)
         bench_wrapping(directory / "wrapped", show, against)
         slower += [f"{name} among {MANY:,}" for name in bench_growth(few, many, rounds)]
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
         if not said.quick:
+            slower += bench_large(directory, many, rounds)
             bench_waiting(directory, show)
         bench_board(Place(directory / "board", 2000).root, rounds)
         bench_searching(directory, rounds)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.benchmarks import versions
 from tests.benchmarks.limits import TOLERANCE, in_every_try
+from tests.benchmarks.serving import reads_a_second
 from tests.benchmarks.throughput import WORKERS, together
 from tests.benchmarks.versions import Version
 from tests.support.cli import ALPHA
@@ -35,6 +36,9 @@ COMMANDS = {
 _LOOP = 'n=0; while [ "$n" -lt {times} ]; do n=$((n + 1)); {teams} {words} >/dev/null 2>&1 || exit 1; done'
 _IN_LOOPS = {"send-message": "send-message lea hello", "claim-task ID": "claim-task $(({me} * {times} + n))"}
 _BY_WORKERS = {"send-message": "send", "claim-task ID": "claim", "claim-task --next, and complete": "next"}
+_READS = {"GET list-agents": f"/api/list-agents?team={ALPHA}", "GET board": f"/api/board?team={ALPHA}"}
+LEAST_READS = 1.5
+"""How many times as many reads a second a server has to answer."""
 LEAST = 1.8
 """How many times as many sends and claims a second shell loops have to make."""
 LEAST_TURNS = 1.5
@@ -98,6 +102,11 @@ def bench_before(directory: Path, teams: list[str], commit: str, quick: bool, sh
     print(f"\n{_LOOPS} shell loops together, commands a second, best of {rounds}")
     show("", "before", "now", "of bests", "of medians", "limit")
     slow = in_every_try(list(_IN_LOOPS), lambda names: _slower_loops(names, roots, *pair, rounds, show))
+    print(f"\nteams serve, reads a second of four clients, best of {rounds}")
+    show("", "before", "now", "of bests", "of medians", "limit")
+    for name, path in _READS.items():
+        found = _rates(lambda version, path=path: reads_a_second(version, next(roots), path), *pair, rounds)
+        _show_rates(name, *found, LEAST_READS, show)
     print(f"\n{WORKERS} long-lived processes together, changes a second, best of {rounds}")
     show("", "before", "now", "of bests", "of medians", "limit")
     for name, what in _BY_WORKERS.items():

@@ -1,4 +1,4 @@
-"""What commands cost: one against bare Python, on a full team against a small one, and a listing for each task of it."""
+"""What commands cost: one against bare Python, on a full team against a small one, and a listing for each task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.benchmarks.limits import TOLERANCE, against, in_every_try
 from tests.benchmarks.places import Place
 from tests.support.cli import ALPHA
 
-FEW, MANY = 100, 10_000
+FEW, MANY, MOST = 100, 10_000, 100_000
 A_TASK = 20.0
 """Microseconds that a task may take of a whole listing."""
 
@@ -104,6 +104,11 @@ GROWTH = {
     "list-agents": (Case("list-agents"), 2.0),
     "history --limit 20": (Case("history --limit 20"), 2.0),
 }
+"""Commands, and how much longer they may take among a hundred times as many."""
+FURTHER = {name: (case, 2.0) for name, (case, limit) in GROWTH.items() if limit < 2 or name.startswith("history")}
+"""The same, where there are ten times as many once more."""
+_DOCTOR = 1.0
+"""Seconds that the doctor may take for 10,000 records."""
 
 
 def _timed(words: list[str], environ: dict[str, str]) -> float:
@@ -146,17 +151,17 @@ def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     return slower
 
 
-def bench_growth(few: Place, many: Place, rounds: int) -> list[str]:
+def bench_growth(few: Place, many: Place, rounds: int, growth: dict[str, tuple[Case, float]] = GROWTH) -> list[str]:
     """The same command on a small and on a full team; the names of those that grew too much, in every try."""
-    print(f"\n{FEW} and {MANY:,} messages and tasks stored, whole process, best of {rounds} (median), ms")
-    show("", f"{FEW}", f"{MANY:,}", "ratio", "of medians", "limit")
-    return in_every_try(list(GROWTH), lambda names: _grown(few, many, rounds, names))
+    stored = f"{few.count:,} and {many.count:,} messages, tasks and changes stored"
+    print(f"\n{stored}, whole process, best of {rounds} (median), ms")
+    show("", f"{few.count:,}", f"{many.count:,}", "ratio", "of medians", "limit")
+    return in_every_try(list(growth), lambda names: _grown(few, many, rounds, {name: growth[name] for name in names}))
 
 
-def _grown(few: Place, many: Place, rounds: int, names: list[str]) -> list[str]:
+def _grown(few: Place, many: Place, rounds: int, growth: dict[str, tuple[Case, float]]) -> list[str]:
     grown = []
-    for name in names:
-        case, limit = GROWTH[name]
+    for name, (case, limit) in growth.items():
         pairs = [(case.seconds(few), case.seconds(many)) for _ in range(rounds)]
         small, full = zip(*pairs, strict=True)
         ratio = min(full) / min(small)
@@ -190,6 +195,12 @@ def bench_listing(few: Place, many: Place, rounds: int) -> None:
         whole = process / place.count * 1e6
         limit = against(A_TASK, whole) if place is many else "-"
         show(f"{place.count:,} tasks", process * 1000, whole, inside * 1000, each, limit)
+
+
+def bench_doctor(place: Place, rounds: int) -> None:
+    """Looking through a whole team for what is damaged."""
+    taken = min(Case(f"doctor --team {ALPHA}").seconds(place) for _ in range(rounds))
+    print(f"\ndoctor, {place.count:,} tasks and as many messages: {taken:.2f} s, {against(_DOCTOR, taken)}")
 
 
 def _listing_seconds(place: Place, times: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from teams_cli.membership import founding, joining
@@ -41,6 +42,7 @@ class Place:
             self._put_message(number)
         for kind in (tasks.TASK, MESSAGE):
             store.reserve(ALPHA, kind, count)
+        self._lengthen_history()
         self.put_inbox()
         seen = presence.saw(store, ALPHA, "a0").last_seen
         update(store, ALPHA, presence.AGENT, "a0", lambda agent: agent.having(renewed_at=seen))
@@ -59,6 +61,11 @@ class Place:
         own = paths[FREE if status == "pending" else status]
         marks.make([own])
         marks.clear(paths.values(), kept=[own])
+
+    def _lengthen_history(self) -> None:
+        entries = ({"at": NOW, "actor": "a7", "what": "status changed", "text": f"at {n}"} for n in range(self.count))
+        with (self.root / f"teams/{ALPHA}/history.jsonl").open("a") as file:
+            file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
 
     def forget_told(self) -> None:
         """The last ten messages unread, and their reader as one that was told of nothing."""

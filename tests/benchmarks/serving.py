@@ -5,13 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import statistics
+import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.versions import Version
 from tests.support.cli import make_team
-from tests.support.serving import Server, serving
+from tests.support.serving import serving
 
 _CLIENTS = 4
 _KINDS: dict[str, tuple[str, str, Any]] = {
@@ -35,14 +37,8 @@ def bench_serving(root: Path, rounds: int) -> None:
     print(f"{'':24}{'median ms':>12}{'a second':>12}{f'by {_CLIENTS} clients':>16}")
     with serving(cli) as server:
         for name, kind in _KINDS.items():
-            times = _ask(server, kind, 50 * rounds // 7)
-            begin = time.perf_counter()
-            clients = [threading.Thread(target=_ask, args=(server, kind, 30 * rounds // 7)) for _ in range(_CLIENTS)]
-            for client in clients:
-                client.start()
-            for client in clients:
-                client.join()
-            together = _CLIENTS * (30 * rounds // 7) / (time.perf_counter() - begin)
+            times = _ask(server.port, server.token, kind, 50 * rounds // 7)
+            together = _by_several(server.port, server.token, kind, 30 * rounds // 7)
             print(f"{name:24}{_median(times):>12.2f}{1 / statistics.mean(times):>12.0f}{together:>16.0f}")
 
 
@@ -51,12 +47,38 @@ def _median(seconds: list[float]) -> float:
     return statistics.median(seconds) * 1000
 
 
-def _ask(server: Server, kind: tuple[str, str, Any], count: int) -> list[float]:
+def reads_a_second(version: Version, root: Path, path: str) -> float:
+    """How many requests of several clients a server of that version answers, of a team with a hundred tasks."""
+    version.make_place(root, 100)
+    words = [*version.teams, "serve", "--json", "--port", "0"]
+    with subprocess.Popen(words, env={**version.environ, "TEAMS_HOME": str(root)}, stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout
+            said = json.loads(server.stdout.readline())
+            where = int(said["url"].rpartition(":")[2]), said["token"], ("GET", path, None)
+            _by_several(*where, 20)
+            return _by_several(*where, 200)
+        finally:
+            server.terminate()
+
+
+def _by_several(port: int, token: str, kind: tuple[str, str, Any], each: int) -> float:
+    """How many requests a second are answered, of clients that make so many each."""
+    clients = [threading.Thread(target=_ask, args=(port, token, kind, each)) for _ in range(_CLIENTS)]
+    begin = time.perf_counter()
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    return _CLIENTS * each / (time.perf_counter() - begin)
+
+
+def _ask(port: int, token: str, kind: tuple[str, str, Any], count: int) -> list[float]:
     """How long each of so many requests took on one connection."""
     method, path, body = kind
-    headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
     taken = []
     for _ in range(count):
         begin = time.perf_counter()

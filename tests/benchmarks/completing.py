@@ -1,0 +1,78 @@
+"""What a shell costs a person: completion, the help on a terminal, and the memory of the smallest commands."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.benchmarks.before import lower_quartile, spent
+from tests.support.cli import ALPHA
+
+LINES = {
+    "a command": "teams cla",
+    "a team": "teams get-tasks --team a",
+    "an agent": "teams send-message a",
+    "a task": "teams claim-task task-",
+    "a workflow": "teams run code",
+}
+_MOST, _MOST_MS, _MOST_MIB = 2.0, 200.0, 12.0
+_PEAK = """
+import os, resource, sys
+where = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=where), 0)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+"""
+"""Runs a command from a process that has little, as the system counts what was there before for what comes of it."""
+
+
+def bench_completion(
+    root: Path, teams: list[str], rounds: int, show: Callable[..., None], against: Callable[[float, float], str]
+) -> None:
+    """Completion in bash against bare Python in turns, processor time; `--help` on a terminal; memory."""
+    environ = {**os.environ, "TEAMS_HOME": str(root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": "a0"}
+    print(f"\nCompletion, processor time of the whole process, lower quartile of {rounds} (best), ms")
+    show("", "quartile", "best", "x python", "limit")
+    bare: list[float] = []
+    taken: dict[str, list[float]] = {name: [] for name in LINES}
+    for _ in range(rounds):
+        bare.append(spent([sys.executable, "-c", "pass"], environ))
+        for name, line in LINES.items():
+            asked = {"_TEAMS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+            taken[name].append(spent(teams, environ | asked))
+    least = lower_quartile(bare)
+    show("python -c pass", least * 1000, min(bare) * 1000, "1.00")
+    for name, times in taken.items():
+        ratio = lower_quartile(times) / least
+        show(name, lower_quartile(times) * 1000, min(times) * 1000, f"{ratio:.2f}", against(_MOST, ratio))
+    shown = min(_on_a_terminal([*teams, "--help"], environ) for _ in range(rounds)) * 1000
+    show("--help on a terminal", "", shown, "", against(_MOST_MS, shown))
+    for words in (["--version"], ["hook", "claude"]):
+        peak = float(subprocess.check_output([sys.executable, "-c", _PEAK, *teams, *words], env=environ, input=b"{}"))
+        show(f"{' '.join(words)}, MiB", "", peak, "", against(_MOST_MIB, peak))
+
+
+def _on_a_terminal(words: list[str], environ: dict[str, str]) -> float:
+    """How long a command takes that writes to a terminal."""
+    ours, its = pty.openpty()
+    try:
+        started = time.perf_counter()
+        process = subprocess.Popen(words, env=environ, stdin=its, stdout=its, stderr=its)
+        os.close(its)
+        while _read(ours):
+            continue
+        assert process.wait() == 0, words
+        return time.perf_counter() - started
+    finally:
+        os.close(ours)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # as Linux says that nobody writes there any more
+        return b""
