@@ -42,7 +42,7 @@ def show(command: Command | None, out: TextIO) -> None:
 def _of_all() -> list[Text | Panel]:
     groups: dict[str, list[Row]] = {}
     for command in commands.every().values():
-        groups.setdefault(command.group, []).append((command.name, paragraphs(told_of(command)[0])[0]))
+        groups.setdefault(command.group, []).append((command.name, _paragraphs(told_of(command)[0])[0]))
     boxes = [_box(group, rows) for group, rows in groups.items()]
     return [_usage("teams [OPTIONS] COMMAND [ARGS]..."), *_texts(_ABOUT), _box("Options", [*_OWN, _HELP]), *boxes]
 
@@ -67,7 +67,7 @@ def said_of(command: Command) -> str:
     return "\n\n".join(part for part in (text, more, refused, f"Example: teams {command.example}") if part)
 
 
-def paragraphs(text: str) -> list[str]:
+def _paragraphs(text: str) -> list[str]:
     """A text in paragraphs, each on one line, but for what is listed in it."""
     found = []
     for part in text.strip().split("\n\n"):
@@ -82,7 +82,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def _texts(text: str) -> list[Text | Panel]:
-    return [Text(paragraph) for paragraph in paragraphs(text)]
+    return [Text(paragraph) for paragraph in _paragraphs(text)]
 
 
 def _usage(words: str) -> Text:

@@ -6,9 +6,12 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from teams_cli.messages import messages
 from teams_cli.tasks import claims
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.waits import until
 
 pty = pytest.importorskip("pty")
 
@@ -327,20 +331,29 @@ main()
 
 def test_an_interrupt(cli: Cli) -> None:
     """Ctrl-C ends a wait with 130 and a word, without a traceback."""
-    import signal
-    import time
-
     process = cli.start("wait", "--task", "2", agent="bob")
-    for _ in range(600):  # until it looks out for changes; where the system tells of none, for a minute
-        try:
-            if any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{process.pid}/fd").iterdir()):
-                break
-        except FileNotFoundError:  # one was closed since it was listed
-            pass
-        time.sleep(0.1)
+    until(lambda: is_asleep(process.pid), "that it looks out for changes")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, b"") and b"interrupted" in err and b"Traceback" not in err
+
+
+def is_asleep(pid: int) -> bool:
+    """Whether the process looks out for changes and does nothing else: in the middle of an import, the interpreter may
+    drop an interrupt, as it drops every error of what it calls back there.
+    """
+    with suppress(FileNotFoundError):  # one was closed since it was listed
+        looks_out = any("inotify" in os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir())
+        before = state_of(pid)
+        time.sleep(0.2)
+        return looks_out and before[0] == "S" and state_of(pid) == before
+    return False
+
+
+def state_of(pid: int) -> list[str]:
+    """The state of a process, `S` if it waits, and the processor time that it had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return [fields[0], *fields[11:13]]
 
 
 def test_a_terminal_gets_help_in_boxes_with_all_that_there_is(cli: Cli) -> None:
