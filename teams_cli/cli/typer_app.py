@@ -1,4 +1,4 @@
-"""Typer over the same declarations: completion that others made, and good words for whoever mistyped."""
+"""Typer over the same declarations: completion where we have none of our own, and good words for whoever mistyped."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typer.models import ParameterInfo
 
 from teams_cli import __version__, commands, errors
 from teams_cli.cli import manual, mistakes
+from teams_cli.cli.guide import told_of
 from teams_cli.commands.declaration import Command, Parameter
 
 
@@ -78,7 +79,7 @@ def build(offered: list[Command], execute: Any) -> typer.Typer:
     )
     app.callback()(_main)
     for command in offered:
-        app.command(command.name)(_function(command, execute))
+        app.command(command.name, help=told_of(command)[0])(_function(command, execute))
     return app
 
 

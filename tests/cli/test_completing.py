@@ -65,3 +65,6 @@ def test_each_shell_is_answered_in_its_words(cli: Cli) -> None:
     fish = {"_TEAMS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": line}
     assert cli(_TYPER_COMPLETE_FISH_ACTION="get-args", **fish).stdout.splitlines()[0] == "task-1\tWrite the parser"
     assert cli(_TYPER_COMPLETE_FISH_ACTION="is-args", **fish).status == 0
+    typed = {"_TYPER_COMPLETE_ARGS": "teams cla", "_TYPER_COMPLETE_WORD_TO_COMPLETE": "cla"}
+    powershell = cli(_TEAMS_COMPLETE="complete_powershell", **typed)  # by Typer
+    assert powershell.stdout.startswith("claim-task:::Make the caller the owner of a task")
