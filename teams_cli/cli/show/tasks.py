@@ -267,9 +267,12 @@ def _handed_in(task: str, one: dict[str, Any]) -> str:
 
 def whole(task: dict[str, Any]) -> Parts:
     notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note)}" for note in task["notes"]]
-    said = [("priority", task["priority"]), ("requires", ", ".join(task["require"]))]
-    said += [("touches", ", ".join(task.get("touches", ())))]
-    facts = [f"{name}: {value}" for name, value in said if value]
+    said = {
+        "priority": task["priority"],
+        "requires": ", ".join(task["require"]),
+        "touches": ", ".join(task.get("touches", ())),
+    }
+    facts = [f"{name}: {value}" for name, value in said.items() if value]
     return [*standing(task), *facts, *_text(task), *notes]
 
 
