@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.benchmarks import versions
 from tests.benchmarks.limits import TOLERANCE, in_every_try
+from tests.benchmarks.measuring import lower_quartile, spent
 from tests.benchmarks.serving import reads_a_second
 from tests.benchmarks.throughput import WORKERS, together
 from tests.benchmarks.versions import Version
@@ -79,16 +80,6 @@ class Kept:
         return taken
 
 
-def spent(words: list[str], environ: dict[str, str]) -> float:
-    """How long a whole process kept a processor, in seconds."""
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(words, env=environ, stdin=nothing, stdout=nothing, stderr=nothing)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, words
-    return used.ru_utime + used.ru_stime
-
-
 def bench_before(directory: Path, teams: list[str], commit: str, quick: bool, show: Callable[..., None]) -> list[str]:
     """The tables, or why that commit can't be had; what is too little faster than it was, in every try."""
     try:
@@ -146,11 +137,6 @@ def _bench_commands(directory: Path, before: Version, now: Version, rounds: int,
         was, is_now = lower_quartile(first), lower_quartile(second)
         ratios = (f"{was / least:.2f}", f"{is_now / least:.2f}", f"{was / is_now:.2f}")
         show(name, was * 1000, is_now * 1000, *ratios)
-
-
-def lower_quartile(times: list[float]) -> float:
-    """The time that a quarter of the times lies below."""
-    return sorted(times)[len(times) // 4]
 
 
 def _rates(

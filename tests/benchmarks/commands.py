@@ -6,12 +6,12 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tests.benchmarks import before
 from tests.benchmarks.limits import TOLERANCE, against, in_every_try
+from tests.benchmarks.measuring import beside_bare, lower_quartile, spent, timed
 from tests.benchmarks.places import Place
 from tests.support.cli import ALPHA
 
@@ -41,11 +41,11 @@ class Case:
 
     def seconds(self, place: Place) -> float:
         """How long one whole process took."""
-        return self._taken(_timed, place)
+        return self._taken(timed, place)
 
     def processor_seconds(self, place: Place) -> float:
         """How long one whole process kept a processor, which a busy machine leaves as it is."""
-        return self._taken(before.spent, place)
+        return self._taken(spent, place)
 
     def _taken(self, measure: Callable[[list[str], dict[str, str]], float], place: Place) -> float:
         """What it took, by that measure. What is put back goes to the disk at once: whoever is next to bring something
@@ -111,13 +111,6 @@ _DOCTOR = 1.0
 """Seconds that the doctor may take for 10,000 records."""
 
 
-def _timed(words: list[str], environ: dict[str, str]) -> float:
-    started = time.perf_counter()
-    nothing = subprocess.DEVNULL
-    subprocess.run(words, env=environ, check=True, stdin=nothing, stdout=nothing, stderr=nothing)
-    return time.perf_counter() - started
-
-
 def show(*cells: object) -> None:
     """One row of a table."""
     first, *rest = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
@@ -134,19 +127,14 @@ def bench_start(place: Place, rounds: int) -> list[str]:
 
 def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
     """Measure these commands in turns with bare Python; which took more than they may."""
-    bare: list[float] = []
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(rounds):
-        bare.append(before.spent([sys.executable, "-c", "pass"], dict(os.environ)))
-        for name, taken in found.items():
-            taken.append(START[name][0].processor_seconds(place))
-    least = before.lower_quartile(bare)
+    bare, found = beside_bare({name: partial(START[name][0].processor_seconds, place) for name in names}, rounds)
+    least = lower_quartile(bare)
     show("python -c pass", least * 1000, min(bare) * 1000, 1.0)
     slower = []
     for name, taken in found.items():
         limit = START[name][1]
-        ratio = before.lower_quartile(taken) / least
-        show(name, before.lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
+        ratio = lower_quartile(taken) / least
+        show(name, lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
         slower += [name] if ratio > limit * TOLERANCE else []
     return slower
 

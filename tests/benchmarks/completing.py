@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.before import lower_quartile, spent
+from tests.benchmarks.measuring import beside_bare, lower_quartile, spent
 from tests.support.cli import ALPHA
 
 LINES = {
@@ -37,13 +38,11 @@ def bench_completion(
     environ = {**os.environ, "TEAMS_HOME": str(root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": "a0"}
     print(f"\nCompletion, processor time of the whole process, lower quartile of {rounds} (best), ms")
     show("", "quartile", "best", "x python", "limit")
-    bare: list[float] = []
-    taken: dict[str, list[float]] = {name: [] for name in LINES}
-    for _ in range(rounds):
-        bare.append(spent([sys.executable, "-c", "pass"], environ))
-        for name, line in LINES.items():
-            asked = {"_TEAMS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-            taken[name].append(spent(teams, environ | asked))
+    asked = {
+        name: {"_TEAMS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        for name, line in LINES.items()
+    }
+    bare, taken = beside_bare({name: partial(spent, teams, environ | more) for name, more in asked.items()}, rounds)
     least = lower_quartile(bare)
     show("python -c pass", least * 1000, min(bare) * 1000, "1.00")
     for name, times in taken.items():

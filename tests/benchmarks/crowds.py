@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from teams_cli.store.documents import encode
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.opening import open_store
 from teams_cli.teams.caller import Caller
-from tests.benchmarks.before import spent
+from tests.benchmarks.measuring import spent, spent_by
 from tests.support import postgres
 from tests.support.cli import ALPHA, Cli
 from tests.support.postgres import Postgres
@@ -27,7 +26,6 @@ MOST = 0.5
 """Seconds of processor time."""
 _LOOKS = {"list-agents": "lea", "brief": "a7"}
 NOW = "2030-01-01T00:00:00.000Z"
-_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def bench_crowds(
@@ -102,12 +100,6 @@ def _look(
 def _first_board(cli: Cli) -> float:
     """What a server that has answered nothing of the team spends on the first look at its board."""
     with serving(cli) as server:
-        before = _spent_by(server.pid)
+        before = spent_by(server.pid)
         server.get("/api/board")
-        return _spent_by(server.pid) - before
-
-
-def _spent_by(pid: int) -> float:
-    """Seconds of processor time of a process until now."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _A_SECOND
+        return spent_by(server.pid) - before

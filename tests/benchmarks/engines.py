@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import statistics
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
-from teams_cli.tasks import tasks
-from teams_cli.tasks.tasks import Task
-from teams_cli.teams.caller import Caller
+from tests.benchmarks.measuring import timed
+from tests.benchmarks.throughput import fill
 from tests.support import postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
@@ -29,7 +25,6 @@ COMMANDS = {
 }
 """Commands, and as whom; *n* is the number of the round."""
 _MOST = 2.2
-_NOW = "2030-01-01T00:00:00.000Z"
 
 
 def bench_engines(
@@ -59,31 +54,14 @@ def _bench(
     on_files = {**os.environ, "TEAMS_HOME": str(root / "files"), "TEAMS_TEAM": ALPHA}
     on_server = {**on_files, "TEAMS_HOME": str(root / "server"), "TEAMS_STORE": address}
     for environ in (on_files, on_server):
-        _fill(environ["TEAMS_HOME"], environ.get("TEAMS_STORE", FILES), rounds)
+        fill(open_store(environ["TEAMS_HOME"], environ.get("TEAMS_STORE", FILES)), rounds)
     for name, (agent, words) in COMMANDS.items():
         taken: dict[bool, list[float]] = {False: [], True: []}
         for n in range(1, rounds + 1):
             for environ in (on_files, on_server):
                 command = [*teams, *words.format(n=n).split()]
-                taken[environ is on_server].append(_seconds(command, {**environ, "TEAMS_AGENT_ID": agent}))
+                taken[environ is on_server].append(timed(command, {**environ, "TEAMS_AGENT_ID": agent}))
         medians = [statistics.median(times) for times in taken.values()]
         ratio, best = medians[1] / medians[0], min(taken[True]) / min(taken[False])
         cells = (medians[0] * 1000, medians[1] * 1000, f"{ratio:.2f}", f"{best:.2f}", against(_MOST, ratio))
         show(name, *cells)
-
-
-def _fill(root: str, address: str, count: int) -> None:
-    """A team with so many tasks."""
-    store = open_store(root, address)
-    founding.spawn_team(store, ALPHA, Caller("lea"))
-    for name in ("a0", "a1"):
-        joining.join(store, ALPHA, Caller(name))
-    for n in range(count):
-        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title=f"number {n}", created_at=_NOW))
-    store.close()
-
-
-def _seconds(words: list[str], environ: dict[str, str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(words, env=environ, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - started

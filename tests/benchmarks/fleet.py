@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.opening import open_store
 from teams_cli.teams import presence
 from teams_cli.teams.caller import Caller
+from tests.benchmarks.measuring import spent_by
 from tests.support import pgbouncer, postgres
 from tests.support.cli import ALPHA
 from tests.support.pgbouncer import PgBouncer
@@ -72,14 +74,11 @@ class Fleet:
 
     def spent(self, pids: list[int]) -> float:
         """The seconds of a processor that these took so far."""
-        ticks = 0
+        seconds = 0.0
         for pid in pids:
-            try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-            except OSError:  # it ended
-                continue
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / _HERTZ
+            with suppress(OSError):  # it ended
+                seconds += spent_by(pid)
+        return seconds
 
     def of_the_server(self) -> float:
         """The same of the server and all its processes."""

@@ -155,7 +155,7 @@ def bench_postgres(directory: Path, each: int, rounds: int, show: Callable[..., 
             rates, lost, twice = [], 0, 0
             for n in range(rounds):
                 address = server.address(schema=f"{what}{n}")
-                _fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
+                fill(open_store(str(directory / "pg"), address), total if what != "send" else 0)
                 rate, done = together(directory / "pg", what, each, address=address)
                 rates.append(rate)
                 lost, twice = lost + total - len(set(done)), twice + len(done) - len(set(done))
@@ -164,7 +164,7 @@ def bench_postgres(directory: Path, each: int, rounds: int, show: Callable[..., 
         server.stop()
 
 
-def _fill(store: Store, count: int) -> None:
+def fill(store: Store, count: int) -> None:
     """A team with so many tasks."""
     founding.spawn_team(store, ALPHA, Caller("lea"))
     for n in range(WORKERS):

@@ -20,6 +20,7 @@ from teams_cli.store.files.engine import FILES
 from teams_cli.store.opening import open_store
 from teams_cli.teams import presence
 from teams_cli.teams.caller import Caller
+from tests.benchmarks.measuring import spent_by
 from tests.support import postgres
 from tests.support.cli import ALPHA
 from tests.support.postgres import Postgres
@@ -28,7 +29,6 @@ _WAITERS = 100
 _SENDS = 20
 _IDLE = 10.0
 _SETTLE = 3.0
-_HERTZ = os.sysconf("SC_CLK_TCK")
 _LIMITS = {"ms of all waiters a send": 35.0, "ms until one is woken": 50.0, "queries in 5 s idle": 1.0}
 _COMMITS = "SELECT pg_stat_clear_snapshot(); SELECT sum(xact_commit) FROM pg_stat_database"
 Show = Callable[..., None]
@@ -93,11 +93,7 @@ def _row(show: Show, what: str, value: float) -> None:
 
 def _spent(waiters: dict[str, subprocess.Popen[bytes]]) -> float:
     """The seconds of a processor that all of them took so far."""
-    ticks = 0
-    for process in waiters.values():
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / _HERTZ
+    return sum(spent_by(process.pid) for process in waiters.values())
 
 
 def _idle(waiters: dict[str, subprocess.Popen[bytes]]) -> float:
