@@ -35,7 +35,10 @@ FILES: dict[str, Edits] = {
         ('        option("--blocked-by", "One more', OPTION + '        option("--blocked-by", "One more'),
     ],
     "cli/show/tasks.py": [
-        ('        "priority": task["priority"],\n', '        "priority": task["priority"],\n        "estimate": task.get("estimate"),\n'),
+        (
+            '        "priority": task["priority"],\n',
+            '        "priority": task["priority"],\n        "estimate": task.get("estimate"),\n',
+        ),
     ],
     "http_api/board/task_dialog.js": [
         ("    ['Priority', task.priority],\n", "    ['Priority', task.priority],\n    ['Estimate', task.estimate],\n"),
