@@ -13,16 +13,18 @@ from teams_cli.teams import presence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.call import Call
+    from teams_cli.teams.teams import Team
 
 
 def _send(
     call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
 ) -> Any:
     named = each_name(to)
+    team = call.load_team()
     if len(to) > 1:
-        _refuse_unquoted(call, to, text)
+        _refuse_unquoted(team, to, text)
     elif to and text.isascii() and " " not in text:
-        _refuse_swapped(call, to[0], text)
+        _refuse_swapped(team, to[0], text)
     if to_owners_of:
         named += _owners(call, to_owners_of)
     if not named:
@@ -30,37 +32,36 @@ def _send(
     if fyi and ack_required:
         raise errors.WrongUsage("--fyi says that no answer is needed, and --ack-required that one is", "Choose one.")
     if not ack_required:
-        return _with_readers(call, _sent(call, named, text, uid, fyi, None))
+        return _with_readers(call, _sent(call, team, named, text, uid, fyi, None))
     from teams_cli.messages import receipts
 
-    sent = _sent(call, named, text, uid, fyi, receipts.due(call.store, call.load_team()))
+    sent = _sent(call, team, named, text, uid, fyi, receipts.due(call.store, team))
     call.try_to(lambda: receipts.expect(call.store, call.team, sent))
     return _with_readers(call, sent)
 
 
-def _refuse_swapped(call: Call, to: str, text: str) -> None:
+def _refuse_swapped(team: Team, to: str, text: str) -> None:
     """Raises AgentNotFound: It is the text that names a member."""
-    known = {*call.load_team().active_names(), HUMAN}
+    known = {*team.active_names(), HUMAN}
     if text in known and not known & {*to.split(",")} and to != "leader":
         raise errors.AgentNotFound(
             f"{to!r} is no member, but {text} is", f'Who it is for comes first: teams send-message {text} "{to}"'
         )
 
 
-def _sent(call: Call, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:
+def _sent(call: Call, team: Team, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:
     """The message as sent; to one, at once its next turn where the team's setting says so."""
-    if call.caller and len(to) == 1 and call.load_team().settings.get("delivery") == "interject":
+    if call.caller and len(to) == 1 and team.settings.get("delivery") == "interject":
         from teams_cli.agents import interrupting
 
         return interrupting.deliver(
             call.store, call.team, call.caller, to[0], text, call.environ, uid=uid, fyi=fyi, ack_by=ack_by
         )[0]
-    return messages.send(call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by)
+    return messages.send(call.store, call.team, call.caller, to, text, uid, fyi, ack_by=ack_by, known=team)
 
 
-def _refuse_unquoted(call: Call, words: list[str], text: str) -> None:
+def _refuse_unquoted(team: Team, words: list[str], text: str) -> None:
     """Tell who forgot the quotes from who named somebody that is not there."""
-    team = call.load_team()
 
     def known(word: str) -> bool:
         return all(name in (HUMAN, "leader") or team.find(name) is not None for name in each_name([word]))

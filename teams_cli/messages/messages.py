@@ -15,6 +15,7 @@ from teams_cli.teams.teams import MEMBER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.teams import Team
 
 
 class Message(Record):
@@ -62,11 +63,12 @@ def send(
     fyi: bool = False,
     wake: bool = True,
     ack_by: str | None = None,
+    known: Team | None = None,
 ) -> Message:
     """Send a message to members, to `leader`, or to `human`: to all who are named or to none.
 
     It stays in a recipient's inbox until handled; with *fyi*, until read. With *uid*, sending again gives the message
-    of the first time and adds nothing.
+    of the first time and adds nothing. The team is read unless it is *known* as it was a moment ago.
 
     Raises:
         AgentNotFound: There is no such active member; the hint names those that there are.
@@ -74,7 +76,7 @@ def send(
         UidTaken: The sender used *uid* for another message.
     """
     named = [to] if isinstance(to, str) else to
-    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}")
+    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}", known)
     team, caller = at.team, at.caller
     body = text.checked(body, "message")
     found = list(dict.fromkeys(teams.get_recipient(team, name) for name in named))
