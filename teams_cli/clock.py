@@ -110,6 +110,11 @@ def parse_rfc3339(text: str) -> datetime:
     return moment
 
 
+def of_epoch(seconds: float) -> datetime:
+    """The aware time, in UTC, so many seconds after the beginning of 1970."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def later(moment: datetime, seconds: float) -> datetime:
     """The time so many seconds after *moment*."""
     return moment + timedelta(seconds=seconds)

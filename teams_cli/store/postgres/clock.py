@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from teams_cli.clock import SystemClock
+from teams_cli.clock import SystemClock, of_epoch
 from teams_cli.records.annotations import Any
 from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.connections import Server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _ASK_AGAIN = 30.0
 """Seconds."""
@@ -33,7 +35,7 @@ class ServerClock:
 
     def now(self) -> datetime:
         """The time by the server, aware, UTC; right to within the time that a question and its answer take."""
-        return datetime.fromtimestamp(self.steady()[1], UTC)
+        return of_epoch(self.steady()[1])
 
     def steady(self) -> tuple[str, float]:
         """The identity of the store, and the server's time: it goes on through restarts, on whichever machine."""

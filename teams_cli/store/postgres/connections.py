@@ -15,7 +15,7 @@ from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import team_closed
-from teams_cli.store.postgres.driver import errorcodes, extensions, psycopg2
+from teams_cli.store.postgres.driver import connect, library
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
@@ -29,8 +29,14 @@ _CLOSED = "TC001"
 _REST = 5.0
 _LOST = ("08", "57P", "25P03", "25P04")
 _AGAIN = ("40001", "40P01", "53300", "57P03")
+_NO_TABLES = ("42P01", "3F000")
+_IN_USE = "23505"
+_NO_TURN = ("55P03", "57014")
+_NOT_ALLOWED = "42501"
+_IDLE = 0
+"""The state of a connection without a transaction, as libpq counts them."""
 _REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
-_OURS = (psycopg2.ProgrammingError, psycopg2.DataError, psycopg2.NotSupportedError)
+_OURS = (library.ProgrammingError, library.DataError, library.NotSupportedError)
 _HOPELESS = (
     "authentication",
     "does not exist",
@@ -102,7 +108,7 @@ class Connection:
             with self.link.cursor() as cursor:
                 cursor.execute(begin + sql, values or None)
                 return list(cursor.fetchall()) if cursor.description else []
-        except psycopg2.Error as error:
+        except library.Error as error:
             raise self._meaning(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
@@ -124,32 +130,32 @@ class Connection:
 
     def roll_back(self) -> None:
         """Undo a transaction, if one is under way."""
-        if not self.link.closed and self.link.info.transaction_status != extensions.TRANSACTION_STATUS_IDLE:
+        if not self.link.closed and self.link.info.transaction_status != _IDLE:
             self.rows("ROLLBACK")
 
     def close(self) -> None:
         """End the connection."""
         try:
             self.link.close()
-        except psycopg2.Error:
+        except library.Error:
             return
 
-    def _meaning(self, error: psycopg2.Error) -> Exception:
+    def _meaning(self, error: library.Error) -> Exception:
         code, said = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:
             return Again(said)
         if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _OURS)):
             self.close()  # what it says next may be the answer to something else
             return Lost(said)
-        if code in (errorcodes.UNDEFINED_TABLE, errorcodes.INVALID_SCHEMA_NAME):
+        if code in _NO_TABLES:
             return Missing(said)
-        if code == errorcodes.UNIQUE_VIOLATION:
+        if code == _IN_USE:
             return Taken(said)
         if code == _CLOSED:
             return team_closed(error.diag.message_detail or "")
-        if code in (errorcodes.LOCK_NOT_AVAILABLE, errorcodes.QUERY_CANCELED):
+        if code in _NO_TURN:
             return errors.Busy(f"the database did not give us our turn: {said}", "Try again.")
-        if code == errorcodes.INSUFFICIENT_PRIVILEGE:
+        if code == _NOT_ALLOWED:
             return errors.NotAllowed(
                 f"the database does not allow it: {said}", "Use the login that may, or ask its owner."
             )
@@ -330,13 +336,13 @@ class Server:
 
     def _connect(self) -> Connection:
         try:
-            link = psycopg2.connect(**self.options)
-        except psycopg2.OperationalError as error:
+            link = connect(self.options)
+        except library.OperationalError as error:
             said = " ".join(str(error).split())
             if any(word in said for word in _HOPELESS):
                 raise errors.StorageFailed(f"{self.name}: {said}", "Correct the address of the store.") from None
             raise Lost(said) from None
-        except psycopg2.Error as error:
+        except library.Error as error:
             raise errors.StorageFailed(
                 f"{self.name}: {type(error).__name__}", "Correct the address of the store."
             ) from None
@@ -373,8 +379,8 @@ def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
             "the schema in the address of the store can't be one", "Use letters, digits, '-' and '_'."
         )
     try:
-        said = extensions.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
-    except psycopg2.Error:  # its text shows the whole address
+        said = library.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
+    except library.Error:  # its text shows the whole address
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **said}, elsewhere
 

@@ -8,12 +8,12 @@ changes by the watcher of its machine, see `watches.py`.
 
 from __future__ import annotations
 
-import json
 import os
 
 from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from teams_cli.records.json_text import dumps, loads
 from teams_cli.records.records import Record
 from teams_cli.store import documents
 from teams_cli.store.contract import Kind, Store
@@ -308,7 +308,7 @@ class PostgresStore(Store):
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
-        values = [_checked(team), "history", 1, team, json.dumps(entry), self.channel(team, "h"), "history"]
+        values = [_checked(team), "history", 1, team, dumps(entry), self.channel(team, "h"), "history"]
         try:
             self._prepared().do(
                 lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)
@@ -321,13 +321,13 @@ class PostgresStore(Store):
             yield from self._history_backwards(_checked(team), after)
             return
         for position, entry in self.look(f"{_HISTORY} ORDER BY position", [_checked(team), after]):
-            yield position, json.loads(entry)
+            yield position, loads(entry)
 
     def _history_backwards(self, team: str, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
         more, before = f"{_HISTORY} AND position < %s ORDER BY position DESC LIMIT %s", 1 << 62
         while found := self.look(more, [team, after, before, _AT_ONCE]):
             for position, entry in found:
-                yield position, json.loads(entry)
+                yield position, loads(entry)
             before = found[-1][0]
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:

@@ -6,11 +6,10 @@ import secrets
 from hashlib import md5
 from urllib.parse import quote, urlencode
 
-from psycopg2.extensions import encrypt_password
-
 from teams_cli.records.annotations import Any, Mapping, Sequence
 from teams_cli.store.contract import Kind
 from teams_cli.store.postgres.connections import SOCKET, Connection, Server
+from teams_cli.store.postgres.driver import library
 
 _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
@@ -38,7 +37,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
                 made[name] = _address(server, login, passwords[name])
             elif not there:
                 tried.add(name)
-                hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
+                hidden = library.encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
                 connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
                 made[name] = _address(server, login, passwords[name])
             _grant(connection, server.schema, login)

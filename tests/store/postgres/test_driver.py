@@ -1,0 +1,87 @@
+"""Of the client library a command loads what it uses; to all others in the process the library is whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from teams_cli.store.postgres import driver
+from teams_cli.store.postgres.connections import Server
+from tests.conftest import server
+from tests.support.cli import TIMEOUT, add_tasks, make_team
+
+PARTS = {"re", "json", "decimal", "ssl", "socket", "enum", "threading", "psycopg2.extensions"}
+COMMAND = """
+import sys
+from teams_cli import __main__
+leave = __main__._leave
+def told(status):
+    print(*sys.modules, file=sys.stderr)
+    leave(status)
+__main__._leave = told
+sys.argv[0] = "teams"
+__main__.main()
+"""
+OURS = "from teams_cli.store.postgres import driver"
+USES = {
+    "connections": "import psycopg2\nassert psycopg2.connect and psycopg2._psycopg is driver.library",
+    "errors": "import psycopg2\nassert issubclass(psycopg2.errors.UniqueViolation, driver.library.IntegrityError)",
+    "modules": "from psycopg2 import extras, pool\nassert extras.DictCursor and pool.SimpleConnectionPool",
+    "a module": "import psycopg2.extensions as e\nassert e.connection is driver.library.connection",
+    "adapters": "from psycopg2.extensions import *\nassert adapt((1, None)).getquoted() == b'(1, NULL)'",
+    "a word": "import psycopg2\nassert not hasattr(psycopg2, 'nothing') and psycopg2.paramstyle == 'pyformat'",
+    "another library": "import ssl\nassert ssl.OPENSSL_VERSION",
+}
+
+
+def run(code: str, *words: str, path: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run code where nothing is loaded but by it: what is installed beside may load modules at each start."""
+    environ = {**os.environ, **environ, "PYTHONPATH": os.pathsep.join([path, *filter(None, sys.path)])}
+    command = [sys.executable, "-S", "-c", code, *words]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+
+
+@pytest.mark.parametrize("words", ["send-message lea hi", "read-messages", "claim-task --next", "get-tasks", "brief"])
+def test_a_command_loads_nothing_that_the_library_has_in_python(words: str, on_postgres: str, tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one")
+    done = run(COMMAND, *words.split(), **cli.environ("bob"))
+    loaded = done.stderr.split("\n")[-2].split()
+    assert done.returncode == 0 and "psycopg2._psycopg" in loaded, done
+    assert not PARTS.intersection(loaded)
+
+
+@pytest.mark.parametrize("before", ["", "import psycopg2\n", "import threading\n"])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_who_uses_the_library_has_all_of_it(before: str, use: str) -> None:
+    done = run(f"{before}{OURS}\n{use}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_library_whose_part_in_c_needs_the_rest_is_loaded_whole(tmp_path: Path) -> None:
+    package = tmp_path / "psycopg2"
+    package.mkdir()
+    (package / "__init__.py").write_text("NEEDED = 7\n")
+    (package / "_psycopg.py").write_text("from psycopg2 import NEEDED\n")
+    done = run(f"{OURS}\nprint(driver.library.NEEDED)", path=str(tmp_path))
+    assert done.stdout == "7\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["plain", "", "it's", 'a "b"', "back\\slash", "two words", "\\'"])
+def test_options_reach_the_server_as_they_are(name: str) -> None:
+    link = driver.connect({**psycopg2.extensions.parse_dsn(server().address()), "application_name": name})
+    with link.cursor() as cursor:
+        cursor.execute("SELECT current_setting('application_name')")
+        assert cursor.fetchall() == [(name,)]
+    link.close()
+
+
+def test_an_address_says_options_with_any_characters(tmp_path: Path) -> None:
+    place = Server(f"{server().address()}&application_name=it%27s%20a%5C", patience=5.0, lock_timeout=2.0)
+    assert place.look("SELECT current_setting('application_name')") == [("it's a\\",)]
+    place.close()
