@@ -7,6 +7,7 @@ leaves them to libpq, which sets none with a later one. Who asks `psycopg2` for 
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -31,12 +32,15 @@ def _part_in_c() -> ModuleType | None:
 
     sys.modules[_NAME] = package = module_from_spec(spec)
     sys.modules["ssl"] = None  # type: ignore[assignment]
+    usual = sys.getdlopenflags()
+    sys.setdlopenflags(os.RTLD_LAZY)  # of some thousand functions of the libraries that it brings, few are called
     try:
         from psycopg2 import _psycopg
     except ImportError:
         del sys.modules[_NAME]
         return None
     finally:
+        sys.setdlopenflags(usual)
         del sys.modules["ssl"]
     _run_when_asked(package, spec)
     return _psycopg
