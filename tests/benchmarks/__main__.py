@@ -52,7 +52,6 @@ def bench_large(directory: Path, many: Place, rounds: int) -> list[str]:
     grown = bench_growth(many, Place(directory / "most", MOST), rounds, FURTHER)
     bench_doctor(Place(directory / "doctored", MANY // 2), 3)
     bench_crowds(directory, TEAMS, 3, show, against)
-    bench_engines(directory, TEAMS, rounds, show, against)
     return [f"{name} among {MOST:,}" for name in grown]
 
 
@@ -71,12 +70,13 @@ def main() -> None:
         if _is_editable():
             print("an editable install slows bare Python too: measure in an environment with a plain one")
         slower = bench_start(Place(directory / "start", 100), max(rounds, LEAST))
-        bench_hook(few.root, rounds, show, against)
-        bench_completion(few.root, TEAMS, rounds, show, against)
+        slower += bench_hook(few.root, rounds, show)
+        slower += [f"completion of {name}" for name in bench_completion(few.root, TEAMS, rounds, show)]
         bench_wrapping(directory / "wrapped", show, against)
         slower += [f"{name} among {MANY:,}" for name in bench_growth(few, many, rounds)]
         bench_listing(Place(directory / "hundred", 100), many, 3 if said.quick else 7)
         bench_serving(directory / "served", rounds)
+        slower += [f"{name} on PostgreSQL" for name in bench_engines(directory, TEAMS, rounds, show)]
         if not said.quick:
             slower += bench_large(directory, many, rounds)
             bench_waiting(directory, show)
