@@ -8,7 +8,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Collection
+from teams_cli.records.annotations import Any, Collection, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, tasks
@@ -31,7 +31,7 @@ PLAN = "plan:"
 """What the word begins with under which a plan is told."""
 _TITLE = 60
 _IN_SIGHT = 10
-"""So many ready tasks are looked at, and as many more as there are members."""
+"""So many ready tasks are looked at, where not all that are news among them are left to others."""
 _BEHIND = f"{work.READY}more:"
 """What the word begins with under which it is told that more are ready; then where the last stood that was looked at.
 """
@@ -74,7 +74,8 @@ class Facts:
         self.there = there
         at = standing_of(team, caller)
         self.leads = at is not None and at.leads
-        self._seen: list[Task] | None = None
+        self._ready: Iterator[Task] | None = None
+        self._seen: list[Task] = []
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
         self._waiting: list[str] = []
@@ -138,30 +139,35 @@ class Facts:
         got = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
         return got or (what == "task claimed" and actor == name)
 
-    def _in_sight(self) -> list[Task]:
-        """The tasks that the caller can claim, best first; at most one more than are told of, which tells that there
-        are more.
+    def _in_sight(self, most: int = _IN_SIGHT) -> list[Task]:
+        """The first of the tasks that the caller can claim, best first; one more than *most*, which are told of, tells
+        that there are more.
         """
-        if self._seen is None:
-            places = range(self._most + 1)  # first: a task that has no place is not read
-            found = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
-            self._seen = [task for _, task in zip(places, found, strict=False)]
-        return self._seen
+        if self._ready is None:
+            self._ready = choosing.ready_for(self.store, self.team, self.caller, self.alarm)
+        while len(self._seen) <= most and (task := next(self._ready, None)):
+            self._seen.append(task)
+        return self._seen[: most + 1]
 
     @property
     def _most(self) -> int:
-        """How many ready tasks are told of: each of those who wait may be told of another, and what it was told of a
-        moment ago is left to it.
+        """How many ready tasks may have to be looked at: each of those who wait may be told of another, and what it was
+        told of a moment ago is left to it.
         """
         members = len(self.team.members)
         return max(_IN_SIGHT + members, 2 * members)
 
     def ready(self, known: set[str]) -> Known:
         """The tasks that the caller can claim; all that are news are told as one."""
-        ready = self._in_sight() if self.works else []
-        if not ready or self._is_asked_to_end():
+        if not self.works or not self._in_sight() or self._is_asked_to_end():
             return {}
-        more = len(ready) > self._most
+        told, is_left = self._ready_among(_IN_SIGHT, known)
+        return self._ready_among(self._most, known)[0] if is_left else told
+
+    def _ready_among(self, most: int, known: set[str]) -> tuple[Known, bool]:
+        """The same of the first *most*; and whether what is news of them is left to others, while there are more."""
+        ready = self._in_sight(most)
+        more = len(ready) > most
         behind = next((about for about in known if about.startswith(_BEHIND)), "") if more else ""
         told: Known = {about: None for about in map(work.about, ready) if about in known}
         if behind:  # what others come before is out of sight, and comes back
@@ -169,13 +175,12 @@ class Facts:
         news = {work.about(task) for task in ready if not (behind and self._is_behind(task, behind))} - known
         free = self._not_offered(ready) if news else []
         fresh = [task for task in free if work.about(task) in news]
-        if not fresh:
-            return told
-        self.offer = work.about(fresh[0])
-        told |= dict.fromkeys(map(work.about, fresh), self._ready_fact(fresh[0], len(free) - 1, more))
-        if more and not behind:
+        if fresh:
+            self.offer = work.about(fresh[0])
+            told |= dict.fromkeys(map(work.about, fresh), self._ready_fact(fresh[0], len(free) - 1, more))
+        if more and not behind and (fresh or not news):
             told[self._behind(ready[-1])] = None
-        return told
+        return told, more and bool(news) and not fresh
 
     def _is_asked_to_end(self) -> bool:
         if SHUTDOWN not in self.there:
