@@ -273,18 +273,25 @@ def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":
 
 def _bare(source: str) -> "CodeType":
     """The code of a source without the annotations of its functions: to read them takes a command a fortieth of its
-    time, and it asks for none. Those of classes are what records are, and docstrings are the help.
+    time, and it asks for none. Those of classes are what records are, and docstrings are the help. What it takes from
+    `__future__`, which the compiler knows without it, is not imported when it runs.
     """
-    from ast import AsyncFunctionDef, FunctionDef, arg, parse, walk
+    import __future__
+
+    from ast import AsyncFunctionDef, FunctionDef, ImportFrom, arg, parse, walk
 
     with open(source, "rb") as file:
         module = parse(file.read())
+    features = [node for node in module.body if isinstance(node, ImportFrom) and node.module == _FUTURE]
+    module.body = [node for node in module.body if node not in features]
+    flags = [getattr(__future__, alias.name).compiler_flag for node in features for alias in node.names]
     for node in walk(module):
         if isinstance(node, arg):
             node.annotation = None
         elif isinstance(node, FunctionDef | AsyncFunctionDef):
             node.returns = None
-    return compile(module, source, "exec", dont_inherit=True)
+    code: CodeType = compile(module, source, "exec", flags=sum({*flags}), dont_inherit=True)
+    return code
 
 
 def _of(source: str) -> bytes:
