@@ -166,8 +166,13 @@ def headed(data: bytes, kind: Kind[R], number: int) -> bytes:
     return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
+def says_all(data: bytes, kind: Kind[Any], key: str) -> bool:
+    """Whether a good file says all of its record: of a message, a power failure may have taken what its name says."""
+    return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
+
+
 def decode_checked(data: bytes, kind: Kind[R]) -> R:
-    """The record in a file the very bytes of which `decode` has found good."""
+    """The record in a file the very bytes of which `decode` has found good, and which says all of it."""
     document = loads(data.decode())
     document.pop("checksum", None)
     return kind.record.from_json(document)

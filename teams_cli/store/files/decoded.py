@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.store.documents import decode, decode_checked
+from teams_cli.store.documents import decode, decode_checked, says_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 _NOTHING = None, None
-_REMEMBERED = 256
-_SMALL = 32 * 1024
+_REMEMBERED = 1024
+_SMALL = 8 * 1024
 """Bytes of the largest file that is remembered: so all of them take no more than eight million."""
 
 
@@ -35,7 +35,8 @@ class Decoded:
         if self.knows(path, data):
             return decode_checked(data, kind)
         record = decode(data, kind, key, path)
-        self.remember(path, data)
+        if says_all(data, kind, key):
+            self.remember(path, data)
         return record
 
     def knows(self, path: str, data: bytes) -> bool:

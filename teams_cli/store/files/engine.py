@@ -390,4 +390,4 @@ class FileStore(Store):
 
     def log(self, team: str) -> MessageLog:
         """The log of the team's messages."""
-        return MessageLog(self.layout.messages(team), self.address, self._lock)
+        return MessageLog(self.layout.messages(team), self.address, self._lock, self._decoded)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
+    from teams_cli.store.files.decoded import Decoded
     from teams_cli.store.files.locks import Lock
     from teams_cli.store.files.packed import Packed
 
@@ -34,10 +35,11 @@ _CORRECT = "Correct the file or its name."
 class MessageLog:
     """Messages as `<number div 1000>/<number>.<to>.<uid>.json`; number order is the order of commitment."""
 
-    def __init__(self, directory: str, root: str, lock: Callable[[str], Lock]) -> None:
+    def __init__(self, directory: str, root: str, lock: Callable[[str], Lock], decoded: Decoded) -> None:
         self.directory = directory
         self.root = root
         self.lock = lock
+        self.decoded = decoded
         self._packed: dict[str, Packed] = {}
 
     def append(
@@ -290,8 +292,7 @@ class MessageLog:
             return None
         from teams_cli.store.files.packed import Packed
 
-        self._packed[directory] = Packed(directory)
-        return self._packed[directory]
+        return self._packed.setdefault(directory, Packed(directory))
 
     def content(self, path: str) -> bytes:
         """The file of a message that was listed, which may be packed since.
@@ -325,7 +326,7 @@ class MessageLog:
         """
         number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
         data, path = self._read(path)
-        record = decode(data, kind, f"{kind.prefix}-{number}", path)
+        record = self.decoded.get(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT)
         if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
