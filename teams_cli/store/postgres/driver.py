@@ -10,6 +10,11 @@ from __future__ import annotations
 import os
 import sys
 
+try:
+    from _frozen_importlib import module_from_spec
+except ImportError:  # an interpreter that imports in another way
+    module_from_spec = None  # type: ignore[assignment]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +31,8 @@ _NAME = "psycopg2"
 def _part_in_c() -> ModuleType | None:
     """That part without the rest; None where the rest is there or needed, or another thread may be importing it."""
     spec = None if {_NAME, "ssl", "threading"} & sys.modules.keys() else _spec()
-    if spec is None:
+    if spec is None or module_from_spec is None:
         return None
-    from _frozen_importlib import module_from_spec
-
     sys.modules[_NAME] = package = module_from_spec(spec)
     sys.modules["ssl"] = None  # type: ignore[assignment]
     usual = sys.getdlopenflags()
