@@ -112,6 +112,7 @@ class Leader:
             self._broadcast()
             pace.sleep_until(self.run.store, self.run.team, paced(self._look), None)
             self.crew.wait(_LEAVE_TAKING)
+            self._note_fallen()  # who fell meanwhile, as it ended
         finally:
             self.crew.stop()
         self.progress.update(self._tasks(), [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,14 @@ tasks:
       [ -e "$TEAMS_WORK/go" ] || { (setsid sleep 300 &); sleep 300; }
       echo two
   - {id: last, title: Last, blockedBy: [slow], run: 'cat "$TEAMS_RESULTS/slow.txt"'}
+"""
+
+AWAITED = """
+agents: 2
+tasks:
+  - id: slow
+    title: Slow
+    run: 'echo "$$" >>"$TEAMS_WORK/slow.runs"; while [ ! -e "$TEAMS_WORK/go" ]; do sleep 0.1; done'
 """
 
 
@@ -129,6 +138,20 @@ def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_
     slow = started.task("slow")
     assert slow["status"] == "completed" and slow["owner"] != owner and slow["claim"] == 2
     assert f"{owner} died" in (cli.root / "runs/small-1/report.md").read_text()
+
+
+def test_a_worker_that_is_killed_when_all_is_done_is_told_of(cli: Cli, tmp_path: Path) -> None:
+    """It is waited for a moment by then, until it takes its leave."""
+    started = Started(cli, tmp_path, AWAITED)
+    (idle,) = {"worker-1", "worker-2"} - {started.task("slow")["owner"]}
+    os.kill(pid := started.pid_of(idle), signal.SIGSTOP)
+    started.let_go()
+    until(lambda: started.task("slow")["status"] == "completed", "the end of the slow task")
+    time.sleep(0.5)  # for the leader to have seen it
+    os.kill(pid, signal.SIGKILL)
+    status, said = started.end()
+    assert status == 0 and f"{idle} died (ended by signal 9)" in said
+    assert f"{idle} died" in (cli.root / "runs/small-1/report.md").read_text()
 
 
 def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
