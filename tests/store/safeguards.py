@@ -155,7 +155,7 @@ MUTANTS = [
     Mutant(
         "messages packed meanwhile not found",
         "files/message_log",
-        "                if data is None:\n                    raise\n",
+        "                if packed is None or (data := packed.get(name)) is None:\n                    raise\n",
         "                raise\n",
         "tests/store/test_packing.py",
     ),

@@ -307,14 +307,12 @@ class MessageLog:
         """As `content`, and where that is found: packed ones in the file with the others."""
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
-        data = packed.get(name) if packed else None
-        if data is None:
+        if packed is None or (data := packed.get(name)) is None:
             try:
                 return disk.read_file(path), path
             except FileNotFoundError:
                 packed = self._look_for_packed(directory)
-                data = packed.get(name) if packed else None
-                if data is None:
+                if packed is None or (data := packed.get(name)) is None:
                     raise
         return data, f"{directory}/{PACKED}/{name}"
 
