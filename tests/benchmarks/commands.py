@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.limits import TOLERANCE, against, in_every_try
-from tests.benchmarks.measuring import beside_bare, lower_quartile, spent, timed
+from tests.benchmarks.limits import TOLERANCE, against, in_every_try, slower_than_bare
+from tests.benchmarks.measuring import spent, timed
 from tests.benchmarks.places import Place
 from tests.support.cli import ALPHA
 
@@ -126,17 +126,9 @@ def bench_start(place: Place, rounds: int) -> list[str]:
 
 
 def _slower(place: Place, rounds: int, names: list[str]) -> list[str]:
-    """Measure these commands in turns with bare Python; which took more than they may."""
-    bare, found = beside_bare({name: partial(START[name][0].processor_seconds, place) for name in names}, rounds)
-    least = lower_quartile(bare)
-    show("python -c pass", least * 1000, min(bare) * 1000, 1.0)
-    slower = []
-    for name, taken in found.items():
-        limit = START[name][1]
-        ratio = lower_quartile(taken) / least
-        show(name, lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(limit, ratio))
-        slower += [name] if ratio > limit * TOLERANCE else []
-    return slower
+    """Measure these commands; which took more than they may."""
+    measures = {name: partial(START[name][0].processor_seconds, place) for name in names}
+    return slower_than_bare(measures, {name: START[name][1] for name in names}, rounds, show)
 
 
 def bench_growth(few: Place, many: Place, rounds: int, growth: dict[str, tuple[Case, float]] = GROWTH) -> list[str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.limits import TOLERANCE, against, in_every_try
-from tests.benchmarks.measuring import beside_bare, lower_quartile, spent
+from tests.benchmarks.limits import against, in_every_try, slower_than_bare
+from tests.benchmarks.measuring import spent
 from tests.support.cli import ALPHA
 
 LINES = {
@@ -51,21 +51,14 @@ def bench_completion(root: Path, teams: list[str], rounds: int, show: Callable[.
 def _slower(
     names: list[str], environ: dict[str, str], teams: list[str], rounds: int, show: Callable[..., None]
 ) -> list[str]:
-    """Complete these in turns with bare Python; which took more than they may."""
+    """Complete these; which took more than they may."""
     asked = {
         name: {"_TEAMS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
         for name, line in LINES.items()
         if name in names
     }
-    bare, taken = beside_bare({name: partial(spent, teams, environ | more) for name, more in asked.items()}, rounds)
-    least = lower_quartile(bare)
-    show("python -c pass", least * 1000, min(bare) * 1000, "1.00")
-    slower = []
-    for name, times in taken.items():
-        ratio = lower_quartile(times) / least
-        show(name, lower_quartile(times) * 1000, min(times) * 1000, f"{ratio:.2f}", against(_MOST, ratio))
-        slower += [name] if ratio > _MOST * TOLERANCE else []
-    return slower
+    measures = {name: partial(spent, teams, environ | more) for name, more in asked.items()}
+    return slower_than_bare(measures, dict.fromkeys(asked, _MOST), rounds, show)
 
 
 def _on_a_terminal(words: list[str], environ: dict[str, str]) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from tests.benchmarks.measuring import beside_bare, lower_quartile
 
 TRIES = 3
 TOLERANCE = 1.2
@@ -21,4 +23,19 @@ def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) ->
         slower = measure(slower)
         if not slower:
             break
+    return slower
+
+
+def slower_than_bare(
+    measures: Mapping[str, Callable[[], float]], most: Mapping[str, float], rounds: int, show: Callable[..., None]
+) -> list[str]:
+    """Measure these in turns with bare Python, a row each; which took more times its time than the *most* they may."""
+    bare, found = beside_bare(measures, rounds)
+    least = lower_quartile(bare)
+    show("python -c pass", least * 1000, min(bare) * 1000, "1.00")
+    slower = []
+    for name, taken in found.items():
+        ratio = lower_quartile(taken) / least
+        show(name, lower_quartile(taken) * 1000, min(taken) * 1000, f"{ratio:.2f}", against(most[name], ratio))
+        slower += [name] if ratio > most[name] * TOLERANCE else []
     return slower
