@@ -5,8 +5,6 @@ A module that has to be added here is one that the command uses each time; what 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,20 +13,8 @@ import teams_cli
 from teams_cli import __main__, commands
 from teams_cli.cli import main
 from tests.architecture.test_layers import own_imports
-from tests.support.cli import TIMEOUT, add_tasks, make_team
-
-CODE = """
-import os, sys
-before = set(sys.modules)
-from teams_cli import __main__
-leave = __main__._leave
-def told(status):
-    print(*sorted(set(sys.modules) - before), file=sys.stderr)
-    leave(status)
-__main__._leave = told
-sys.argv[0] = "teams"
-__main__.main()
-"""
+from tests.support import loaded
+from tests.support.cli import add_tasks, make_team
 
 
 def every(names: str) -> list[str]:
@@ -145,8 +131,8 @@ def test_what_a_command_loads(words: str, tmp_path: Path, monkeypatch: pytest.Mo
     """Where it does not tidy up as well, which one of some hundred does."""
     monkeypatch.chdir(tmp_path)  # in no worktree, as this checkout may be one
     tries = (loaded_by(words, tmp_path / str(number)) for number in range(5))
-    loaded = next(found for found in tries if "store.files.examination" not in found)
-    assert loaded - {"teams_cli"} <= {*HOT[words], *LIBRARY}
+    found = next(found for found in tries if "store.files.examination" not in found)
+    assert found - {"teams_cli"} <= {*HOT[words], *LIBRARY}
 
 
 def loaded_by(words: str, root: Path) -> set[str]:
@@ -157,8 +143,5 @@ def loaded_by(words: str, root: Path) -> set[str]:
     cli.ok("claim-task", "2", agent="mia") if words.startswith("update") else None
     cli.ok("update-task", "3", "--status", "cancelled", agent="human") if words.endswith("--task 3") else None
     cli("note", "1", "seen", agent="mia")
-    command = [sys.executable, "-S", "-c", CODE, *words.split()]  # what is installed beside loads modules of its own
-    environ = {**cli.environ("mia"), "PYTHONPATH": str(Path(teams_cli.__file__).parents[1])}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0, done
-    return {name.removeprefix("teams_cli.") for name in done.stderr.split("\n")[-2].split()}
+    path = [str(Path(teams_cli.__file__).parents[1])]
+    return {name.removeprefix("teams_cli.") for name in loaded.loaded_by(words.split(), cli.environ("mia"), path)}

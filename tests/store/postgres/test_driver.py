@@ -14,19 +14,10 @@ from teams_cli.store.postgres import driver
 from teams_cli.store.postgres.connections import Server
 from tests.conftest import server
 from tests.support.cli import TIMEOUT, add_tasks, make_team
+from tests.support.loaded import loaded_by
 
 PARTS = {"re", "json", "decimal", "ssl", "socket", "enum", "threading", "psycopg2.extensions"}
-COMMAND = """
-import sys
-from teams_cli import __main__
-leave = __main__._leave
-def told(status):
-    print(*sys.modules, file=sys.stderr)
-    leave(status)
-__main__._leave = told
-sys.argv[0] = "teams"
-__main__.main()
-"""
+PATH = [*filter(None, sys.path)]
 OURS = "from teams_cli.store.postgres import driver"
 USES = {
     "connections": "import psycopg2\nassert psycopg2.connect and psycopg2._psycopg is driver.library",
@@ -39,21 +30,20 @@ USES = {
 }
 
 
-def run(code: str, *words: str, path: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+def run(code: str, *path: str) -> subprocess.CompletedProcess[str]:
     """Run code where nothing is loaded but by it: what is installed beside may load modules at each start."""
-    environ = {**os.environ, **environ, "PYTHONPATH": os.pathsep.join([path, *filter(None, sys.path)])}
-    command = [sys.executable, "-S", "-c", code, *words]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, *PATH])}
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, timeout=TIMEOUT
+    )
 
 
 @pytest.mark.parametrize("words", ["send-message lea hi", "read-messages", "claim-task --next", "get-tasks", "brief"])
 def test_a_command_loads_nothing_that_the_library_has_in_python(words: str, on_postgres: str, tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one")
-    done = run(COMMAND, *words.split(), **cli.environ("bob"))
-    loaded = done.stderr.split("\n")[-2].split()
-    assert done.returncode == 0 and "psycopg2._psycopg" in loaded, done
-    assert not PARTS.intersection(loaded)
+    loaded = loaded_by(words.split(), cli.environ("bob"), PATH)
+    assert "psycopg2._psycopg" in loaded and not PARTS & loaded
 
 
 @pytest.mark.parametrize("before", ["", "import psycopg2\n", "import threading\n"])
@@ -68,7 +58,7 @@ def test_a_library_whose_part_in_c_needs_the_rest_is_loaded_whole(tmp_path: Path
     package.mkdir()
     (package / "__init__.py").write_text("NEEDED = 7\n")
     (package / "_psycopg.py").write_text("from psycopg2 import NEEDED\n")
-    done = run(f"{OURS}\nprint(driver.library.NEEDED)", path=str(tmp_path))
+    done = run(f"{OURS}\nprint(driver.library.NEEDED)", str(tmp_path))
     assert done.stdout == "7\n", done.stderr
 
 
