@@ -78,6 +78,7 @@ class Facts:
         self._seen: list[Task] = []
         self.offer: str | None = None
         """Which ready task the caller is told of first."""
+        self._idle: list[Agent] | None = None
         self._waiting: list[str] = []
         self.works = claims.may_claim(team, caller)
 
@@ -210,7 +211,9 @@ class Facts:
 
     def _not_offered(self, ready: list[Task]) -> list[Task]:
         """Those of the tasks of which no other without work was told a moment ago; else the alarm rings after that."""
-        others = work.idle(self.store, self.team, self.caller.name)
+        if self._idle is None:
+            self._idle = work.idle(self.store, self.team, self.caller.name)
+        others = self._idle
         offers = {agent.offered: left for agent in others if (left := work.offer_left(self.store, agent)) > 0}
         for task in ready:
             if (about := work.about(task)) in offers:
