@@ -10,12 +10,11 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.teams import history, teams
 from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require
-from teams_cli.teams.teams import MEMBER
+from teams_cli.teams.teams import MEMBER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
-    from teams_cli.teams.teams import Team
 
 
 class Message(Record):

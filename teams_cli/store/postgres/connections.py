@@ -15,7 +15,7 @@ from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import team_closed
-from teams_cli.store.postgres.driver import connect, library
+from teams_cli.store.postgres.driver import IDLE, connect, library
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
@@ -33,8 +33,6 @@ _NO_TABLES = ("42P01", "3F000")
 _IN_USE = "23505"
 _NO_TURN = ("55P03", "57014")
 _NOT_ALLOWED = "42501"
-_IDLE = 0
-"""The state of a connection without a transaction, as libpq counts them."""
 _REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
 _OURS = (library.ProgrammingError, library.DataError, library.NotSupportedError)
 _HOPELESS = (
@@ -130,7 +128,7 @@ class Connection:
 
     def roll_back(self) -> None:
         """Undo a transaction, if one is under way."""
-        if not self.link.closed and self.link.info.transaction_status != _IDLE:
+        if not self.link.closed and self.link.info.transaction_status != IDLE:
             self.rows("ROLLBACK")
 
     def close(self) -> None:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from psycopg2 import _psycopg as library
-
-__all__ = ["connect", "library"]
+__all__ = ["IDLE", "connect", "library"]
+IDLE = 0
+"""The state of a connection without a transaction, as libpq counts them."""
 _NAME = "psycopg2"
 
 
@@ -68,14 +68,10 @@ def _run_when_asked(package: Any, spec: ModuleSpec) -> None:
     package.__getattr__ = run
 
 
-def _whole() -> ModuleType:
-    from psycopg2 import _psycopg
-
-    return _psycopg
-
-
 if not TYPE_CHECKING:
-    library = _part_in_c() or _whole()
+    library = _part_in_c()
+if TYPE_CHECKING or library is None:
+    from psycopg2 import _psycopg as library
 
 
 def connect(options: Mapping[str, object]) -> library.connection:
