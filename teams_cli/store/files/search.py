@@ -37,6 +37,8 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
     """
     for key in reversed(together.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
+        if (data := disk.glance(path)) and is_as_written(data) and not _has(_folded(data), words):
+            continue
         try:
             data = together.read(path, kind, key)
             has_them = _has(_folded(data), words)
