@@ -118,8 +118,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
     who = require(store, team_name, caller, "update-task", word)
     team = who.team
     changes.refuse_senseless()
-    task_id = tasks.get(store, team_name, word).id
-    _refuse(store, who, task_id, changes)
+    found = tasks.find(store, team_name, word)
+    _refuse(store, who, found[0].id, changes)
 
     def change(task: Task) -> Task:
         changed = _changed(store, team, task, changes, who)
@@ -129,9 +129,9 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         return changed if changed is task else owing(changed, *told)
 
     if changes.owner:
-        change(tasks.get(store, team_name, task_id))  # what refuses it does so before anything is written
+        change(found[0])  # what refuses it does so before anything is written
         presence.forget_ended_process(store, team_name, changes.owner)
-    before, task = update(store, team_name, TASK, task_id, change)
+    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
     if before is not task:
         dependencies.refuse_late_cycle(store, team_name, task, before)
         _note(store, team, before, task, changes, who)

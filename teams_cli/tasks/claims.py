@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages.notices import deliver
+from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -37,7 +38,8 @@ def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Tas
     """
     at = require(store, team_name, caller, "claim-task", word)
     team, caller = at.team, at.caller
-    return take(store, team, caller, tasks.get(store, team_name, word).id)
+    found = tasks.find(store, team_name, word)
+    return take(store, team, caller, found[0].id, found=found)
 
 
 def may_claim(team: Team, caller: Caller) -> bool:
@@ -46,8 +48,12 @@ def may_claim(team: Team, caller: Caller) -> bool:
     return member is not None and roles.verdict(member.role, "claim-task", team, caller.config) != "deny"
 
 
-def take(store: Store, team: Team, caller: Caller, key: str, anew: bool = False) -> Task:
-    """Have the caller own the task of that key; one that it owns already is refused if it wants one *anew*."""
+def take(
+    store: Store, team: Team, caller: Caller, key: str, anew: bool = False, found: tuple[Task, Any] | None = None
+) -> Task:
+    """Have the caller own the task of that key, which it may have *found* a moment ago; one that it owns already is
+    refused if it wants one *anew*.
+    """
     lost: list[str] = []
 
     def change(task: Task) -> Task:
@@ -63,7 +69,7 @@ def take(store: Store, team: Team, caller: Caller, key: str, anew: bool = False)
         taken = _taken(store, team, free, caller.name)
         return taken if lost[0] else _telling_the_one_before(team, taken)
 
-    before, task = update(store, team.name, TASK, key, change)
+    before, task = update(store, team.name, TASK, key, change, found=found)
     if lost[0]:
         leases.note_expiry(store, team, before, lost[0])
     if before is not task:
