@@ -76,6 +76,9 @@ class Store:
     changed = 0
     """How many changes were made through it so far, for whoever has to say whether a failure came behind one."""
 
+    swept = "", 0.0
+    """The team in which claims that are over were released last for one that claims, and when by the steady clock."""
+
     def teams(self) -> list[str]:
         """The names of all teams, sorted; empty when there is none."""
         raise NotImplementedError

@@ -23,32 +23,35 @@ if TYPE_CHECKING:
 
 _SPREAD = 8
 _MANY, _AT_ONCE = 20, 200
+_SWEPT_FOR = 0.5
+"""Seconds for which a process that claims one task after the other takes it that no more claims are over, while there
+are others to have: looking costs a reading of all that is in progress.
+"""
 
 
 def claim_next(
     store: Store,
     team_name: str,
     caller: Caller | None,
-    sweep: bool = True,
     wanted: Callable[[Task], bool] | None = None,
 ) -> Task:
     """Claim the best task that is ready for the caller: the highest priority, then one that touches nothing which
     another has in progress, then the oldest; one that is *wanted*.
 
-    Claims that are over are released first, unless *sweep* is off: a process that claims many may look less often.
+    Claims that are over are released first, unless this process did so a moment ago, and before it says that there is
+    none.
 
     Raises:
         NothingReady: There is none.
     """
     at = require(store, team_name, caller, "claim-task", "--next")
     team, caller = at.team, at.caller
-    if sweep:
-        release_lost(store, team)
+    others = _release_and_read(store, team)
     wrong: list[str] = []
     give_way = True
     try:
         while True:
-            task, passed_over = _first_free(store, team, caller, wanted or _any, wrong, give_way)
+            task, passed_over = _first_free(store, team, caller, wanted or _any, others, wrong, give_way)
             give_way = False  # nor wait for one that stands still
             if task is not None:
                 return task
@@ -59,6 +62,29 @@ def claim_next(
                 )
     finally:
         _unmark(store, team, wrong)
+
+
+def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:
+    """Release claims that are over; what reads all pending tasks then. If this was done a moment ago, it is done again
+    only before all are read.
+    """
+    name, at = store.swept
+    is_swept = name == team.name and 0 <= store.steady()[1] - at < _SWEPT_FOR
+    if not is_swept:
+        _sweep(store, team)
+
+    def read() -> Iterator[Task]:
+        if is_swept:
+            _sweep(store, team)
+        return tasks.all_pending(store, team.name)
+
+    return read
+
+
+def _sweep(store: Store, team: Team) -> None:
+    at = store.steady()[1]
+    release_lost(store, team)
+    store.swept = team.name, at
 
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> None:
@@ -82,9 +108,15 @@ def _any(_: Task) -> bool:
 
 
 def _first_free(
-    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool], wrong: list[str], give_way: bool
+    store: Store,
+    team: Team,
+    caller: Caller,
+    wanted: Callable[[Task], bool],
+    others: Callable[[], Iterator[Task]],
+    wrong: list[str],
+    give_way: bool,
 ) -> tuple[Task | None, int]:
-    """Claim the first task that can be had; and how many were passed over.
+    """Claim the first task that can be had, one of the *others* last; and how many were passed over.
 
     Who is to *give way* leaves a task to another that is about to claim it, for one that is as urgent, if nobody says
     what the first touches: that the other has it in progress is not known yet. Whoever loses it to another all the same
@@ -94,7 +126,7 @@ def _first_free(
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
     left: Task | None = None
-    found = _candidates(store, team.name, caller.name, lambda: tasks.all_pending(store, team.name), wrong)
+    found = _candidates(store, team.name, caller.name, others, wrong)
     for task in _given_back_last(store, team, caller, found):
         if left and left.priority != task.priority:
             break

@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import NothingReady, StaleClaim, TaskClaimed
-from teams_cli.membership import joining, leaving, shutting_down
+from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
@@ -156,6 +156,38 @@ def test_next_finds_what_expired(team: Store, clock: FakeClock) -> None:
         choosing.claim_next(team, ALPHA, MIA)
     clock.advance(301)
     assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
+
+
+def test_who_claims_one_after_the_other_looks_now_and_then_for_what_expired(team: Store, clock: FakeClock) -> None:
+    """Lost so are no more than moments: another is had meanwhile, and where there is none, it looks at once."""
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="three", created_at=""))
+    tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="four", created_at=""))
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-2"
+    _let_go_unseen(team, "task-1")
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-3"
+    clock.advance(1)
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
+    _let_go_unseen(team, "task-2")
+    assert choosing.claim_next(team, ALPHA, BOB).id == "task-4"
+    assert choosing.claim_next(team, ALPHA, BOB).id == "task-2"
+
+
+def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
+    """Have the claim be over, as for who comes after a new start of the machine."""
+    task, revision = store.get(name, tasks.TASK, key)
+    store.replace(name, tasks.TASK, key, task.having(lease_epoch="before"), revision)
+
+
+def test_each_team_is_looked_at(team: Store) -> None:
+    founding.spawn_team(team, "beta", LEA)
+    joining.join(team, "beta", BOB)
+    joining.join(team, "beta", MIA)
+    for title in ("one", "two"):
+        tasks.create(team, "beta", LEA, Task(team_name="beta", title=title, created_at=""))
+    claims.claim(team, "beta", BOB, "1")
+    _let_go_unseen(team, "task-1", "beta")
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-2"
+    assert choosing.claim_next(team, "beta", MIA).id == "task-1"
 
 
 def test_who_is_late_and_alone_may_still_complete(team: Store, clock: FakeClock) -> None:
