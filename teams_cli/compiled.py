@@ -17,8 +17,11 @@ from marshal import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import CodeType, ModuleType
+
+    Coded = tuple[str, str, str, str, CodeType, bytes]
+    """A module as a row has it: see `_compiled`."""
 
 try:
     from _frozen_importlib import ModuleSpec
@@ -31,11 +34,17 @@ except ImportError:  # an interpreter that imports in another way
 _BY_TIME = MAGIC_NUMBER + bytes(4)
 """How a compiled module begins that is good for a source of the time and the size that follow."""
 _HEADER = 16
-_OF_ROW = MAGIC_NUMBER + b"row of codes"
+_OF_ROW = MAGIC_NUMBER + b"row in parts"
+_SIZE = 4
+"""The bytes behind it that say how long is what says which modules the row has, and how long the parts are."""
 _FUTURE = "__future__"
 _EXTENSIONS = frozenset({"zlib", "_json", "_datetime", "fcntl"})
 """Those of the standard library that everyday commands use."""
-_LARGEST, _LARGEST_ROW = 1 << 16, 1 << 20
+_LARGEST = 1 << 16
+_LARGEST_PART = 100_000
+"""Bytes of code that are read at a time: the memory for a part has the next one too, where that for a whole row, which
+is given back to the system, would be asked for anew, a page at a time.
+"""
 _WORD = 0xFFFFFFFF
 _DAMAGED = (ValueError, EOFError, TypeError, SystemError, MemoryError)
 """What may be said of a file that is not whole: the interpreter does not look whether a full disk took all of it."""
@@ -129,12 +138,14 @@ class Finder:
         beside = f"{file}.{os.getpid()}.pyc"
         try:
             with open(beside, "wb") as written:  # first: where nothing can be written, nothing is to be read for it
-                written.write(_OF_ROW + dumps((names, self._compiled(names))))
+                parts = _parts(self._compiled(names))
+                head = dumps((names, [len(part) for part in parts]))
+                written.write(_OF_ROW + len(head).to_bytes(_SIZE, "little") + head + b"".join(parts))
             os.replace(beside, file)
         except (OSError, SyntaxError, ValueError):  # what is compiled is not kept either where it can't be, nor a half
             _remove(beside)
 
-    def _compiled(self, names: "list[str]") -> "list[tuple[str, str, str, str, CodeType, bytes]]":
+    def _compiled(self, names: "list[str]") -> "list[Coded]":
         """Modules as a row has them: their names, and what `_found` says, the paths from where the modules are, and the
         code without what no command asks for.
 
@@ -245,14 +256,35 @@ def _extension(name: str) -> "ModuleSpec | None":
     return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
 
 
-def _row(file: str, names: "list[str]") -> "Sequence[tuple[str, str, str, str, CodeType, bytes]]":
-    """The modules of a row in the order of the names; none unless the file is whole, and of these."""
+def _row(file: str, names: "list[str]") -> "Iterator[Coded]":
+    """The modules of a row in the order of the names, as far as the file is whole; none unless it is of these."""
     try:
-        data = _read(file, _LARGEST_ROW)
-        kept, found = loads(memoryview(data)[_HEADER:]) if data[:_HEADER] == _OF_ROW else ([], ())
-    except (OSError, *_DAMAGED):
-        return ()
-    return found if kept == names else ()
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if os.read(descriptor, _HEADER) == _OF_ROW:
+            kept, sizes = loads(os.read(descriptor, int.from_bytes(os.read(descriptor, _SIZE), "little")))
+            for size in sizes if kept == names else ():
+                yield from loads(os.read(descriptor, size))
+    except (OSError, OverflowError, *_DAMAGED):
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _parts(modules: "Iterable[Coded]") -> "list[bytes]":
+    """The modules of a row as they are written, as many together as one part may have."""
+    parts: list[list[Coded]] = []
+    left = 0
+    for module in modules:
+        size = len(dumps(module))
+        if size > left:
+            parts.append([])
+            left = _LARGEST_PART
+        parts[-1].append(module)
+        left -= size
+    return [dumps(part) for part in parts]
 
 
 def _code(source: str, compiled: str) -> "tuple[CodeType, bytes] | None":
