@@ -19,6 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
+_AT_ONCE = 500
+"""How many messages, or entries of the history, are put there in one change."""
+
 
 @operation("copy-team", may=LEADERS, of_closed_team=True)
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
@@ -116,21 +119,27 @@ def _as_it_was(closed: Team) -> Team:
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
     """How many there are, and how many had to be put there."""
     there = dict(target.pack(closed.name, kind))
-    count = put = 0
+    count, missing = 0, []
     for key, data in store.pack(closed.name, kind):
         if there.get(key) != data:
+            missing.append((key, data))
+        count += 1
+    if kind.name == "message":
+        for begin in range(0, len(missing), _AT_ONCE):  # none that is there is changed, so they may go together
+            _refuse_overtaken(store, closed)
+            target.put_messages(closed.name, kind, missing[begin : begin + _AT_ONCE])
+    else:
+        for key, data in missing:
             _refuse_overtaken(store, closed)
             target.put(closed.name, kind, key, data)
-            put += 1
-        count += 1
-    return count, put
+    return count, len(missing)
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
     """Add the entries that are not there yet: a history only grows."""
     entries = [entry for _, entry in store.history(team)]
-    for entry in entries[sum(1 for _ in target.history(team)) :]:
-        target.put_history(team, entry)
+    for begin in range(sum(1 for _ in target.history(team)), len(entries), _AT_ONCE):
+        target.put_history(team, entries[begin : begin + _AT_ONCE])
     if sum(1 for _ in target.history(team)) < len(entries):
         raise errors.StorageFailed(
             f"the history could not be written to {target.address}", "Copy again; it goes on there."

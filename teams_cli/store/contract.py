@@ -250,9 +250,10 @@ class Store:
         """Note a change in the team's history. The history is derived: losing an entry to a crash is allowed."""
         raise NotImplementedError
 
-    def put_history(self, team: str, entry: dict[str, Any]) -> None:
-        """Note a change as `journal` does, in a team that is copied here and of which nothing may be there yet."""
-        self.journal(team, entry)
+    def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
+        """Note changes as `journal` does, in a team that is copied here and of which nothing may be there yet."""
+        for entry in entries:
+            self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         """The noted changes from position *after* on, or *backwards* to it, each with the position behind it."""
@@ -273,13 +274,17 @@ class Store:
         return None
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        """Keep what `pack` gave: in the place of a record of that key; of a message, unless it is there.
+        """Keep a record as `pack` gave it, in the place of one of that key.
 
         For a team that nobody works in, closed or not. Numbers go on behind the highest that was put.
 
         Raises:
             DamagedRecord: It has the wrong shape.
         """
+        raise NotImplementedError
+
+    def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+        """Keep messages as `pack` gave them, each unless it is there; as `put`."""
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
@@ -391,8 +396,3 @@ class Kind(Generic[R]):
         """The number in the id of a numbered record; 0 if it is no such id."""
         before, _, digits = key.rpartition("-")
         return int(digits) if before == self.prefix and is_number(digits) else 0
-
-
-def team_closed(team: str) -> errors.WrongState:
-    """The refusal of a change in a closed team."""
-    return errors.WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")

@@ -192,6 +192,11 @@ def says_closed(data: bytes, path: str) -> bool:
     return isinstance(document, dict) and document.get("state") == "closed"
 
 
+def team_closed(team: str) -> errors.WrongState:
+    """The refusal of a change in a closed team."""
+    return errors.WrongState(f"team {team} is closed", f"`teams restore-team {team}` opens it again.")
+
+
 def strict_json(data: bytes, path: str) -> Any:
     """The JSON value in *data*, refusing what JSON readers disagree about: NaN, infinities, keys given twice.
 

@@ -10,8 +10,8 @@ from teams_cli import errors
 from teams_cli.clock import SystemClock
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, team_closed
-from teams_cli.store.documents import encode
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.documents import encode, team_closed
 from teams_cli.store.topics import concerns, topics_of
 
 TYPE_CHECKING = False
@@ -205,12 +205,14 @@ class MemoryStore(Store):
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         with self._lock:
-            if kind.name != "message":
-                self._put(team, kind, key, _decode(kind, data))
-                return
-            number = int(key.partition(".")[0])
-            self._logs.setdefault(team, {}).setdefault(number, (key.split(".")[2], data))
-            self.reserve(team, kind, number)
+            self._put(team, kind, key, _decode(kind, data))
+
+    def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+        with self._lock:
+            for key, data in packed:
+                number = int(key.partition(".")[0])
+                self._logs.setdefault(team, {}).setdefault(number, (key.split(".")[2], data))
+                self.reserve(team, kind, number)
 
     def drop(self, team: str, kind: Kind[R], revision: int) -> None:
         with self._lock:

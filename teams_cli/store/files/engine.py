@@ -24,8 +24,8 @@ from teams_cli.clock import SystemClock
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
-from teams_cli.store.contract import Kind, Store, team_closed
-from teams_cli.store.documents import decode, encode, says_closed
+from teams_cli.store.contract import Kind, Store
+from teams_cli.store.documents import encode, says_closed, team_closed
 from teams_cli.store.files import disk, marks, numbers, root_directory, together
 from teams_cli.store.files.decoded import Decoded
 from teams_cli.store.files.layout import Layout
@@ -285,7 +285,11 @@ class FileStore(Store):
             disk.confirm(directory, directory)
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        return self.log(team).pack(kind) if kind.name == "message" else together.files(self.layout, team, kind)
+        if kind.name != "message":
+            return together.files(self.layout, team, kind)
+        from teams_cli.store.files import copies
+
+        return copies.pack_messages(self.log(team), kind)
 
     def compact(self, team: str, kind: Kind[R]) -> None:
         from teams_cli.store.files.packing import pack
@@ -293,17 +297,16 @@ class FileStore(Store):
         pack(self.log(team), kind)
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
+        from teams_cli.store.files import copies
+
         self._prepare()
-        if kind.name == "message":
-            self.log(team).put(kind, key, data)
-            return
-        path = self.layout.path(team, kind, key)
-        record, directory = decode(data, kind, key, path), os.path.dirname(path)
-        disk.make_directories(directory, self.address)
-        with self._lock(directory):
-            together.settle(self.layout, team, kind)
-            marks.make(self.layout.marks(team, kind, key, record))
-            disk.commit(disk.write_temp(self.layout.temp, data), path)
+        copies.put(self.layout, self._lock, team, kind, key, data)
+
+    def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+        from teams_cli.store.files import copies
+
+        self._prepare()
+        copies.put_messages(self.log(team), kind, packed)
 
     def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
         from teams_cli.store.files import dropping
@@ -321,11 +324,13 @@ class FileStore(Store):
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.files.journal import note
 
-        note(self.layout.history(team), entry)
+        note(self.layout.history(team), [entry])
 
-    def put_history(self, team: str, entry: dict[str, Any]) -> None:
+    def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
+        from teams_cli.store.files.journal import note
+
         disk.make_directories(self.layout.team(team), self.address)
-        self.journal(team, entry)
+        note(self.layout.history(team), entries)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         from teams_cli.store.files.journal import entries

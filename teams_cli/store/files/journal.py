@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from teams_cli.records.annotations import Any, Iterator
+from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.records.json_text import dumps, loads
 from teams_cli.store.files.disk import failed, release
 
@@ -16,15 +16,15 @@ _PART = 1 << 16
 """Bytes that are read at once from the end."""
 
 
-def note(path: str, entry: dict[str, Any]) -> None:
-    """Add a line. The change that it tells of is made already, so a disk that refuses is no reason to fail."""
+def note(path: str, entries: Sequence[dict[str, Any]]) -> None:
+    """Add a line for each. What they tell of was done already, so a disk that refuses is no reason to fail."""
     try:
         descriptor = os.open(path, _APPEND, 0o600)
     except OSError:
         return
     try:
-        line = dumps(entry).encode() + b"\n"
-        os.write(descriptor, line if _at_line_start(descriptor) else b"\n" + line)
+        lines = "".join([f"{dumps(entry)}\n" for entry in entries]).encode()
+        os.write(descriptor, lines if _at_line_start(descriptor) else b"\n" + lines)
     except OSError:
         return
     finally:

@@ -11,7 +11,7 @@ import os
 from teams_cli import errors
 from teams_cli.names import is_name, is_number
 from teams_cli.records.annotations import Callable, Iterator, Sequence
-from teams_cli.store.documents import decode, encode_unnumbered, headed, heading
+from teams_cli.store.documents import encode_unnumbered, heading
 from teams_cli.store.files import disk, numbers
 from teams_cli.store.files.layout import PACKED
 
@@ -158,26 +158,6 @@ class MessageLog:
         self._take(kind, path, None, found, [])
         return found[0].recipients or () if found else ()  # type: ignore[attr-defined]
 
-    def pack(self, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        """See the contract."""
-        for segment in self.segments():
-            for _, name in self._names(segment, None):
-                path = f"{self.directory}/{segment}/{name}"
-                self.decode(kind, path)
-                yield name.removesuffix(".json"), headed(self.content(path), kind, _number(name))
-
-    def put(self, kind: Kind[R], key: str, data: bytes) -> None:
-        """See the contract."""
-        number = _number(f"{key}.json")
-        if not number:
-            raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
-        decode(data, kind, f"{kind.prefix}-{number}", key)
-        disk.make_directories(f"{self.directory}/{number // _SEGMENT}", self.root)
-        path = f"{self.directory}/{number // _SEGMENT}/{key}.json"
-        packed = self._look_for_packed(os.path.dirname(path))
-        if not os.path.lexists(path) and not (packed and packed.get(os.path.basename(path))):
-            disk.commit(disk.write_temp(f"{self.root}/tmp", data), path)
-
     def _take(
         self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[errors.TeamsError]
     ) -> None:
@@ -236,6 +216,16 @@ class MessageLog:
             if number := max(map(_number, names), default=0):  # the last by name was no message
                 return number
         return 0
+
+    def place_of(self, key: str) -> tuple[int, str]:
+        """The number of the message that is packed under the key, and where its file goes.
+
+        Raises:
+            DamagedRecord: It is the key of none.
+        """
+        if number := _number(f"{key}.json"):
+            return number, f"{self.directory}/{number // _SEGMENT}/{key}.json"
+        raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message is called that", "Remove it.")
 
     def _path_of(self, kind: Kind[R], key: str) -> str:
         number = kind.number_in(key)

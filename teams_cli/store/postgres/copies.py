@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Iterator
+from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.postgres import counters
 
 TYPE_CHECKING = False
@@ -21,8 +21,10 @@ _COUNTED = f"counted AS ({counters.PASS}), "
 _PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
     changed_at = clock_timestamp() RETURNING 1"""
-_PUT_MESSAGE = """INSERT INTO messages (team, number, uid, recipients, body)
-    VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1"""
+_PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
+    SELECT %s, new.number, new.uid, string_to_array(new.recipients, ' '), new.body
+    FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS new (number, uid, recipients, body)
+    ON CONFLICT DO NOTHING RETURNING 1"""
 
 
 def pack(store: PostgresStore, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
@@ -48,19 +50,6 @@ def _pack_messages(store: PostgresStore, team: str, kind: Kind[R]) -> Iterator[t
 def put(store: PostgresStore, team: str, kind: Kind[R], key: str, data: bytes) -> None:
     """See the contract."""
     body = data.decode()
-    if kind.name == "message":
-        number, _, rest = key.partition(".")
-        record = store.decode(team, kind, f"{kind.prefix}-{number}", body)
-        uid = rest.partition(".")[2]
-        if not uid:
-            raise errors.DamagedRecord(
-                f"{store.address}: {key!r}: no message is called that", "Look where it comes from."
-            )
-        to = record.recipients or [record.to]  # type: ignore[attr-defined]
-        store.change(
-            team, kind.also_closed, _PUT_MESSAGE, [team, kind.name, number, team, number, uid, to, body], _COUNTED
-        )
-        return
     record = store.decode(team, kind, key, body)
     label = kind.label(record) if kind.label else None
     values = [team, kind.name, key, label, body]
@@ -69,3 +58,20 @@ def put(store: PostgresStore, team: str, kind: Kind[R], key: str, data: bytes) -
         store.change(team, kind.also_closed, _PUT, [*counted, *values], _COUNTED)
     else:
         store.change(team, kind.also_closed, _PUT, values)
+
+
+def put_messages(store: PostgresStore, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+    """See the contract."""
+    numbers, uids, recipients, bodies = [], [], [], []
+    for key, data in packed:
+        number, _, rest = key.partition(".")
+        record = store.decode(team, kind, f"{kind.prefix}-{number}", body := data.decode())
+        if not (uid := rest.partition(".")[2]):
+            hint = "Look where it comes from."
+            raise errors.DamagedRecord(f"{store.address}: {key!r}: no message is called that", hint)
+        numbers.append(int(number))
+        uids.append(uid)
+        recipients.append(" ".join(record.recipients or [record.to]))  # type: ignore[attr-defined]
+        bodies.append(body)
+    values = [team, kind.name, max(numbers), team, numbers, uids, recipients, bodies]
+    store.change(team, kind.also_closed, _PUT_MESSAGES, values, _COUNTED)

@@ -13,14 +13,13 @@ import os
 from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from teams_cli.records.json_text import dumps, loads
 from teams_cli.records.records import Record
 from teams_cli.store import documents
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.message_log import check_addressees
-from teams_cli.store.postgres import copies, counters, marks, schema, together
+from teams_cli.store.postgres import copies, counters, journal, marks, schema, together
 from teams_cli.store.postgres.clock import ServerClock
 from teams_cli.store.postgres.connections import Connection, Server, Taken, number_taken
 from teams_cli.store.topics import EVERY_TOPIC, topics_of
@@ -51,10 +50,6 @@ _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
-_HISTORY = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
-_AT_ONCE = 200
-_NOTE = f"""WITH next AS ({counters.TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last, %s FROM next
-    RETURNING {_TOLD}"""
 
 
 class PostgresStore(Store):
@@ -301,6 +296,9 @@ class PostgresStore(Store):
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         copies.put(self, _checked(team), kind, key, data)
 
+    def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+        copies.put_messages(self, _checked(team), kind, packed)
+
     def drop(self, team: str, kind: Kind[R], revision: str) -> None:
         from teams_cli.store.postgres.dropping import drop
 
@@ -308,27 +306,16 @@ class PostgresStore(Store):
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         """Note it; the change that it tells of is made already, so a server that refuses is no reason to fail."""
-        values = [_checked(team), "history", 1, team, dumps(entry), self.channel(team, "h"), "history"]
         try:
-            self._prepared().do(
-                lambda connection: connection.change(f"SET LOCAL synchronous_commit TO off; {_NOTE}", values)
-            )
+            self.put_history(team, [entry])
         except (errors.TeamsError, Taken):
             return
 
-    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        if backwards:
-            yield from self._history_backwards(_checked(team), after)
-            return
-        for position, entry in self.look(f"{_HISTORY} ORDER BY position", [_checked(team), after]):
-            yield position, loads(entry)
+    def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
+        journal.note(self._prepared(), _checked(team), entries, self.channel(team, "h"))
 
-    def _history_backwards(self, team: str, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        more, before = f"{_HISTORY} AND position < %s ORDER BY position DESC LIMIT %s", 1 << 62
-        while found := self.look(more, [team, after, before, _AT_ONCE]):
-            for position, entry in found:
-                yield position, loads(entry)
-            before = found[-1][0]
+    def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+        return journal.entries(self.look, _checked(team), after, backwards)
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.store.postgres.watches import watch

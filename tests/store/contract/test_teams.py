@@ -132,8 +132,11 @@ class TestPack:
         broadcast(store, ["bob", "cid"], "to both")
         packed = [(kind, key, data) for kind in self.KINDS for key, data in store.pack("alpha", kind)]
         for kind, key, data in packed:
-            if kind is not TEAM:
+            if kind not in (TEAM, MESSAGE):
                 store.put("beta", kind, key, data)
+        messages = [(key, data) for kind, key, data in packed if kind is MESSAGE]
+        store.put_messages("beta", MESSAGE, messages[:5])
+        store.put_messages("beta", MESSAGE, messages[3:])
         assert titles(store, "beta") == titles(store)
         assert texts(store, "cid", team="beta") == ["to both"]
         assert [*store.labelled("beta", TASK, "pending")] == [*store.labelled("alpha", TASK, "pending")]
@@ -151,13 +154,15 @@ class TestPack:
         ((key, message),) = store.pack("alpha", MESSAGE)
         update(store, "alpha", INBOX, "bob", lambda inbox: inbox.having(up_to=7))
         store.put("alpha", INBOX, "bob", data)
-        store.put("alpha", MESSAGE, key, message)
+        store.put_messages("alpha", MESSAGE, [(key, message)])
         assert store.get("alpha", INBOX, "bob")[0].up_to == 2
         assert texts(store, "bob") == ["hello"]
 
     def test_a_history_comes_before_anything_else_is_there(self, store):
-        store.put_history("beta", {"what": "created"})
-        assert [entry for _, entry in store.history("beta")] == [{"what": "created"}]
+        store.put_history("beta", [{"what": "created"}, {"what": "agent joined"}])
+        store.put_history("beta", [{"what": "agent left"}])
+        told = [entry["what"] for _, entry in store.history("beta")]
+        assert told == ["created", "agent joined", "agent left"]
 
     def test_nothing_of_a_missing_team(self, store):
         assert [list(store.pack("nobody", kind)) for kind in self.KINDS[:3]] == [[], [], []]
