@@ -119,20 +119,29 @@ def _as_it_was(closed: Team) -> Team:
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
     """How many there are, and how many had to be put there."""
     there = dict(target.pack(closed.name, kind))
-    count, missing = 0, []
+    at_once = _AT_ONCE if kind.name == "message" else 1  # no message that is there is changed, so many go together
+    count = put = 0
+    missing: list[tuple[str, bytes]] = []
     for key, data in store.pack(closed.name, kind):
+        count += 1
         if there.get(key) != data:
             missing.append((key, data))
-        count += 1
+            put += 1
+        if len(missing) == at_once:
+            _put(store, target, closed, kind, missing)
+            missing = []
+    _put(store, target, closed, kind, missing)
+    return count, put
+
+
+def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: list[tuple[str, bytes]]) -> None:
+    if not packed:
+        return
+    _refuse_overtaken(store, closed)
     if kind.name == "message":
-        for begin in range(0, len(missing), _AT_ONCE):  # none that is there is changed, so they may go together
-            _refuse_overtaken(store, closed)
-            target.put_messages(closed.name, kind, missing[begin : begin + _AT_ONCE])
+        target.put_messages(closed.name, kind, packed)
     else:
-        for key, data in missing:
-            _refuse_overtaken(store, closed)
-            target.put(closed.name, kind, key, data)
-    return count, len(missing)
+        target.put(closed.name, kind, *packed[0])
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
