@@ -46,6 +46,7 @@ _LARGEST_PART = 100_000
 is given back to the system, would be asked for anew, a page at a time.
 """
 _WORD = 0xFFFFFFFF
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _DAMAGED = (ValueError, EOFError, TypeError, SystemError, MemoryError)
 """What may be said of a file that is not whole: the interpreter does not look whether a full disk took all of it."""
 _missed: "list[tuple[Finder, str, list[str]]]" = []
@@ -256,17 +257,24 @@ def _extension(name: str) -> "ModuleSpec | None":
     return ModuleSpec(name, ExtensionFileLoader(name, library), origin=library)
 
 
+_MODULE = [str, str, str, str, type(load.__code__), bytes]
+"""The types of what a row says of a module."""
+
+
 def _row(file: str, names: "list[str]") -> "Iterator[Coded]":
     """The modules of a row in the order of the names, as far as the file is whole; none unless it is of these."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(file, _READ)
     except OSError:
         return
     try:
         if os.read(descriptor, _HEADER) == _OF_ROW:
             kept, sizes = loads(os.read(descriptor, int.from_bytes(os.read(descriptor, _SIZE), "little")))
             for size in sizes if kept == names else ():
-                yield from loads(os.read(descriptor, size))
+                part = loads(os.read(descriptor, size))
+                if not all(type(module) is tuple and list(map(type, module)) == _MODULE for module in part):
+                    return
+                yield from part
     except (OSError, OverflowError, *_DAMAGED):
         return
     finally:
@@ -344,7 +352,7 @@ def _remove(file: str) -> None:
 
 
 def _read(file: str, most: int) -> bytes:
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(file, _READ)
     try:
         return os.read(descriptor, most)
     finally:

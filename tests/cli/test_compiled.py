@@ -165,21 +165,35 @@ def test_a_row_of_what_was_changed_since_is_made_anew(house: Path, name: str) ->
     assert load_row(house) == [*ROW, shown]
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut off", "empty", "nulls", "of another interpreter", "of other modules"])
+@pytest.mark.parametrize("damage", ["gone", "cut off", "empty", "nulls", "of another version", "of others", "a pipe"])
 def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
     load_row(house)
     kept = house / KEPT
     whole = kept.read_bytes()
-    if damage == "gone":
+    if damage in ("gone", "a pipe"):
         kept.unlink()
-    elif damage == "of other modules":
+        if damage == "a pipe":
+            os.mkfifo(kept)
+    elif damage == "of others":
         kept.write_bytes(whole[:16] + marshal.dumps((ROW[:1], [])))
     else:
-        half = whole[: len(whole) // 2]
-        made = {"cut off": half, "empty": b"", "nulls": half + bytes(len(whole) - len(half))}
+        half, nulls = whole[: len(whole) // 2], bytes(len(whole) // 2)
+        made = {"cut off": half, "empty": b"", "nulls": half + nulls}
         kept.write_bytes(made.get(damage, b"\0\0\r\n" + whole[4:]))
     assert load_row(house)[-1] == "1"
     assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]
+
+
+@pytest.mark.parametrize("bit", [0, 7])
+@pytest.mark.parametrize("place", ["head", *range(16, 24), "part", "module"])
+def test_a_row_of_which_a_bit_says_another_length_or_type_is_made_anew(house: Path, place: str | int, bit: int) -> None:
+    load_row(house)
+    kept = house / KEPT
+    whole = kept.read_bytes()
+    part = 20 + int.from_bytes(whole[16:20], "little")
+    at = place if isinstance(place, int) else {"head": 0, "part": part, "module": part + 5}[place]
+    kept.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
+    assert load_row(house)[-1] == "1" and load_row(house) == [*ROW, "1"]
 
 
 @pytest.mark.parametrize("left", [0, 10, 18, 30, 0.4, 0.7, -1])
