@@ -193,8 +193,8 @@ class Facts:
     def _ready_fact(self, task: Task, others: int, more: bool) -> Found:
         kept = ", kept for you," if task.assignee == self.caller.name else ""
         text = f"{task.id}{kept} is ready: {task.title[:_TITLE]}"
-        if others:
-            text += f" (and {'at least ' if more else ''}{others} more)"
+        if others or more:
+            text += f" (and {'at least ' if more else ''}{others or 1} more)"
         return fact("ready", task.id, text, steps.CLAIM)
 
     def _place(self, task: Task) -> tuple[int, int]:

@@ -66,6 +66,16 @@ def test_what_goes_before_them_is_news(cli: Cli, words: tuple[str, ...], kept: s
     nothing(cli, "bob")
 
 
+def test_of_one_that_is_left_it_is_said_that_there_are_more(cli: Cli) -> None:
+    """Each that waits is told of another, and the last one of what stands just behind those that are looked at."""
+    names = [f"m{number}" for number in range(SEEN)]
+    for name in names:
+        cli.ok("join-team", agent=name)
+    for name in names[1:]:
+        told(cli, name)
+    assert told(cli, names[0]) == f"task-{SEEN + 1} is ready: number {SEEN} (and at least 1 more)"
+
+
 def test_one_that_was_given_back_is_news(cli: Cli) -> None:
     cli.ok("claim-task", "3", agent="mia")
     nothing(cli, "bob")
