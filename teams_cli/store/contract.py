@@ -77,7 +77,7 @@ class Store:
     """How many changes were made through it so far, for whoever has to say whether a failure came behind one."""
 
     swept = "", 0.0
-    """The team in which claims that are over were released last for one that claims, and when by the steady clock."""
+    """The team in which claims that are over were released last for one that claims, and until when that will do."""
 
     def teams(self) -> list[str]:
         """The names of all teams, sorted; empty when there is none."""

@@ -25,7 +25,7 @@ _SPREAD = 8
 _MANY, _AT_ONCE = 20, 200
 _SWEPT_FOR = 0.5
 """Seconds for which a process that claims one task after the other takes it that no more claims are over, while there
-are others to have: looking costs a reading of all that is in progress.
+are others to have and no lease ends: looking costs a reading of all that is in progress.
 """
 
 
@@ -68,8 +68,8 @@ def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:
     """Release claims that are over; what reads all pending tasks then. If this was done a moment ago, it is done again
     only before all are read.
     """
-    name, at = store.swept
-    is_swept = name == team.name and 0 <= store.steady()[1] - at < _SWEPT_FOR
+    name, until = store.swept
+    is_swept = name == team.name and 0 < until - store.steady()[1] <= _SWEPT_FOR
     if not is_swept:
         _sweep(store, team)
 
@@ -82,19 +82,20 @@ def _release_and_read(store: Store, team: Team) -> Callable[[], Iterator[Task]]:
 
 
 def _sweep(store: Store, team: Team) -> None:
-    at = store.steady()[1]
-    release_lost(store, team)
-    store.swept = team.name, at
+    until = store.steady()[1] + _SWEPT_FOR
+    held = release_lost(store, team)
+    store.swept = team.name, min([until, *(task.lease_until or 0.0 for task in held)])
 
 
-def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> None:
+def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
     """Release every claim that is over, and give to anybody what is kept for members that are lost; the alarm rings
-    when more of that may be so.
+    when more of that may be so. The tasks that are left in progress.
     """
     held, kept = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
         leases.set_alarm(store, team, held, alarm)
         assigning.set_alarm(store, team, kept, alarm)
+    return held
 
 
 def _unmark(store: Store, team: Team, wrong: list[str]) -> None:

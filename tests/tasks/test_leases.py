@@ -172,6 +172,17 @@ def test_who_claims_one_after_the_other_looks_now_and_then_for_what_expired(team
     assert choosing.claim_next(team, ALPHA, BOB).id == "task-2"
 
 
+def test_who_claims_one_after_the_other_sees_a_lease_end(team: Store, clock: FakeClock) -> None:
+    for title in ("three", "four"):
+        tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
+    clock.advance(299.9)
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-2"
+    clock.advance(0.05)
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-3"
+    clock.advance(0.1)
+    assert choosing.claim_next(team, ALPHA, MIA).id == "task-1"
+
+
 def _let_go_unseen(store: Store, key: str, name: str = ALPHA) -> None:
     """Have the claim be over, as for who comes after a new start of the machine."""
     task, revision = store.get(name, tasks.TASK, key)
