@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any
+from teams_cli.records.annotations import Any, Iterable
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.shapes import fits, is_whole
 
@@ -23,6 +23,8 @@ MAX_RECORD = 16 * 1024 * 1024
 _MARK = b',\n  "checksum": "'
 _END = b'"\n}\n'
 _SPACE = 0x20
+_DEEPEST = 100
+"""How deeply objects and lists may be in each other in what another hand wrote."""
 
 
 def encode(record: Record) -> bytes:
@@ -206,9 +208,12 @@ def strict_json(data: bytes, path: str) -> Any:
     import json
 
     try:
-        return json.loads(
+        value = json.loads(
             data.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique_keys
         )
+        if not _is_deep(value):
+            return value
+        problem = f"is nested more than {_DEEPEST} deep"
     except RecursionError:
         problem = "is nested too deeply"
     except UnicodeDecodeError:
@@ -216,6 +221,20 @@ def strict_json(data: bytes, path: str) -> Any:
     except ValueError as error:
         problem = f"is not JSON: {error}"
     raise errors.DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.")
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether it is nested more deeply than can be read and written from everywhere."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [within for outer in level if isinstance(outer, list | dict) for within in _values(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _values(outer: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return outer.values() if isinstance(outer, dict) else outer
 
 
 def _no_constant(word: str) -> None:
