@@ -63,6 +63,8 @@ def prepare(root: str) -> None:
 def network_file_system(path: str) -> str:
     """The type of the file system that holds *path*, if it is one of the network; empty otherwise or if unknown."""
     try:
+        if os.major(os.stat(path).st_dev):  # a device of this machine: what is mounted is only asked for what has none
+            return ""
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             table = file.read()
     except OSError:
