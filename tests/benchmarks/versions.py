@@ -9,8 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
-from io import BytesIO
 from pathlib import Path
 
 from tests.benchmarks.throughput import WORKER
@@ -63,8 +61,8 @@ def at(commit: str, directory: Path) -> Version:
     """
     sources, installed = directory / "sources", directory / "installed"
     archived = subprocess.run(["git", "archive", commit], cwd=_REPOSITORY, capture_output=True, check=True)
-    with tarfile.open(fileobj=BytesIO(archived.stdout)) as files:
-        files.extractall(sources, filter="data")
+    sources.mkdir(parents=True)
+    subprocess.run(["tar", "-x", "-C", str(sources)], input=archived.stdout, capture_output=True, check=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(sources)]
     subprocess.run(pip, capture_output=True, check=True)
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(installed)], check=False)
