@@ -46,6 +46,12 @@ def open_browser(home: Path) -> webdriver.Chrome:
     return webdriver.Chrome(options, Service(DRIVER, env={**os.environ, "HOME": str(home)}))
 
 
+_LISTEN = """
+    window.wasHit = arguments[0].tagName === 'OPTION';  // the list of a select is no part of the page
+    arguments[0].addEventListener('click', () => { window.wasHit = true; }, {capture: true, once: true});
+"""
+
+
 class Page:
     """The board. What is looked for is waited for."""
 
@@ -115,18 +121,20 @@ class Page:
         self.until(lambda: text in self.text(css), f"{text!r} in {css}")
 
     def click(self, css: str, containing: str = "") -> None:
-        """Click it, once nothing is in the way."""
+        """Click it, once nothing is in the way; again where it moved under the pointer, as what is live does."""
 
         def clicked() -> bool:
             try:
-                self.one(css, containing).click()
+                element = self.one(css, containing)
+                self.run(_LISTEN, element)
+                element.click()
             except StaleElementReferenceException:
                 return False
             except WebDriverException as error:
                 if "intercepted" not in str(error):
                     raise
                 return False
-            return True
+            return self.run("return window.wasHit") is not False  # a page that the click opened knows nothing of it
 
         self.until(clicked, f"a click on {css} {containing}")
 
