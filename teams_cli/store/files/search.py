@@ -37,12 +37,13 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
     """
     for key in reversed(together.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
-        if (data := disk.glance(path)) and is_as_written(data) and not _has(_folded(data), words):
-            continue
         try:
-            data = together.read(path, kind, key)
+            data = disk.glance(path)
+            if not (is_ours := is_as_written(data)):
+                data = together.read(path, kind, key)
+                is_ours = is_as_written(data)
             has_them = _has(_folded(data), words)
-            if has_them or not is_as_written(data):
+            if has_them or not is_ours:
                 yield decode(data, kind, key, path)
         except FileNotFoundError:
             continue
