@@ -175,10 +175,11 @@ def test_a_row_that_is_not_good_is_made_anew(house: Path, damage: str) -> None:
         if damage == "a pipe":
             os.mkfifo(kept)
     elif damage == "of others":
-        kept.write_bytes(whole[:16] + marshal.dumps((ROW[:1], [])))
+        head = marshal.dumps((ROW[:1], []))
+        kept.write_bytes(whole[:16] + len(head).to_bytes(4, "little") + head)
     else:
-        half, nulls = whole[: len(whole) // 2], bytes(len(whole) // 2)
-        made = {"cut off": half, "empty": b"", "nulls": half + nulls}
+        half = whole[: len(whole) // 2]
+        made = {"cut off": half, "empty": b"", "nulls": half + bytes(len(whole) - len(half))}
         kept.write_bytes(made.get(damage, b"\0\0\r\n" + whole[4:]))
     assert load_row(house)[-1] == "1"
     assert kept.read_bytes() == whole and load_row(house) == [*ROW, "1"]

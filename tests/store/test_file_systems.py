@@ -32,7 +32,7 @@ def on(kind: str, place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def may_mount(tmp_path: Path) -> None:
     where = tmp_path / "tried"
     where.mkdir()
@@ -40,6 +40,7 @@ def may_mount(tmp_path: Path) -> None:
         pytest.skip("nothing can be mounted here")
 
 
+@pytest.mark.usefixtures("may_mount")
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
 def test_one_of_the_network_is_refused(tmp_path: Path, kind: str) -> None:
     done = on(kind, tmp_path / "mounted", "spawn-team", "alpha")
@@ -48,6 +49,7 @@ def test_one_of_the_network_is_refused(tmp_path: Path, kind: str) -> None:
     assert "Choose a local disk with --root." in done.stderr
 
 
+@pytest.mark.usefixtures("may_mount")
 def test_one_of_this_machine_is_not(tmp_path: Path) -> None:
     done = on("tmpfs", tmp_path / "mounted", "spawn-team", "alpha")
     assert done.returncode == 0, done.stderr
