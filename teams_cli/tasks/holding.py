@@ -54,8 +54,8 @@ def release(store: Store, team_name: str, caller: Caller | None, word: str, reas
         why = f"{name} released it{f' ({reason})' if reason else ''}"
         return owing(freed, leases.loss(task, why, by=name)) if team.member(owner) else freed
 
-    task_id = tasks.get(store, team_name, word).id
-    before, task = update(store, team_name, TASK, task_id, change)
+    found = tasks.find(store, team_name, word)
+    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
     history.note(store, team_name, name, "task released", task=task.id, owner=before.owner, reason=reason)
     deliver(store, team_name, TASK, task)
     return task

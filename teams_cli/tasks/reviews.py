@@ -53,13 +53,13 @@ def review(
         done = reviewed.having(status="completed", completed_at=now).noted(now, at.name, "accepted", why)
         return owing(done, *_accepted(store, at, done))
 
-    key = tasks.get(store, team_name, word).id
-    before, task = update(store, team_name, TASK, key, change)
+    found = tasks.find(store, team_name, word)
+    before, task = update(store, team_name, TASK, found[0].id, change, found=found)
     deliver(store, team_name, TASK, task)
-    settle_request(store, team_name, at.name, key)
+    settle_request(store, team_name, at.name, task.id)
     if before is not task:
         what = "task completed" if accept else "task rejected"
-        history.note(store, team_name, at.name, what, task=key, title=task.title, owner=before.owner, reason=why)
+        history.note(store, team_name, at.name, what, task=task.id, title=task.title, owner=before.owner, reason=why)
         if accept:
             keeping.tell_ready(store, at.team, task)
     return task
