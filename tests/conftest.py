@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,17 +23,6 @@ from tests.support.postgres import Postgres
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
-
-
-UNTIL = float(os.environ.get("TESTS_UNTIL") or "inf")
-"""When what has not begun is left out, in seconds since 1970: proofs that take longer than a run has time for."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Begin no test when the time is over."""
-    if time.time() > UNTIL:
-        pytest.skip("NOT SHOWN: the time of this run is over")
 
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -71,6 +71,13 @@ _OPENCODE_OFFLINE = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what needs a real client out of the default run."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.client)
+
+
 def _opencode_config(url: str) -> dict[str, Any]:
     options = {"baseURL": f"{url}/v1", "apiKey": "dummy"}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m1": {"tool_call": True}}}

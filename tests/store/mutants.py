@@ -1,13 +1,14 @@
 """Show that the tests have teeth: take one safeguard out of a copy of the package, and see that a test fails.
 
-Run with `python -m tests.store.mutants`; ends with 1 if a mutant survives. Each is tried on a copy, never here. Some
-are caught by races, which a busy machine may have none of: what survived is tried three times more, alone.
+    python -m tests.store.mutants [--all] [NAME ...]
+
+tries a quarter of them, another with each commit; all with `--all`; else those whose names contain one of the words.
+Ends with 1 if a mutant survives. Each is tried on a copy, never here.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -16,43 +17,44 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.conftest import UNTIL
 from tests.store import safeguards, safeguards_of_agents
 from tests.store.safeguards import LOGINS, Mutant
 
 MUTANTS = [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
 HERE = Path(__file__).resolve().parents[2]
-_TRIES = 3
+QUARTERS = 4
 
 
-def main() -> int:
-    """Try the package as it is, unless `--tested` says that its tests were run, and each mutant; print a table."""
+def main(words: list[str]) -> int:
+    """Try the mutants that the words choose; print a row for each as it ends, and their number."""
+    mutants = chosen(words)
     print(f"{'mutant':46} {'caught by':66} seconds")
     together = (os.cpu_count() or 1) + 2  # they wait more than they work
-    mutants = random.sample(MUTANTS, len(MUTANTS))  # where the time is over before all were tried, others are next time
-    tried = [*([] if "--tested" in sys.argv[1:] else [None]), *mutants]
     with ThreadPoolExecutor(together) as pool:
-        survived = [mutant for mutant, lives in zip(tried, pool.map(_survives, tried), strict=True) if lives]
-    if survived:
-        print("\n!!! Once more, alone:", flush=True)
-    return 1 if any([all(_survives(mutant) for _ in range(_TRIES)) for mutant in survived]) else 0
+        survivors = sum(pool.map(_survives, mutants))
+    print(f"{len(mutants) - survivors} caught, {survivors} survived, of {len(MUTANTS)}")
+    return 1 if survivors or not mutants else 0
 
 
-def _survives(mutant: Mutant | None) -> bool:
-    """Whether the tests find nothing wrong with the mutant, or something with the package as it is; says so."""
-    if time.time() > UNTIL:
-        print(f"{mutant.name if mutant else 'none':46} NOT SHOWN: the time of this run is over", flush=True)
-        return False
+def chosen(words: list[str]) -> list[Mutant]:
+    """All mutants, those whose names contain one of the words, or the quarter whose turn it is with this commit."""
+    if "--all" in words:
+        return MUTANTS
+    if words:
+        return [mutant for mutant in MUTANTS if any(word in mutant.name for word in words)]
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, check=True, capture_output=True, text=True).stdout
+    return MUTANTS[int(head, 16) % QUARTERS :: QUARTERS]
+
+
+def _survives(mutant: Mutant) -> bool:
+    """Whether the tests find nothing wrong with the mutant; print what they found."""
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         copy = copied(Path(place))
-        tests = [mutant.tests] if mutant else list(dict.fromkeys(m.tests for m in MUTANTS))
-        if mutant:
-            apply(mutant, copy)
-        began = time.monotonic()
-        caught = failing_test(copy, tests)
-    said = caught or ("SURVIVED" if mutant else "-")
-    print(f"{mutant.name if mutant else 'none':46} {said:66} {time.monotonic() - began:7.1f}", flush=True)
-    return not caught if mutant else bool(caught)
+        apply(mutant, copy)
+        caught = failing_test(copy, mutant.tests)
+    print(f"{mutant.name:46} {caught or 'SURVIVED':66} {time.monotonic() - began:7.1f}", flush=True)
+    return not caught
 
 
 def copied(place: Path) -> Path:
@@ -78,18 +80,18 @@ def apply(mutant: Mutant, copy: Path) -> None:
     path.write_text(text.replace(mutant.old, mutant.new))
 
 
-def failing_test(copy: Path, tests: list[str]) -> str:
+def failing_test(copy: Path, tests: str) -> str:
     """The name of the first test that fails on the copy; empty if all pass."""
     run = subprocess.run(
         [
             sys.executable,
             *["-m", "pytest", "-n0", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-m"],
-            "not browser",
-            *(["-k", "not postgres"] if not any(name in " ".join(tests) for name in ("postgres", LOGINS)) else []),
-            *tests,
+            "not browser and not client",
+            *(["-k", "not postgres"] if not any(name in tests for name in ("postgres", LOGINS)) else []),
+            tests,
         ],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "TESTS_UNTIL": ""},
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=2400,
@@ -105,4 +107,4 @@ def failing_test(copy: Path, tests: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
