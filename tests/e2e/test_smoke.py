@@ -12,7 +12,7 @@ EVERY = [f"{client}{which}" for client in CLIENTS for which in ("", NEWEST)]
 
 @pytest.mark.parametrize("office", EVERY, indirect=True)
 def test_start_mail_tool_and_end(office: Office) -> None:
-    office.say("create-task", "count the files", "--for", "ann")
+    office.say("create-task", "count the files")
     office.model.script(
         "[ann]",
         Run("teams wait --message --timeout 60"),
