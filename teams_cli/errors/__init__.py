@@ -24,8 +24,6 @@ them from the start, or before it sleeps: by the time that it refuses something 
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.errors.refusals import *  # noqa: F403
@@ -79,5 +77,4 @@ def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
     return found
 
 
-if "teams_cli.compiled" not in sys.modules:  # no command, but a program that it started, or a library
-    make_all()
+make_all()

@@ -25,7 +25,7 @@ PACKAGE = Path(teams_cli.__file__).parent
 # Lowest first: a module imports only what stands before it. What is not named here stands above the operations and
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
-    compiled errors names text clock environment processes streams bugs | records | store | teams
+    errors names text clock environment processes streams bugs | records | store | teams
     | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
     | doctor copying | commands | cli serving | mcp_server http_api
 """.replace("|", " ").split()
