@@ -6,11 +6,12 @@ import os
 import sys
 
 from teams_cli import __version__, errors, streams
-from teams_cli.records.annotations import Any
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
 

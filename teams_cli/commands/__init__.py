@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.teams import operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from teams_cli.commands.declaration import Command
 
 GROUPS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors
-from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.meanwhile import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from typing import TypeVar
 
     from teams_cli.store.contract import Store
