@@ -124,7 +124,6 @@ def sleep_until(
     clock = alarm or Alarm()
     if _looked(ready, clock, alarm is None):  # to make a look-out takes longer
         return True
-    errors.make_all()  # by the end of the sleep another version may be installed
     watch, told = store.watch(team, topics() if callable(topics) else topics), False
     try:
         while not _looked(ready, clock, alarm is None):
