@@ -4,8 +4,6 @@ import gc
 import os
 import sys
 
-from teams_cli import compiled
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -14,8 +12,6 @@ INTERRUPTED = 130
 """The exit status of a command that was ended by SIGINT, as shells have it."""
 _MANY = 100_000
 """Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
-_FIRST = "errors text streams records records.annotations cli cli.main"
-"""The modules that every command begins with."""
 _AT_EXIT = ("atexit", "threading")
 """The modules by which something is left to do when the interpreter ends."""
 
@@ -25,7 +21,6 @@ def main() -> "NoReturn":
     if sys.platform == "win32":
         sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
     gc.set_threshold(_MANY)
-    compiled.prefer("teams_cli.")
     try:
         _leave(_run())
     except KeyboardInterrupt:
@@ -38,7 +33,6 @@ def _run() -> int:
         from teams_cli.hooks import entry
 
         return entry.main(sys.argv[2:])
-    compiled.load("first", _FIRST.split())
     from teams_cli.cli.main import main as run
 
     return run()
@@ -59,10 +53,7 @@ def _leave(status: int) -> "NoReturn":
                 stream.flush()
     except (OSError, ValueError):
         sys.exit(status)
-    try:
-        compiled.keep_rows()
-    finally:  # the command is done, and has said so
-        os._exit(status)
+    os._exit(status)
 
 
 if __name__ == "__main__":

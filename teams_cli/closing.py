@@ -10,7 +10,6 @@ from teams_cli.agents.landings import landings, queueing
 from teams_cli.agents.terminals import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
@@ -21,6 +20,8 @@ from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.teams.caller import Caller
 
 

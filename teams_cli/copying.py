@@ -6,7 +6,6 @@ import os
 
 from teams_cli import closing, errors, kinds
 from teams_cli.agents import ending, started_here
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
 from teams_cli.store.retrying import update
@@ -17,6 +16,8 @@ from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
 _AT_ONCE = 500

@@ -8,11 +8,14 @@ from teams_cli.agents.terminals import terminals
 from teams_cli.membership import shutdowns
 from teams_cli.messages import inboxes, messages
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any
 from teams_cli.runs import runs
 from teams_cli.store.contract import Kind
 from teams_cli.tasks import evidence, plans, tasks
 from teams_cli.teams import pages, presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 IN_A_TEAM: tuple[Kind[Any], ...] = (
     presence.AGENT,

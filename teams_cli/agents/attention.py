@@ -7,13 +7,14 @@ from teams_cli.agents import sessions
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.questions import asking
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence, roles, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 

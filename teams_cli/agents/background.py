@@ -12,12 +12,13 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import is_seated
 from teams_cli.clients import environments, permissions, profiles
 from teams_cli.environment import SANDBOX
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.teams.config import Config
 
 

@@ -7,7 +7,6 @@ from teams_cli.agents import sessions, usage
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.usage import TurnUsage
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.records.owed import Owed
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -17,6 +16,9 @@ from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
 SETTING = "budget"

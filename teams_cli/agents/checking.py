@@ -11,7 +11,6 @@ from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.clock import parse_rfc3339
-from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import changes as task_changes
@@ -25,6 +24,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from teams_cli.agents.shell import ShellCommand
     from teams_cli.teams.caller import Caller
 

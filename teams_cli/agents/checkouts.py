@@ -6,10 +6,13 @@ import os
 
 from teams_cli import environment
 from teams_cli.agents import git, sessions
-from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _HEADS = "refs/heads/"
 _HERE = (

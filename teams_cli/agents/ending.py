@@ -7,7 +7,6 @@ import time
 from teams_cli import errors, processes
 from teams_cli.agents.sessions import SESSION, Session, find
 from teams_cli.messages import inboxes, messages
-from teams_cli.records.annotations import Iterable, Outcome
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning
@@ -15,6 +14,9 @@ from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
 
 _LINGER = 5.0

@@ -6,9 +6,12 @@ import os
 
 from teams_cli import errors
 from teams_cli.agents import git
-from teams_cli.records.annotations import Mapping
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _END = 2000
 

@@ -12,7 +12,6 @@ from teams_cli.clients.seats import GONE
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -23,6 +22,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.teams.caller import Caller
 
 _PATIENCE = 20.0

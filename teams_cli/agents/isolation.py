@@ -10,7 +10,10 @@ import os
 
 from teams_cli.agents import checkouts, git
 from teams_cli.agents.sessions import Session
-from teams_cli.records.annotations import Iterator, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _READING = frozenset(
     (

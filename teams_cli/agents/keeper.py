@@ -32,13 +32,19 @@ from teams_cli.clients import output, permissions, profiles
 from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, notices
 from teams_cli.messages.messages import Message
-from teams_cli.records.annotations import Any, Callable, Outcome, SessionState
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import config, teams
 from teams_cli.teams import presence as agents
 from teams_cli.teams.config import Config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from teams_cli.records.types import Outcome, SessionState
 
 _BEAT = 30.0
 _SAID = 4096

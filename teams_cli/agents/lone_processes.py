@@ -9,11 +9,14 @@ from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.agents.terminals import bindings
 from teams_cli.environment import SANDBOX
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks
 from teams_cli.store.pace import paced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 class LoneProcess:

@@ -13,11 +13,14 @@ from functools import partial
 
 from teams_cli.agents import notifying
 from teams_cli.agents.lone_processes import NOTIFIER
-from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 REST = 1.0
 """Seconds for more to happen, which is told with the first."""

@@ -16,7 +16,6 @@ from teams_cli.agents import ending
 from teams_cli.messages import inboxes, messages
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any, Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
@@ -32,6 +31,9 @@ _LETTERS = ("plain", "reply", "broadcast", "answer", "output")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
     Event = dict[str, Any]
 
 

@@ -8,10 +8,13 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Count, Name, Text
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.records.types import Count, Name, Text
 
 _RECENT = 1000
 """Messages that are looked at."""

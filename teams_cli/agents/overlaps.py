@@ -11,11 +11,15 @@ from teams_cli.agents import checkouts, git
 from teams_cli.agents.checkouts import Tree
 from teams_cli.agents.landings import landings
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.tasks import touching
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _CONFLICTS = 1
 

@@ -9,13 +9,16 @@ from teams_cli import errors
 from teams_cli.agents import worktrees
 from teams_cli.clock import seconds_since
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _BESIDE = ("runs", "logs", "started")
 """Where this machine keeps what belongs to a team and is in no store."""

@@ -12,7 +12,6 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Mapping
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -23,6 +22,8 @@ from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.teams.caller import Caller
 
 

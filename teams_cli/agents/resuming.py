@@ -10,12 +10,15 @@ from teams_cli.agents.sessions import SESSION, Resume, Session
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, settings, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _REMEMBERED = 500
 _HOUR = 3600.0

@@ -13,11 +13,14 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 
 BEGIN_AGAIN = "begin-again"
 """What the notice is about with which an agent begins again."""

@@ -10,7 +10,11 @@ import tempfile
 import time
 
 from teams_cli import errors
-from teams_cli.records.annotations import IO, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
 
 KEPT = 1024 * 1024 - 200
 """Bytes of output that become a result; with the line that says how much is missing they fit in one."""

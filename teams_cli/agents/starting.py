@@ -12,7 +12,6 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
 from teams_cli.clock import seconds_since
 from teams_cli.membership import joining, leaving
-from teams_cli.records.annotations import Any, Mapping, Permissions
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
@@ -20,6 +19,13 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, WORKERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.records.types import Permissions
 
 _DESCRIPTION = 50
 _STARTING = 30.0

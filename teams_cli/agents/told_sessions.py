@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from teams_cli.agents import sessions, started_here
 from teams_cli.agents.sessions import Session
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _KEYS = ("client", "sessionId", "directory", "host")
 

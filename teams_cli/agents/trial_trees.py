@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 from teams_cli import errors
 from teams_cli.agents import furnishing, git
-from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.files import disk, locks
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _OWN, _LOCK = ".own-", ".lock"
 

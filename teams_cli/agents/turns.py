@@ -17,12 +17,13 @@ from teams_cli.clients import output, permissions, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.text import MAX_RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from teams_cli.store.watch import Watch
     from teams_cli.teams.config import Config
 

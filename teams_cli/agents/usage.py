@@ -8,13 +8,18 @@ from teams_cli.clients.profiles import Profile
 from teams_cli.clients.usage import Tokens, grows, tokens_in
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.notices import deliver
-from teams_cli.records.annotations import Callable, Count, Iterable, Name, Seconds, Sequence, TaskId, Time, Word
 from teams_cli.records.owed import Owed, owing
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import tasks
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from teams_cli.records.types import Count, Name, Seconds, TaskId, Time, Word
 
 
 class TurnUsage(Record):

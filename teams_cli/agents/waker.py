@@ -18,12 +18,15 @@ from teams_cli.agents.lone_processes import WAKER
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import rousing, unattended
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def main() -> None:

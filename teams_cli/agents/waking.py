@@ -7,7 +7,6 @@ from teams_cli.agents import background, ending, resuming, sessions
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import Session
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Callable, Mapping, Sequence
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
@@ -15,6 +14,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from teams_cli.teams.config import Config
 
 

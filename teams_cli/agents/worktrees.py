@@ -7,7 +7,6 @@ import os
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git
 from teams_cli.agents.sessions import Session
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import history
 from teams_cli.teams.operations import LEADERS, operation
@@ -15,6 +14,8 @@ from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
 

@@ -8,7 +8,6 @@ from teams_cli.agents.terminals import terminals_directory
 from teams_cli.commands.call import Call
 from teams_cli.environment import look_up, root_directory, store_address
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
@@ -17,6 +16,9 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from teams_cli.agents.terminals.bindings import Binding
     from teams_cli.cli.person import PersonTerminal
 

@@ -9,10 +9,11 @@ import os
 from itertools import pairwise
 
 from teams_cli import commands, errors
-from teams_cli.records.annotations import Callable, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
 

@@ -24,9 +24,13 @@ from teams_cli.agents.terminals.modes import Shown, answers
 from teams_cli.agents.terminals.reports import plain, typed_in
 from teams_cli.cli.wrapper import Wrapper
 from teams_cli.processes import leave
-from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.files import locks
 from teams_cli.store.files.disk import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _ROWS, _COLUMNS = 40, 120
 _REDRAW = 0.2

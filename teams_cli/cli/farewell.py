@@ -7,11 +7,11 @@ import signal
 
 from teams_cli import errors
 from teams_cli.cli import output
-from teams_cli.records.annotations import Callable
 from teams_cli.store.meanwhile import Ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 _LONGEST = 2

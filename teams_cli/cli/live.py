@@ -15,11 +15,13 @@ from rich.live import Live
 from rich.text import Text
 
 from teams_cli.cli import picture
-from teams_cli.records.annotations import Any, Callable, Iterator, TextIO
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TextIO
+
     Frame = dict[str, Any]
 
 _TICK = 1.0

@@ -5,69 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from teams_cli import __version__, compiled, errors, streams
-from teams_cli.records.annotations import Any, Iterator
+from teams_cli import __version__, errors, streams
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command
 
-_USUAL = """
-names clock records.records records.owed store store.contract teams teams.teams teams.operations commands cli.parse
-store.meanwhile commands.declaration teams.history records.json_text records.shapes store.documents store.files
-store.files.disk teams.opencode_rules teams.roles teams.tokens teams.permission messages messages.messages
-store.retrying teams.presence agents agents.terminals environment commands.call
-store.files.marks store.files.numbers store.files.root_directory store.files.together store.files.decoded
-store.files.seen store.files.layout store.files.locks store.files.message_log store.files.engine store.opening
-teams.config teams.caller cli.calls cli.output cli.show cli.show.ages cli.tables views
-"""
-"""The modules that every everyday command uses, each behind those that it imports."""
-_OF_TASKS = """
-tasks tasks.checks tasks.tasks tasks.dependencies messages.notices tasks.leases commands.task_documents cli.show.tasks
-views.reminders
-"""
-"""Those that every command for tasks uses beside them."""
-_OWN = {
-    "send-message": "cli.show.messages agents.sessions store.files.journal views.reminders commands.messages",
-    "read-messages": """
-        cli.show.messages messages.inboxes messages.reading messages.handling views.steps commands.messages_inbox
-        """,
-    "claim-task": """
-        tasks.assigning tasks.claims store.candidacy tasks.choosing store.files.journal teams.pages views.steps
-        commands.tasks_claims
-        """,
-    "heartbeat": "tasks.holding commands.tasks_heartbeats",
-    "update-task": """
-        tasks.assigning tasks.keeping store.files.journal tasks.owners tasks.editing tasks.changes
-        commands.tasks_updates
-        """,
-    "get-tasks": "commands.tasks",
-    "wait": """
-        tasks tasks.checks tasks.tasks messages.inboxes messages.notices tasks.dependencies tasks.assigning store.pace
-        tasks.leases tasks.claims store.candidacy tasks.choosing views.steps commands.waiting cli.show.waiting
-        """,
-    "brief": """
-        membership messages.notices membership.shutdowns messages.inboxes teams.settings messages.receipts questions
-        questions.questions tasks tasks.checks tasks.tasks tasks.leases tasks.dependencies tasks.overviews tasks.plans
-        tasks.assigning tasks.claims teams.pages views.steps views.work views.brief commands.brief store.files.journal
-        cli.show.brief
-        """,
-}
-"""Those that one command uses besides."""
-_CONCERNS = "views.matters views.reminders views.work views.facts views.concerns"
-"""Those that `wait` uses besides, unless it is for one thing."""
-_LEADING = """
-membership membership.shutdowns views.needed tasks.overviews tasks.plans messages.counting questions questions.questions
-views.standing views.silences views.leading
-"""
-"""Those that it uses besides, where it is as who leads is told to say it."""
-_FOR_ONE_THING = "tasks.overviews tasks.plans views.standing views.conditions commands.waiting_for_one"
-"""Those that it uses where it is for one thing."""
-ONE_THING = {"--task", "--all-tasks", "--agent", "--plan", "--landing", "--message", "--ready"}
-"""The options of `wait` that name one."""
-_AS_LEADER = {"--needed", "--completed"}
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
@@ -130,37 +77,10 @@ def _run(words: list[str]) -> int:
         return 0
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    for row, names in rows(words):
-        compiled.load(row, names.split())
     from teams_cli.cli.parse import parse
 
     parsed = parse(words)
     return execute(*parsed) if parsed else _look_closer(words)
-
-
-def rows(words: list[str]) -> Iterator[tuple[str, str]]:
-    """The rows of modules that a command uses, in turn: the name of each, and those in it."""
-    yield "usual", _USUAL
-    if words and is_of_tasks(words[0]):
-        yield "of-tasks", _OF_TASKS
-    if words and words[0] in _OWN:
-        yield words[0], _OWN[words[0]]
-    if words[:1] == ["wait"]:
-        yield from _rows_of_wait({word.partition("=")[0] for word in words})
-
-
-def _rows_of_wait(words: set[str]) -> Iterator[tuple[str, str]]:
-    if ONE_THING & words:
-        yield "for-one-thing", _FOR_ONE_THING
-    elif not _HELP & words:
-        yield "concerns", _CONCERNS
-        if _AS_LEADER & words:
-            yield "leading", _LEADING
-
-
-def is_of_tasks(name: str) -> bool:
-    """Whether it is the name of a command for tasks."""
-    return "task" in name or name == "heartbeat"
 
 
 def _look_closer(words: list[str]) -> int:

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 
 from teams_cli import commands, errors
 from teams_cli.names import is_name, is_number
-from teams_cli.records.annotations import Any, Iterable, Mapping, Sequence
 
 _ALIKE = 0.75
 """From this likeness on a word is taken for one that was mistyped; below it the guesses mislead."""
@@ -21,6 +20,9 @@ _FOR = {"create-task": "--for", "update-task": "--owner"}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
     from teams_cli.commands.declaration import Command, Parameter
 
 

@@ -12,10 +12,12 @@ import sys
 
 from teams_cli import errors
 from teams_cli.processes import leave
-from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.agents.terminals.opening import Opened
     from teams_cli.commands.call import Call
     from teams_cli.commands.terminals import TakingOver

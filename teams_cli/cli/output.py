@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Sequence, TextIO
 from teams_cli.records.json_text import dumps
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TextIO
+
     from teams_cli.commands.declaration import Command
 
 

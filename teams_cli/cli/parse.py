@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import commands
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.declaration import Command, Parameter
 
 

@@ -7,10 +7,11 @@ import sys
 from contextlib import contextmanager
 
 from teams_cli.cli.output import is_json_wanted
-from teams_cli.records.annotations import Callable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from teams_cli.cli.progress import Progress
 
 _WIDTH = 70

@@ -11,13 +11,14 @@ from rich.text import Text
 from teams_cli.cli.show.ages import state
 from teams_cli.cli.show.watching import reach_in_short
 from teams_cli.clock import length
-from teams_cli.records.annotations import Any
 from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import chronicle
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Frame = dict[str, Any]
     Line = Text
 

@@ -6,14 +6,15 @@ import signal
 import sys
 
 from teams_cli.cli import output
-from teams_cli.records.annotations import Any, Callable, Self
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType, TracebackType
+    from typing import Any, Self
 
 _FINISHED = ("completed", "failed", "cancelled")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Iterable, TextIO
 from teams_cli.text import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TextIO
 
 
 class Table:

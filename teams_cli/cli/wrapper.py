@@ -22,12 +22,12 @@ from teams_cli.agents.terminals import bindings
 from teams_cli.agents.terminals.doorbells import LINE, MAIL, Doorbell
 from teams_cli.agents.terminals.reports import LISTENING, Reports, Typing
 from teams_cli.clients.seats import IDLE, WORKING
-from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.files.disk import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
 
 QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
 """Seconds: since the last key and since the client drew last, since it became idle, and from when it showed the line

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Iterable, Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 OURS = ("TEAMS_*", "OPENCODE_TEAM_*", "OPENCODE_AGENT_*", "JANUS_AGENT_*")
 """Who an agent is, and in which team."""

@@ -7,13 +7,14 @@ import os
 from zlib import crc32
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.locks import LOCK, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.clients.places import SettingsFile
     from teams_cli.clients.settings_files import Ours
 

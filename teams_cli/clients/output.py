@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.records.annotations import Any, Iterator, Mapping
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
     from teams_cli.clients.profiles import Profile
 
 

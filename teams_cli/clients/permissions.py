@@ -5,12 +5,15 @@ from __future__ import annotations
 from teams_cli import errors, processes
 from teams_cli.clients import known, mcp_settings
 from teams_cli.environment import SANDBOX
-from teams_cli.records.annotations import Any, Mapping, Permissions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.clients.contract import Client
     from teams_cli.clients.profiles import Profile
+    from teams_cli.records.types import Permissions
     from teams_cli.teams.teams import Team
 
 LEVELS = ("ask", "edit", "all")

@@ -6,25 +6,15 @@ import os
 
 from teams_cli import errors
 from teams_cli.clients import environments, known, mcp_settings, permissions
-from teams_cli.records.annotations import (
-    Any,
-    HarnessInput,
-    Iterable,
-    Iterator,
-    Ladder,
-    Mapping,
-    Name,
-    Object,
-    Permissions,
-    Sequence,
-    Text,
-    Word,
-)
 from teams_cli.records.records import Record, field
 from teams_cli.store.files.engine import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from teams_cli.records.types import HarnessInput, Ladder, Name, Object, Permissions, Text, Word
     from teams_cli.teams.config import Config
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Mapping, Sequence, TerminalState
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from teams_cli.records.types import TerminalState
 
 IDLE: TerminalState = "idle"
 WORKING: TerminalState = "working"

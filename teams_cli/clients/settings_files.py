@@ -7,12 +7,11 @@ import os
 
 from teams_cli import errors
 from teams_cli.clients import hook_settings, mcp_settings
-from teams_cli.records.annotations import Any
 from teams_cli.store.documents import strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from teams_cli.clients.contract import Client
 

@@ -8,7 +8,11 @@ import re
 from teams_cli import errors
 from teams_cli.clients import mcp_settings
 from teams_cli.clients.settings_files import Ours, taken
-from teams_cli.records.annotations import Any, Iterator, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 _BEGIN, _END = "# teams: begin", "# teams: end"
 _BEGINNING = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)

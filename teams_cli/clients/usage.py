@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from teams_cli.clients import output
-from teams_cli.records.annotations import Any, Count, Iterator, Mapping, Sequence, Text
 from teams_cli.records.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
     from teams_cli.clients.profiles import Profile
+    from teams_cli.records.types import Count, Text
 
 
 class Tokens(Record):

@@ -1,14 +1,10 @@
 """The commands, each declared once: its words, what it runs, and what it answers; every face derives from this.
 
-A command is declared in one of the modules beside this one, in its table `COMMANDS`; nowhere is a list of them all.
+A command is declared in one of the modules beside this one, in its table `COMMANDS`; `MODULES` says which.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-
-from teams_cli.records.annotations import Iterator
 from teams_cli.teams import operations
 
 TYPE_CHECKING = False
@@ -30,34 +26,117 @@ GROUPS = (
 
 _LOOKING = ("get", "list", "show")
 """The first words of commands that look: agents say any of them, so each means what another is declared with."""
-_LARGEST = 1 << 16
-"""The bytes of a module that are looked at for the name of a command; all of each of ours."""
-_INSIDE = f"{__name__}."
+MODULES = {
+    # Teams
+    "whoami": "brief",
+    "brief": "brief",
+    "prune": "pruning",
+    "up": "rosters",
+    "down": "rosters",
+    "spawn-team": "teams",
+    "discover-teams": "teams",
+    "show-team": "teams",
+    "join-team": "teams",
+    "leave-team": "teams",
+    "hand-over": "teams",
+    "define-role": "teams",
+    "close-team": "teams_whole",
+    "restore-team": "teams_whole",
+    "copy-team": "teams_whole",
+    "set-up-roles": "teams_whole",
+    # Tasks
+    "get-evidence": "evidence",
+    "land": "landings",
+    "get-landings": "landings",
+    "create-task": "tasks",
+    "get-tasks": "tasks",
+    "show-task": "tasks",
+    "claim-task": "tasks_claims",
+    "release-task": "tasks_heartbeats",
+    "heartbeat": "tasks_heartbeats",
+    "review-task": "tasks_reviews",
+    "update-task": "tasks_updates",
+    "note": "tasks_updates",
+    # Messages
+    "send-message": "messages",
+    "broadcast-message": "messages",
+    "announce": "messages",
+    "read-messages": "messages_inbox",
+    "show-message": "messages_inbox",
+    "sent": "messages_inbox",
+    "reply": "messages_inbox",
+    "ack": "messages_inbox",
+    "list-agents": "messages_inbox",
+    "attend": "messages_inbox",
+    "share": "pages",
+    "shared": "pages",
+    # Questions
+    "ask-others": "questions",
+    "answer": "questions",
+    "skip-question": "questions",
+    "show-question": "questions",
+    "get-questions": "questions",
+    "human": "questions",
+    "respond-to-broadcast": "questions",
+    # Agents
+    "run-agent": "agents",
+    "spawn": "agents",
+    "interject": "agents",
+    "pause-agent": "agents",
+    "resume-agent": "agents",
+    "restart-agent": "agents",
+    "stop-agent": "agents",
+    "recall": "agents",
+    "logs": "agents",
+    "before-complete": "agents",
+    "overlaps": "overlaps",
+    "usage": "spending",
+    "wait": "waiting",
+    "worktree": "worktrees",
+    # Plans and shutdown
+    "propose-plan": "plans",
+    "get-plans": "plans",
+    "show-plan": "plans",
+    "approve-plan": "plans",
+    "reject-plan": "plans",
+    "request-shutdown": "plans",
+    "approve-shutdown": "plans",
+    "reject-shutdown": "plans",
+    # Workflows
+    "run": "workflows",
+    "list-workflows": "workflows",
+    "check-workflow": "workflows",
+    # Connect
+    "mcp": "connect",
+    "serve": "connect",
+    "hook": "connect",
+    "install": "connect",
+    "uninstall": "connect",
+    "here": "terminals",
+    "open": "terminals",
+    "attach": "terminals",
+    # Inspect
+    "history": "inspection",
+    "doctor": "inspection",
+    "set": "inspection",
+    "settings": "inspection",
+    "version": "inspection",
+    "search": "searching",
+    "watch": "watching",
+    "on": "watching",
+}
+"""The module beside this one that declares each command, in the order of the help."""
+
 _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
     """The command of that name, or of one that begins with another word for looking, as `list-tasks` for `get-tasks`;
-    None if there is none.
-
-    To import all the modules takes as long as a command does. So that only that one is imported which has the command,
-    they are looked through for its name first, those with a word of it in theirs before the others; where they can't be
-    read, all are imported. Where one with the command is imported already, or all are, as in servers, nothing is
-    looked through.
+    None if there is none. Only the module that declares it is imported.
     """
-    names = meaning_the_same(name)
-    if _every:
-        return next(filter(None, map(_every.get, names)), None)
-    for module in [*sys.modules]:
-        if module.startswith(_INSIDE) and (command := _table(module.removeprefix(_INSIDE)).get(name)):
-            return command
-    words = name.split("-")
-    modules = sorted(_modules(), key=lambda module: -sum(word in module for word in words))
-    for likely in (True, False):
-        for meant in names:  # all modules for the name as it was said first: mostly one has it
-            for module in modules:
-                if (not likely or _mentions(module, meant)) and (command := _table(module).get(meant)):
-                    return command
+    for known in meaning_the_same(name):
+        if known in MODULES:
+            return _declared_in(MODULES[known])[known]
     return None
 
 
@@ -81,18 +160,14 @@ def get(name: str) -> Command:
 
 def every() -> dict[str, Command]:
     """All commands by name, in the order of the help."""
-    if not _every:
-        found = [command for module in _modules() for command in _table(module).values()]
-        found.sort(key=lambda command: GROUPS.index(command.group))
-        _every.update({command.name: command for command in found})  # in one go, for other threads find in it
+    if not _every:  # filled at once, for other threads read it
+        _every.update({name: _declared_in(module)[name] for name, module in MODULES.items()})
     return _every
 
 
 def names() -> list[str]:
-    """The names of all commands, as the modules declare them, without importing these: Tab waits for it."""
-    parts = [part.lstrip() for source in map(_source, _modules()) for part in source.split(b"Command(")[1:]]
-    found = [part.split(b'"')[1].decode() for part in parts if part.startswith(b'"')]
-    return found or list(every())
+    """The names of all commands, without importing the modules that declare them: Tab waits for it."""
+    return list(MODULES)
 
 
 def groups() -> dict[str, list[Command]]:
@@ -100,35 +175,8 @@ def groups() -> dict[str, list[Command]]:
     return {group: [command for command in every().values() if command.group == group] for group in GROUPS}
 
 
-def _modules() -> Iterator[str]:
-    """The names of the modules beside this one."""
-    for file in sorted(os.listdir(__path__[0])):
-        if file.endswith(".py") and file != "__init__.py":
-            yield file.removesuffix(".py")
-
-
-def _mentions(module: str, name: str) -> bool:
-    return f'"{name}"'.encode() in _source(module)
-
-
-def _source(module: str) -> bytes:
-    """What the module is written as; nothing where that can't be read."""
-    try:
-        descriptor = os.open(f"{__path__[0]}/{module}.py", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, _LARGEST)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
-
-
-def _table(module: str) -> dict[str, Command]:
-    """The commands that a module declares."""
-    found = __import__(f"{_INSIDE}{module}", fromlist=["COMMANDS"])
-    commands: dict[str, Command] = getattr(found, "COMMANDS", {})
+def _declared_in(module: str) -> dict[str, Command]:
+    commands: dict[str, Command] = __import__(f"{__name__}.{module}", fromlist=["COMMANDS"]).COMMANDS
     return commands
 
 

@@ -15,8 +15,12 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages import handling
 from teams_cli.messages.messages import Message
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.teams import presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _RUN = """Start an agent, wait until it and all that it led to are done, and print its output.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Callable, Iterator, Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
 
 class Outcome:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, table
-from teams_cli.records.annotations import Any
 from teams_cli.teams import roles, teams
 from teams_cli.views import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _WHOAMI = """Say who you are: your name, role and type in the team, where the teams are kept, and what says so."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli import environment, errors
-from teams_cli.records.annotations import Any, Callable, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, presence, teams
 from teams_cli.teams.teams import Team
@@ -13,7 +12,8 @@ _NEVER = 3600.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Protocol
 
     from teams_cli.agents.overlaps import Teller
     from teams_cli.teams.caller import Caller

@@ -15,7 +15,10 @@ from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import to_install
-from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOOK = """Answer a hook of an agent client: its JSON on standard input, ours in its words on standard output.
 

@@ -12,11 +12,15 @@ from teams_cli.names import HUMAN
 from teams_cli.questions import answering, questions
 from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 class Gone(Exception):

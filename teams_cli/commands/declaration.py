@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import seconds_in
-from teams_cli.records.annotations import Any, Callable, Iterable, Mapping, Sequence
 from teams_cli.store.meanwhile import meanwhile
 from teams_cli.teams import operations
 from teams_cli.teams.operations import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypedDict, Unpack
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypedDict, Unpack
 
     from teams_cli.commands.call import Call
 

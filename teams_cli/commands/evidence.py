@@ -6,11 +6,12 @@ import os
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, table
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import evidence, tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _GET = """List the files that were handed in with a task; with the name of one, show it as it was then.

@@ -12,7 +12,6 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store import opening, pace
 from teams_cli.store.files import root_directory
 from teams_cli.teams import chronicle, config, settings, teams
@@ -20,7 +19,9 @@ from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
+    from typing import Any
 
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, go on with those to come.
 

@@ -8,12 +8,14 @@ from teams_cli import errors
 from teams_cli.agents.landings import lander, landings, queueing
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks.tasks import Task
 from teams_cli.views import conditions, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _GET = """List the landings, by number: what waits, is checked, landed, or came back; with an id that one in full.

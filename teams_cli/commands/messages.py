@@ -7,11 +7,12 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
-from teams_cli.records.annotations import Any
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
     from teams_cli.teams.teams import Team
 

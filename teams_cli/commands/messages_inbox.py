@@ -8,10 +8,11 @@ from teams_cli.messages import handling, reading
 from teams_cli.messages.messages import Message
 from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import number_of
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _LIST = """List the members: role, status line and its history, state, unread messages, when last seen.

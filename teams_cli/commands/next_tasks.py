@@ -8,12 +8,14 @@ from teams_cli import errors
 from teams_cli.commands.task_documents import taken
 from teams_cli.messages.messages import EDIT
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.tasks import choosing, leases
 from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from teams_cli.commands.call import Call
     from teams_cli.views.concerns import Wanted
 

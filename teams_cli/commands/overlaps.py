@@ -5,10 +5,11 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.agents import checkouts, overlaps
 from teams_cli.commands.declaration import Command, table
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

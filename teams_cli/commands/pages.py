@@ -5,13 +5,14 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.commands import task_documents
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.records.annotations import Any
 from teams_cli.teams import pages, sharing
 from teams_cli.teams.pages import Page
 from teams_cli.teams.permission import standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _SHARED = """Show a page, or list all.

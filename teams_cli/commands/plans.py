@@ -7,7 +7,6 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.membership import shutting_down
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import plans
 from teams_cli.tasks.plans import Plan
 from teams_cli.teams import sharing, teams
@@ -15,6 +14,8 @@ from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _SHOW = """Show a plan in full, with what was decided on it.

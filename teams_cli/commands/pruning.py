@@ -5,10 +5,11 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.agents import pruning
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _DOC = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.

@@ -8,7 +8,10 @@ from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _ASK = """Ask the other members something, or the human, and wait for the answers.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, table
-from teams_cli.records.annotations import Any
 from teams_cli.teams import chronicle
 from teams_cli.views import search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _SEARCH = """Search the team's tasks, messages, results, notes and pages for words, the newest first.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, option, table
-from teams_cli.records.annotations import Any
 from teams_cli.views import spending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _DOC = """Show the tokens and the time that agents took, by agent, task or model, and how far budgets are used up.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Note, Task
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

@@ -6,13 +6,16 @@ from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_plan
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any, Iterator, Priority
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from teams_cli.commands.call import Call
+    from teams_cli.records.types import Priority
 
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true}, '

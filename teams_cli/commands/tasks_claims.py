@@ -6,12 +6,13 @@ from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import taken
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import choosing, claims
 from teams_cli.tasks.tasks import FREED, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from teams_cli.commands.declaration import Command, argument, option, table
 from teams_cli.commands.task_documents import to_document
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import holding
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

@@ -6,12 +6,13 @@ from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import to_document
 from teams_cli.commands.tasks_updates import land_too
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import reviews
 from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

@@ -8,12 +8,13 @@ from teams_cli import environment, errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.task_documents import refuse_stopped, to_document
 from teams_cli.names import each_name
-from teams_cli.records.annotations import Any
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

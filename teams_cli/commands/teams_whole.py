@@ -11,8 +11,11 @@ from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.membership import logins
-from teams_cli.records.annotations import Any
 from teams_cli.store import opening
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _close(call: Call, force: bool) -> Any:

@@ -14,11 +14,12 @@ from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any
 from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.agents.sessions import Session
 
 _HERE = """Have the clients that are started in this directory, and below it, be members of a team.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, option, switch, table
-from teams_cli.records.annotations import Any
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _LANDING = "landing"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import each_name
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import conditions, steps
 from teams_cli.views.conditions import Condition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from teams_cli.agents.sessions import Session
     from teams_cli.commands.call import Call
 

@@ -12,8 +12,12 @@ from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.views import frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _WATCH = """Watch the team: the course of its work, what waits for you, what failed, its agents, tasks and messages.
 

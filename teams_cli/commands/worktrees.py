@@ -5,10 +5,11 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents import worktrees
 from teams_cli.commands.declaration import Command, argument, switch, table
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _DOC = """List the worktrees of agents, show what one holds, merge it, or remove it.

@@ -15,12 +15,13 @@ from teams_cli.clients.hook_settings import WAIT
 from teams_cli.clients.places import SettingsFile
 from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from teams_cli.clients.contract import Client
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config

@@ -9,7 +9,6 @@ from teams_cli.agents.terminals import unattended
 from teams_cli.messages.inboxes import INBOX
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.removed import hold_to_log
-from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
@@ -20,6 +19,8 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config
 

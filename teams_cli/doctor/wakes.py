@@ -22,13 +22,14 @@ from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
 from teams_cli.membership import founding
 from teams_cli.messages import inboxes, messages
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config
 

@@ -11,7 +11,6 @@ from teams_cli.agents.terminals.sitting import Arrival
 from teams_cli.clients import known as clients
 from teams_cli.clients import seats
 from teams_cli.clients.seats import Seat
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config
@@ -19,6 +18,9 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.hooks.entry import Standpoint
 
 _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")

@@ -10,11 +10,12 @@ import json
 from teams_cli import errors
 from teams_cli.agents import attention
 from teams_cli.hooks import exchange, subagents
-from teams_cli.records.annotations import Mapping
 from teams_cli.teams import permission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.hooks.entry import Standpoint
 
 

@@ -12,7 +12,6 @@ from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
@@ -21,6 +20,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.hooks.entry import Standpoint
 
 

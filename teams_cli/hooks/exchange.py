@@ -6,7 +6,6 @@ import json
 import sys
 
 from teams_cli import environment, streams
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES
@@ -15,6 +14,9 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.hooks.entry import Standpoint
 
 PATIENCE = 2.0

@@ -15,12 +15,14 @@ from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.hooks import exchange
 from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
-from teams_cli.records.annotations import Any, Iterator, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.teams.teams import Team
 

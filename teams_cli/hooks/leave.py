@@ -9,10 +9,11 @@ from teams_cli.clients import known, permissions
 from teams_cli.clients.dialects import COMMON
 from teams_cli.hooks import exchange
 from teams_cli.questions import approvals
-from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.hooks.entry import Standpoint
 
 _PATIENCE = 10.0

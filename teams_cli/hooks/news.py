@@ -17,7 +17,6 @@ from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORK
 from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes
-from teams_cli.records.annotations import Any, Mapping, TerminalState
 from teams_cli.store.contract import Store
 from teams_cli.tasks import holding
 from teams_cli.teams import permission
@@ -25,7 +24,11 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.hooks.entry import Standpoint
+    from teams_cli.records.types import TerminalState
 
 _BEAT = 30.0
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MOST = 6
 _LONGEST = 80

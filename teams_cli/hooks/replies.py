@@ -10,12 +10,13 @@ from teams_cli.agents.sessions import Session
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.clients.dialects import Dialect
     from teams_cli.teams.caller import Caller
 

@@ -17,7 +17,6 @@ from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.replies import Reply
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import handling, inboxes, messages
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import permission, presence, teams
@@ -25,6 +24,9 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.hooks.entry import Standpoint
 
 STARTS, ENDS = "SubagentStart", "SubagentStop"

@@ -20,12 +20,14 @@ from teams_cli.http_api.feeds import Feeds
 from teams_cli.http_api.guard import RequestGuard
 from teams_cli.http_api.operations import Operations
 from teams_cli.http_api.refusals import RETRY_AFTER, Document, RequestRefused
-from teams_cli.records.annotations import Any, Awaitable, Callable
 from teams_cli.serving import requests
 from teams_cli.serving.watching import Departed, Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from teams_cli.commands.declaration import Command

@@ -13,7 +13,6 @@ from teams_cli.commands.call import Call
 from teams_cli.http_api.refusals import Document
 from teams_cli.http_api.remembered import Memory, RememberedStore
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.runs import reports
 from teams_cli.runs.runs import RUN
 from teams_cli.store.contract import Store
@@ -22,6 +21,9 @@ from teams_cli.views import board, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from starlette.requests import Request
     from starlette.responses import Response
 

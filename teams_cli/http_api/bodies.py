@@ -7,11 +7,10 @@ import json
 
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from starlette.requests import Request
 

@@ -7,10 +7,12 @@ from contextlib import suppress
 
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
-from teams_cli.records.annotations import Any, Coroutine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 

@@ -11,10 +11,12 @@ from anyio import to_thread
 
 from teams_cli import errors
 from teams_cli.http_api import limits
-from teams_cli.records.annotations import Any, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from teams_cli.serving.watching import Watchers
 
     Found = tuple[int, int, dict[str, Any]]

@@ -7,13 +7,14 @@ from teams_cli.agents import interrupting, logs, sessions
 from teams_cli.http_api import refusals
 from teams_cli.http_api.refusals import Document
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 from teams_cli.views.agents import agent_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")

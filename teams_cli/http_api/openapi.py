@@ -8,13 +8,15 @@ from teams_cli import __version__
 from teams_cli.agents import interrupting
 from teams_cli.http_api import limits, schemas
 from teams_cli.http_api.wording import description, in_requests
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.runs import reports
 from teams_cli.serving import requests
 from teams_cli.views import board, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from teams_cli.commands.declaration import Command
 
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.

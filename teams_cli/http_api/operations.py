@@ -13,14 +13,14 @@ from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
 from teams_cli.http_api.threads import Threads
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.serving import requests
 from teams_cli.serving.watching import Requester, WatchedStore, Watchers
 from teams_cli.store.contract import Store
 from teams_cli.teams import config
 
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from starlette.requests import Request
 

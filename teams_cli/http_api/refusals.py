@@ -9,7 +9,11 @@ from starlette.responses import Response
 
 from teams_cli import bugs, errors
 from teams_cli.http_api.wording import STATUSES, in_requests
-from teams_cli.records.annotations import Any, Callable, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 RETRY_AFTER = {"Retry-After": "1"}
 

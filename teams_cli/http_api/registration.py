@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 
 from teams_cli import errors, processes
 from teams_cli.clock import rfc3339
-from teams_cli.records.annotations import Any
 from teams_cli.store.files import disk, root_directory
 from teams_cli.store.files.locks import LOCK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _LIMIT = 4096
 _PATIENCE = 10.0

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from teams_cli import errors
     from teams_cli.records.records import Record

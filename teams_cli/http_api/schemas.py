@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from types import UnionType
 
-from teams_cli.records.annotations import Any
 from teams_cli.records.validation import schema_of
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.declaration import Command
 
 _STRING: dict[str, Any] = {"type": "string"}

@@ -16,7 +16,11 @@ from teams_cli.commands.call import Call
 from teams_cli.http_api import limits, registration
 from teams_cli.http_api.app import Api
 from teams_cli.http_api.connections import HttpConnection
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _HOST = "127.0.0.1"
 _TRIES = 100

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from teams_cli.records.annotations import Any, Callable
-
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

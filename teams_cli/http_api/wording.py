@@ -6,8 +6,11 @@ import inspect
 import re
 
 from teams_cli import errors
-from teams_cli.records.annotations import Callable
 from teams_cli.serving import requests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
 """The HTTP status for each exit status."""

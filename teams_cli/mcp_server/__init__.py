@@ -10,11 +10,11 @@ import anyio
 from teams_cli.commands.call import Call
 from teams_cli.mcp_server import pipes
 from teams_cli.mcp_server.server import TeamsServer
-from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
-from teams_cli.records.annotations import Any, Iterable, Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
 MOST = 8_000
 """Bytes of an answer."""

@@ -9,10 +9,14 @@ from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.mcp_server.work import Stop, stoppable
 from teams_cli.questions import asking
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.serving import requests
 from teams_cli.teams import config, permission, roles
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class Identity:

@@ -12,7 +12,11 @@ from teams_cli.commands.declaration import Command
 from teams_cli.mcp_server.identity import Rights
 from teams_cli.mcp_server.tools import Tool
 from teams_cli.questions import approvals
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _DOC = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
 _SCHEMA: Mapping[str, Any] = {

@@ -6,10 +6,11 @@ from teams_cli import errors
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, Inbox
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
     from teams_cli.store.contract import Store
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents import attention
 from teams_cli.commands.call import Call
-from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.serving import requests
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     Run = Callable[[Call, Mapping[str, str]], Any]
     Refuse = Callable[[Call, Mapping[str, Any], errors.TeamsError], errors.TeamsError]
 

@@ -13,10 +13,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from teams_cli.records.annotations import AsyncIterator, Awaitable, Callable
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]

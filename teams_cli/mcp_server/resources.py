@@ -9,11 +9,12 @@ from mcp_types import Resource, ResourceTemplate
 
 from teams_cli import errors
 from teams_cli.commands.call import Call
-from teams_cli.records.annotations import Any
 from teams_cli.serving import requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.mcp_server.identity import Identity
 
 SCHEME = "teams"

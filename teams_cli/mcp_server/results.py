@@ -12,10 +12,11 @@ from teams_cli.mcp_server.bounds import text_of
 from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.messaging import DocumentedRefusal
 from teams_cli.mcp_server.wording import in_tools
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.mcp_server.tools import Tool
 
 

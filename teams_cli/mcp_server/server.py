@@ -32,11 +32,11 @@ from teams_cli.mcp_server.subscriptions import Subscriptions
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.mcp_server.work import Stop, Stopped, Works
 from teams_cli.questions import asking
-from teams_cli.records.annotations import Any, Callable, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
 
     from mcp.server import ServerRequestContext
 

@@ -19,12 +19,14 @@ from teams_cli.bugs import report
 from teams_cli.mcp_server import resources
 from teams_cli.mcp_server.identity import Identity
 from teams_cli.mcp_server.work import Stop, Stopped, stoppable
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult

@@ -12,8 +12,12 @@ from teams_cli.commands.declaration import Command
 from teams_cli.mcp_server import bounds, messaging, wording
 from teams_cli.mcp_server.identity import Rights
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Iterable, Mapping
 from teams_cli.serving import requests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _FULL = "full"
 _ASK = "ask-others"

@@ -12,11 +12,11 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Awaitable, Callable, Collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Awaitable, Callable, Collection
+    from typing import Any, TypeVar
 
     from teams_cli.store.contract import Store
     from teams_cli.store.watch import Watch

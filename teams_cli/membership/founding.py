@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors, names, text
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.records.annotations import Iterator
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, permission, roles, settings, teams
@@ -12,6 +11,10 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Member, Team
 from teams_cli.teams.tokens import hash_token, new_token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @operation("spawn-team", may=LEADERS)

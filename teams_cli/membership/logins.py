@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history
@@ -14,6 +13,9 @@ from teams_cli.teams.teams import LEADER, MANAGER, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
 

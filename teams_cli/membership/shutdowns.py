@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any, Iterator, Name, ShutdownId, ShutdownStatus, Text, Time
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from teams_cli.records.types import Name, ShutdownId, ShutdownStatus, Text, Time
 
 
 class ShutdownNotFound(errors.NotFound):

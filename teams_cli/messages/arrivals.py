@@ -7,12 +7,13 @@ from teams_cli.clock import length
 from teams_cli.messages.inboxes import advance, load
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Reading, Selection, read
-from teams_cli.records.annotations import Callable
 from teams_cli.store.contract import Store
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teams_cli.teams.caller import Caller
 
 

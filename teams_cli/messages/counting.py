@@ -7,8 +7,11 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, MOST_OPEN, Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Collection
 from teams_cli.store.contract import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _BY_SYSTEM = f"{SYSTEM}~"
 """How the uids of notices begin."""

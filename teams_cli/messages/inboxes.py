@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Any, Count, Name, Number, Time
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
 from teams_cli.teams.operations import EVERYBODY, operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import Count, Name, Number, Time
 
 _FAR_BEHIND = 1000
 MOST_OPEN = 20_000

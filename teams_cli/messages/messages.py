@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.names import EVERYONE, SYSTEM, is_name
-from teams_cli.records.annotations import MessageId, MessageType, Name, Number, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.teams import history, teams
@@ -14,6 +13,7 @@ from teams_cli.teams.teams import MEMBER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.records.types import MessageId, MessageType, Name, Number, Text, Time, Word
     from teams_cli.teams.caller import Caller
 
 

@@ -10,7 +10,6 @@ from teams_cli.names import HUMAN
 from teams_cli.questions import human as human_queue
 from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Answer, Question
-from teams_cli.records.annotations import Any, Depth
 from teams_cli.store.contract import Store
 from teams_cli.teams import history, settings, teams
 from teams_cli.teams.operations import EVERYBODY, operation
@@ -19,6 +18,9 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import Depth
     from teams_cli.teams.caller import Caller
 
 HISTORY_NOTE = (

@@ -5,24 +5,28 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_since
 from teams_cli.names import id_of
-from teams_cli.records.annotations import (
-    Any,
-    AskedWhom,
-    Count,
-    Depth,
-    Name,
-    QuestionId,
-    QuestionStatus,
-    Seconds,
-    Text,
-    Time,
-    Word,
-)
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import (
+        AskedWhom,
+        Count,
+        Depth,
+        Name,
+        QuestionId,
+        QuestionStatus,
+        Seconds,
+        Text,
+        Time,
+        Word,
+    )
 
 
 class QuestionNotFound(errors.NotFound):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import MessageType, Name, Text, Word
 from teams_cli.records.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
+
+    from teams_cli.records.types import MessageType, Name, Text, Word
 
     R = TypeVar("R", bound=Record)
 

@@ -9,7 +9,6 @@ from teams_cli.agents import ending, interrupting, sessions, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Iterable
 from teams_cli.runs import hand_offs
 from teams_cli.runs.runs import SHELL, Assigned
 from teams_cli.store import pace
@@ -20,6 +19,8 @@ from teams_cli.workflows.model import REPO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from teams_cli.runs.live import LiveRun
 
 _INSTRUCTIONS = """\

@@ -7,7 +7,6 @@ import secrets
 
 from teams_cli import closing, errors
 from teams_cli.membership import founding
-from teams_cli.records.annotations import Mapping, Permissions
 from teams_cli.runs import clients, orders, runs, steps, worker_crew
 from teams_cli.runs.leader import Ended, Leader
 from teams_cli.runs.live import LiveRun
@@ -20,6 +19,9 @@ from teams_cli.workflows.model import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.records.types import Permissions
     from teams_cli.runs.leader import Progress
     from teams_cli.runs.surroundings import Surroundings
     from teams_cli.teams.config import Config

@@ -13,9 +13,12 @@ import os
 import shutil
 
 from teams_cli import errors
-from teams_cli.records.annotations import Iterable
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def directory(root: str, team: str, *parts: str) -> str:

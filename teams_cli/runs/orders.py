@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents import shell
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.runs import repositories
 from teams_cli.runs.runs import Assigned
 from teams_cli.teams import settings as team_settings
@@ -24,6 +23,8 @@ from teams_cli.workflows.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from teams_cli.runs.surroundings import Surroundings
     from teams_cli.teams.caller import Caller
     from teams_cli.workflows.checks import Roles

@@ -6,7 +6,6 @@ import os
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
-from teams_cli.records.annotations import Any
 from teams_cli.runs import runs, steps
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
@@ -15,6 +14,10 @@ from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SHOWN = 30
 """Lines of a failed task's output that the report shows."""

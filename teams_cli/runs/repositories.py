@@ -6,7 +6,10 @@ import os
 import subprocess
 
 from teams_cli import errors
-from teams_cli.records.annotations import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _HINT = "Say which directory: --var repo=PATH"
 

@@ -10,7 +10,6 @@ from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -28,6 +27,9 @@ from teams_cli.workflows.roster import MemberTemplate, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.teams.config import Config
 
 _LEADER = "lead"

@@ -6,11 +6,14 @@ import os
 
 from teams_cli import errors, processes
 from teams_cli.clock import boot_id
-from teams_cli.records.annotations import Count, Name, Object, Permissions, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.records.types import Count, Name, Object, Permissions, Text, Time, Word
 
 SHELL = "shell"
 """The harness of workers, which run the commands of tasks and have no model."""

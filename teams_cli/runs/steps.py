@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, creating, tasks
 from teams_cli.tasks.tasks import Task
@@ -14,6 +13,8 @@ from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.workflows.model import TaskTemplate, Workflow
 
 ITEM = "item"

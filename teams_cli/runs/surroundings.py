@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from teams_cli.clients import environments
-from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.store.contract import Store
 
 

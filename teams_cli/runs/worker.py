@@ -17,7 +17,6 @@ from teams_cli import errors, processes
 from teams_cli.agents import checking, shell
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import messages
-from teams_cli.records.annotations import Mapping
 from teams_cli.runs import hand_offs, runs, steps
 from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
@@ -31,6 +30,7 @@ from teams_cli.views import conditions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
 _PARENT_DEATH_SIGNAL = 1

@@ -8,12 +8,14 @@ from teams_cli import commands, errors
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
 from teams_cli.questions import approvals
-from teams_cli.records.annotations import Any, Callable, Mapping
 from teams_cli.teams import refusing  # noqa: F401  # before another version is there: a server goes on for long
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from pydantic import BaseModel
 
     from teams_cli.commands.declaration import Command, Parameter

@@ -6,12 +6,14 @@ import threading
 import time
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
     from teams_cli.store.watch import Watch
 
     Listener = Callable[[], None]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Iterable
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.shapes import fits, is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Iterable
+    from typing import Any, TypeVar
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from _thread import _local  # `threading.local`, without the import of that
 
-from teams_cli.records.annotations import Callable
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class _Meanwhile(_local):

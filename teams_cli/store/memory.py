@@ -8,7 +8,6 @@ from threading import Condition, RLock
 
 from teams_cli import errors
 from teams_cli.clock import SystemClock
-from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, team_closed
@@ -16,7 +15,8 @@ from teams_cli.store.topics import concerns, topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.environment import to_install
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES, FileStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATIENT = 24 * 3600.0
 """Seconds for which those that work on their own wait for a server to come back, or for a lock."""

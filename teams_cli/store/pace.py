@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors
-from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.meanwhile import meanwhile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
     from typing import TypeVar
 
     from teams_cli.store.contract import Store
@@ -124,7 +124,6 @@ def sleep_until(
     clock = alarm or Alarm()
     if _looked(ready, clock, alarm is None):  # to make a look-out takes longer
         return True
-    errors.make_all()  # by the end of the sleep another version may be installed
     watch, told = store.watch(team, topics() if callable(topics) else topics), False
     try:
         while not _looked(ready, clock, alarm is None):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.records.annotations import Callable
 from teams_cli.store.topics import EVERY_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LONGEST = 1.0
 _SLOWER = 1.5

@@ -8,7 +8,6 @@ from teams_cli import errors
 from teams_cli.clock import seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Callable, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -19,6 +18,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
 

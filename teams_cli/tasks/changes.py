@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any, MessageType
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -20,6 +19,9 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import MessageType
     from teams_cli.teams.caller import Caller
 
 _RESULT = 1200

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from teams_cli import environment, errors, text
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Collection, Count, Name, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.teams import roles
 from teams_cli.teams.permission import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from teams_cli.records.types import Count, Name, Text, Time, Word
     from teams_cli.tasks.tasks import Task
 
 MAX_OUTPUT = 4000

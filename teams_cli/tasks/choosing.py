@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import seconds_since
-from teams_cli.records.annotations import Callable, Iterable, Iterator
 from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
@@ -18,6 +17,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from teams_cli.store.pace import Alarm
 
 

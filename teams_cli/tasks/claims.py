@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages.notices import deliver
-from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -17,6 +16,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
 

@@ -6,7 +6,6 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
-from teams_cli.records.annotations import Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.tasks import assigning, checks, claims, dependencies, keeping, tasks
 from teams_cli.tasks.tasks import TASK, Task
@@ -16,6 +15,8 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from teams_cli.teams.caller import Caller
     from teams_cli.workflows.model import TaskTemplate
 

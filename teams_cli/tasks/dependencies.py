@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Callable, Iterable, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, Task, get
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 
 def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:

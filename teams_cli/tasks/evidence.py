@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Name, TaskId, Text, Time, Word
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.files import disk
@@ -19,7 +18,9 @@ MOST_FILES = 20
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.records.annotations import Sequence
+    from collections.abc import Sequence
+
+    from teams_cli.records.types import Name, TaskId, Text, Time, Word
     from teams_cli.tasks.tasks import Task
 
 

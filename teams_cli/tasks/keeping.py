@@ -5,13 +5,16 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.messages import messages
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Callable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import KEPT, Task
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _IS_KEPT = " is kept for you"
 _IS_READY = ", kept for you, is ready: "

@@ -6,7 +6,6 @@ from teams_cli import errors
 from teams_cli.clock import later, of_day, rfc3339
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Callable, Collection, Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -17,6 +16,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
     from teams_cli.store.pace import Alarm
 
 _HEARD = ", and it was last heard of "

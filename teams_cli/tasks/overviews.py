@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Callable, Collection, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
 from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
 _FREE = [tasks.free(priority) for priority in PRIORITIES]
 _COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}

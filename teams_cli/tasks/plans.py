@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import id_of
-from teams_cli.records.annotations import Any, Name, PlanId, PlanStatus, Sequence, TaskId, Text, Time
 from teams_cli.records.owed import Owed, owing
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
@@ -17,6 +16,10 @@ from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from teams_cli.records.types import Name, PlanId, PlanStatus, TaskId, Text, Time
     from teams_cli.teams.caller import Caller
 
 

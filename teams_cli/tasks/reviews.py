@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Iterable
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -18,6 +17,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 

@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.names import id_of
-from teams_cli.records.annotations import (
-    Any,
-    Checked,
-    Collection,
-    Count,
-    Iterable,
-    Iterator,
-    Mapping,
-    Name,
-    Priority,
-    Reviewed,
-    Seconds,
-    TaskId,
-    TaskStatus,
-    Text,
-    Time,
-    Word,
-)
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field, shown
 from teams_cli.store.contract import Kind, Store
@@ -35,6 +17,22 @@ from teams_cli.teams.teams import MANAGER, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from teams_cli.records.types import (
+        Checked,
+        Count,
+        Name,
+        Priority,
+        Reviewed,
+        Seconds,
+        TaskId,
+        TaskStatus,
+        Text,
+        Time,
+        Word,
+    )
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 

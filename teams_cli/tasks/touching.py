@@ -5,10 +5,13 @@ A pattern names files and never all that is below a directory: `src/**` does, `s
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Callable, Iterable, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 _ANY_DEPTH, _ANY, _ONE = "**", "*", "?"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teams_cli.teams.config import Config
 
     Approve = Callable[[str, str], bool]

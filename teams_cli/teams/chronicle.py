@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339, seconds_in
-from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.store.contract import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+    from typing import Any
 
 _OLDER = 100
 """So many in a row are from before when nothing later is expected behind them: clocks differ a little."""

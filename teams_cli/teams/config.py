@@ -8,12 +8,17 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli.environment import opencode_directory
-from teams_cli.records.annotations import HarnessTable, Mapping, PermissionTable, RoleTable, SettingTable, Text
 from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.files import disk
 from teams_cli.teams import opencode_rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.records.types import HarnessTable, PermissionTable, RoleTable, SettingTable, Text
 
 
 class Config(Record):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:

@@ -6,12 +6,16 @@ It is another program's file: what in it is not of our form is meant for that pr
 from __future__ import annotations
 
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Iterator, Mapping, RoleTable
 from teams_cli.records.json_text import loads
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from teams_cli.records.types import RoleTable
+
     Rules = dict[str, Any]
 
 FILES = ("opencode.json", "opencode.jsonc")

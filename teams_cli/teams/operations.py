@@ -6,12 +6,12 @@ So whoever gets at the function, by a command or as a library, has the rule with
 from __future__ import annotations
 
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Callable, Iterable
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.records.annotations import Any, Count, Name, Text, Time
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import presence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import Count, Name, Text, Time
 
 _LINE = 80
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.records.annotations import Callable, Count, Name, Number, Object, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update, upsert
@@ -15,6 +14,9 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from teams_cli.records.types import Count, Name, Number, Object, Text, Time, Word
     from teams_cli.teams.caller import Caller
 
 _HISTORY = 50

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli import errors, names, text
-from teams_cli.records.annotations import RoleDefinition
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, operations, roles
@@ -13,6 +12,7 @@ from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from teams_cli.records.types import RoleDefinition
     from teams_cli.teams.caller import Caller
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Mapping, RoleDefinition
 from teams_cli.teams import operations
 from teams_cli.teams.opencode_rules import by_role
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from teams_cli.records.types import RoleDefinition
     from teams_cli.teams.config import Config
 
 BUILT_IN = (LEADER, MEMBER, MANAGER)

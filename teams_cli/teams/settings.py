@@ -7,7 +7,6 @@ import os
 from teams_cli import errors, text
 from teams_cli.clock import seconds_in
 from teams_cli.names import HUMAN, check_name
-from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -18,6 +17,8 @@ from teams_cli.teams.teams import SILENCE, TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import rfc3339
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import (
-    Count,
-    Iterator,
-    Name,
-    RoleTable,
-    Sequence,
-    SettingTable,
-    TeamState,
-    Text,
-    Time,
-    Word,
-)
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from teams_cli.records.types import Count, Name, RoleTable, SettingTable, TeamState, Text, Time, Word
 
 LEADER = "team-leader"
 MEMBER = "team-member"

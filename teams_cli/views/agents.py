@@ -8,11 +8,15 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import terminals
 from teams_cli.clock import seconds_since
 from teams_cli.messages import counting, inboxes
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams.presence import Agent, is_gone, load_all
 from teams_cli.teams.teams import Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 def member_rows(store: Store, team: Team, working: set[str], problems: list[errors.TeamsError]) -> list[dict[str, Any]]:

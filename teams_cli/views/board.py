@@ -9,7 +9,6 @@ from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, dependencies, leases, plans, tasks
 from teams_cli.tasks.tasks import Task
@@ -20,6 +19,8 @@ from teams_cli.views import agents, course
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.config import Config
 
 _FINISHED = 100

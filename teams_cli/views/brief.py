@@ -8,7 +8,6 @@ from teams_cli.messages import inboxes, receipts
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import leases, overviews, plans, tasks
@@ -24,6 +23,8 @@ from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
     Found = dict[str, Any]

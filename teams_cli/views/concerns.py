@@ -11,7 +11,6 @@ from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
 from teams_cli.messages.messages import Message
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Callable, Collection
 from teams_cli.store.contract import Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
@@ -25,6 +24,9 @@ from teams_cli.views.facts import PLAN, SHUTDOWN, Facts, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
     from teams_cli.views.facts import Known
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
-from teams_cli.records.annotations import Any, Callable, Collection, Sequence
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.meanwhile import Ended
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
@@ -17,6 +16,9 @@ from teams_cli.views import standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
     Look = Callable[[Alarm], dict[str, Any] | None]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from teams_cli.clock import length, parse_rfc3339
-from teams_cli.records.annotations import Any, Collection
 from teams_cli.tasks.dependencies import among, open_blockers
 from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
+    from typing import Any
 
 _RECENT = 20
 """So many of the last completions tell the pace."""

@@ -8,7 +8,6 @@ import time
 
 from teams_cli import errors
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any, Collection, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import choosing, claims, tasks
@@ -20,6 +19,9 @@ from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
     from teams_cli.teams.caller import Caller
 
     Found = dict[str, Any]

@@ -8,7 +8,6 @@ from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, plans, tasks
 from teams_cli.tasks.plans import Plan
@@ -16,6 +15,10 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import board, course, reach, trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TASKS = 30
 _MESSAGES = 10

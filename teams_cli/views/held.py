@@ -8,7 +8,6 @@ from teams_cli.membership import shutdowns
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import plans, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
@@ -17,6 +16,8 @@ from teams_cli.views import steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Found = dict[str, Any]
 
 _BACK = 50

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def of(store: Store, team: str, about: str) -> dict[str, Any] | None:

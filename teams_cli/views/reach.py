@@ -14,10 +14,14 @@ from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 NO_MORE = "will_not_be_read"
 _BLOCK = 250

@@ -10,7 +10,6 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.records.annotations import Any
 from teams_cli.records.records import key_of
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, checks, leases, tasks
@@ -23,6 +22,8 @@ from teams_cli.views.course import Graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.teams.config import Config
 
     Rows = dict[str, Any]

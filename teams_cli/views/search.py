@@ -7,7 +7,6 @@ import re
 from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.messages import MESSAGE, Message
-from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import chronicle
@@ -15,7 +14,9 @@ from teams_cli.teams.pages import PAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
+    from typing import Any
 
     Hit = dict[str, Any]
 

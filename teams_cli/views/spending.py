@@ -5,12 +5,14 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.agents import budgets, usage
 from teams_cli.agents.usage import TurnUsage
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     Part = tuple[str, float, TurnUsage]
 
 BY = ("agent", "task", "model")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import length, seconds_since
-from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.overviews import Overview
@@ -17,6 +16,8 @@ from teams_cli.teams.teams import Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from teams_cli.teams.caller import Caller
 
 _NAMED = 3

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from teams_cli.names import HUMAN, SYSTEM
-from teams_cli.records.annotations import Any, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     Found = dict[str, Any]
 
 CLAIM = "teams claim-task --next"

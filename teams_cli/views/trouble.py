@@ -6,12 +6,13 @@ from teams_cli import errors
 from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, reviews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.questions.questions import Question
     from teams_cli.tasks.plans import Plan as Proposal
     from teams_cli.tasks.tasks import Task

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.records.annotations import Any
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.claims import may_claim
@@ -17,6 +16,8 @@ from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.tasks.plans import Plan
     from teams_cli.teams.caller import Caller
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
-from teams_cli.records.annotations import Iterable, Iterator, RoleDefinition
 from teams_cli.teams import operations, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
@@ -15,6 +14,10 @@ from teams_cli.workflows.templates import RESULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from teams_cli.records.types import RoleDefinition
+
     Place = tuple[str | int, ...]
     Problem = tuple[Place, str]
     Roles = dict[str, RoleDefinition]

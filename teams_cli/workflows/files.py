@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows import checks, documents
 from teams_cli.workflows.documents import FENCE
 from teams_cli.workflows.model import Workflow
@@ -18,6 +17,8 @@ from teams_cli.workflows.places import directories, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from teams_cli.workflows.checks import Place, Problem, Roles
 
 _FIRST_LINE = 2

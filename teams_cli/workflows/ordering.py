@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 from graphlib import CycleError, TopologicalSorter
 
-from teams_cli.records.annotations import Collection, Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 
 def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:

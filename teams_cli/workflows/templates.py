@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.records.annotations import Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 RESULT = "result."

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.agents.lone_processes import LANDER
-from teams_cli.records.annotations import Any
 from teams_cli.store.retrying import update
 from tests.agents.test_landings import CHECK, Shop, git, shop
 from tests.support.cli import ALPHA

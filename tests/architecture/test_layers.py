@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import teams_cli
-from teams_cli import commands
+from teams_cli import commands, errors
 from teams_cli.commands.declaration import named
-from teams_cli.errors import TeamsError, refusals
+from teams_cli.errors import TeamsError
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 
@@ -25,7 +25,7 @@ PACKAGE = Path(teams_cli.__file__).parent
 # Lowest first: a module imports only what stands before it. What is not named here stands above the operations and
 # below the commands; within a package the order is free, but nothing in them looks up.
 LAYERS = """
-    compiled errors names text clock environment processes streams bugs | records | store | teams
+    errors names text clock environment processes streams bugs | records | store | teams
     | messages questions clients workflows | tasks | membership | agents | views hooks closing | runs | kinds
     | doctor copying | commands | cli serving | mcp_server http_api
 """.replace("|", " ").split()
@@ -171,7 +171,7 @@ def test_the_core_is_silent(name: str) -> None:
             ), f"{name}:{node.lineno} uses {used}"
 
 
-ERRORS = [cls for _, cls in inspect.getmembers(refusals, inspect.isclass) if issubclass(cls, TeamsError)]
+ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, TeamsError)]
 STATUSES = {1, 2, 10, 11, 12, 13, 14, 15}
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli import commands
 from teams_cli.cli import completing
 from tests.support.cli import Cli, add_tasks, make_team
 
@@ -22,10 +21,6 @@ def offered(cli: Cli, *words: str) -> list[str]:
     """What stands behind these words; of the last one the beginning."""
     environ = cli.environ("", "alpha")
     return [value for value, _ in completing.offers(list(words[:-1]), words[-1], environ)]
-
-
-def test_the_names_of_commands_are_found_without_importing_them() -> None:
-    assert sorted(commands.names()) == sorted(commands.every())
 
 
 @pytest.mark.parametrize(

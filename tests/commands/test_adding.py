@@ -1,4 +1,4 @@
-"""A command touches three files: what it does, how it is declared, how it is told. All else derives from these."""
+"""A command is its work, its declaration, its words and a row of the table. All else derives from these."""
 
 from __future__ import annotations
 
@@ -72,14 +72,22 @@ FILES = {
 }
 
 
+ROWS = {"commands/__init__.py": ('    "note": "tasks_updates",\n', '    "hurry-task": "hurrying",\n')}
+"""The row that is added to a table, behind which other."""
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more command: three files are added to it, and none is changed."""
+    """A team, and the program with one more command: three files are added to it, and a row to a table."""
     package = tmp_path / "program" / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in FILES.items():
         assert not (package / path).exists()
         (package / path).write_text(text)
+    for path, (before, row) in ROWS.items():
+        text = (package / path).read_text()
+        assert text.count(before) == 1
+        (package / path).write_text(text.replace(before, before + row))
     made = make_team(tmp_path / "root", "bob")
     add_tasks(made, "t", "u")
     return Cli(made.root, "lea", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")

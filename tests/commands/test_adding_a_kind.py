@@ -54,6 +54,7 @@ COMMANDS = table(
 '''
 ADDED = {"teams/reservations.py": NOUN, "commands/reserving.py": COMMAND}
 CHANGED = {
+    "commands/__init__.py": [('    "note":', '    "reserve": "reserving",\n    "note":')],
     "kinds.py": [
         ("from teams_cli.teams import pages,", "from teams_cli.teams import reservations, pages,"),
         ("    pages.PAGE,\n", "    pages.PAGE,\n    reservations.RESERVATION,\n"),
@@ -63,7 +64,7 @@ CHANGED = {
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more kind: two files are added to it, and one is changed."""
+    """A team, and the program with one more kind: two files are added to it, and two tables are changed."""
     package = tmp_path / "program" / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in ADDED.items():
@@ -75,7 +76,7 @@ def cli(tmp_path: Path) -> Cli:
             assert content.count(old) == 1
             content = content.replace(old, new)
         (package / path).write_text(content)
-    assert len(ADDED) + len(CHANGED) == 3
+    assert len(ADDED) + len(CHANGED) == 4
     made = make_team(tmp_path / "root", "bob")
     return Cli(made.root, "bob", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
 

@@ -10,9 +10,12 @@ from teams_cli import errors
 from teams_cli.agents import checkouts
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
-from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, root_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def note(store: Store, team: str, said: str) -> None:

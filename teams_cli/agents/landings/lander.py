@@ -25,12 +25,15 @@ from teams_cli.agents.landings import (
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.agents.lone_processes import LANDER
 from teams_cli.clients import environments
-from teams_cli.records.annotations import Mapping
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PAUSE = 0.5
 

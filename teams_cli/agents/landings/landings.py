@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import id_of
-from teams_cli.records.annotations import (
-    Any,
-    Checked,
-    Count,
-    LandingId,
-    LandingState,
-    Name,
-    Priority,
-    TaskId,
-    Text,
-    Time,
-    Word,
-)
 from teams_cli.records.owed import Owed
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks.checks import Check
 from teams_cli.tasks.tasks import PRIORITIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import (
+        Checked,
+        Count,
+        LandingId,
+        LandingState,
+        Name,
+        Priority,
+        TaskId,
+        Text,
+        Time,
+        Word,
+    )
 
 OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})

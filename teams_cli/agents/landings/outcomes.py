@@ -7,7 +7,6 @@ from teams_cli.agents.landings import landings, merging
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Any
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -16,6 +15,10 @@ from teams_cli.tasks.checks import CHECK_STALE
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _BACK = ("red", "conflict")
 _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"

@@ -8,7 +8,10 @@ from teams_cli import errors
 from teams_cli.agents import git
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
-from teams_cli.records.annotations import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _REMOTE = "origin"
 _PATIENCE = 120.0

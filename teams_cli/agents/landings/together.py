@@ -7,11 +7,14 @@ from __future__ import annotations
 from teams_cli.agents import git
 from teams_cli.agents.landings import merging, progress, trials
 from teams_cli.agents.landings.landings import Landing
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.tasks.checks import Check
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SETTING = "landingTogether"
 _SMALL = 20

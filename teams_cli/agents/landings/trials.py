@@ -10,13 +10,16 @@ from teams_cli.agents.checking import Workplace
 from teams_cli.agents.landings import landings
 from teams_cli.agents.landings.landings import LANDING, Landing
 from teams_cli.names import SYSTEM
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.tasks import tasks
 from teams_cli.tasks.checks import Check
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def commands(store: Store, team: Team, landing: Landing) -> list[str]:

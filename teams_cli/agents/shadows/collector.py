@@ -23,12 +23,15 @@ from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
-from teams_cli.records.annotations import Callable
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, roles, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member, Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TO_BEGIN = 30.0
 """How many seconds a client that was started may take to begin its session."""

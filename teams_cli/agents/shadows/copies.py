@@ -13,10 +13,12 @@ from teams_cli.agents import logs, started_here
 from teams_cli.clients import environments, known, output, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.questions import asking
-from teams_cli.records.annotations import IO, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
     from teams_cli.agents.sessions import Session
     from teams_cli.questions.questions import Question
     from teams_cli.store.contract import Store

@@ -11,10 +11,12 @@ from teams_cli.agents.terminals import bindings, doorbells
 from teams_cli.agents.terminals.doorbells import LINE
 from teams_cli.clients import known
 from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
-from teams_cli.records.annotations import Any, Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.agents.terminals.terminals import Terminal
 
 _PATIENCE = 20.0

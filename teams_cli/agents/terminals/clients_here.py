@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents.terminals import bindings
-from teams_cli.records.annotations import Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from teams_cli.clients.seats import Daemon, Seat
 
 _BETWEEN = {"sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox"}

@@ -12,7 +12,11 @@ import socket
 import struct
 
 from teams_cli.agents.terminals.lines import connected
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _PATIENCE = 5.0
 _HANDSHAKE = (

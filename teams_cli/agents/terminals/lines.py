@@ -11,7 +11,9 @@ import socket
 import struct
 from contextlib import contextmanager
 
-from teams_cli.records.annotations import Iterator
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """What is typed, the size of the terminal of who looks; what is to be shown, the exit status of the client."""

@@ -13,13 +13,15 @@ from teams_cli.agents.sessions import Session
 from teams_cli.agents.terminals import sitting, terminals_directory
 from teams_cli.clients import environments, hook_settings, known, places, profiles
 from teams_cli.membership import joining
-from teams_cli.records.annotations import Any, Mapping, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from teams_cli.clients.contract import Client
     from teams_cli.clients.profiles import Profile
     from teams_cli.clients.seats import Seat

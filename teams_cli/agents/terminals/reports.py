@@ -7,7 +7,12 @@ window. Nothing is read off the screen. Imports nothing: it stands beside every 
 from __future__ import annotations
 
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING
-from teams_cli.records.annotations import Iterator, Mapping, TerminalState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from teams_cli.records.types import TerminalState
 
 ESC = 0x1B
 LISTENING = b"\x1b]7501;?\x1b\\"

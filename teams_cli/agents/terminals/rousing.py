@@ -10,7 +10,6 @@ from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import HUMAN, SYSTEM
-from teams_cli.records.annotations import Callable, Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, settings
@@ -18,6 +17,8 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from teams_cli.agents.sessions import Session
 
     Tell = Callable[[str, str, str], None]

@@ -12,7 +12,6 @@ from teams_cli.agents.terminals.bindings import Binding
 from teams_cli.agents.terminals.terminals import TERMINAL, Terminal
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any, Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import upsert
@@ -21,6 +20,9 @@ from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from teams_cli.agents.sessions import Session
 
 

@@ -12,11 +12,16 @@ from teams_cli import errors, processes
 from teams_cli.clients import known
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, UNKNOWN, WORKING
 from teams_cli.clock import seconds_since
-from teams_cli.records.annotations import Any, Count, Name, TerminalState, Text, Time, Word
 from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, presence, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from teams_cli.records.types import Count, Name, TerminalState, Text, Time, Word
 
 _HEARD_EVERY = 10.0
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents.terminals import detached, sitting, windows
-from teams_cli.records.annotations import Mapping
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:

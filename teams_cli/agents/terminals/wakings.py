@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli.agents.terminals.terminals import TERMINAL, Terminal, Waking
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.clock import seconds_since
-from teams_cli.records.annotations import Sequence
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import settings, teams
@@ -13,6 +12,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
 AGAIN = (1, 4, 20)

@@ -11,10 +11,11 @@ from teams_cli import errors
 from teams_cli.agents.terminals import bindings
 from teams_cli.clients import hook_settings
 from teams_cli.clients.settings_files import written_once
-from teams_cli.records.annotations import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from teams_cli.agents.terminals.opening import Opened
 
 _MODULE = "teams_cli.cli.opening"

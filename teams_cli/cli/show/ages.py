@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
 _OLD = 60
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from teams_cli import text
 from teams_cli.cli.show.ages import ago
-from teams_cli.records.annotations import Any
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.cli.tables import Table
 
     Parts = list[str | Table]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from teams_cli.cli.show.ages import moment
 from teams_cli.cli.tables import Table
-from teams_cli.records.annotations import Any
 from teams_cli.teams import chronicle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 

@@ -7,10 +7,11 @@ from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago, state
 from teams_cli.cli.tables import Table
 from teams_cli.messages.messages import Message, quote
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 _SHORT = 72

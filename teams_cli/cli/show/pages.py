@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from teams_cli.cli.show.ages import age, ago
 from teams_cli.cli.tables import Table
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 _UNTOLD = 5

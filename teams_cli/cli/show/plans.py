@@ -6,10 +6,11 @@ from teams_cli import text
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import age
 from teams_cli.cli.tables import Table
-from teams_cli.records.annotations import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 

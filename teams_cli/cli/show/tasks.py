@@ -7,12 +7,12 @@ from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import age, ago, left, moment, until
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
-from teams_cli.records.annotations import Any
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
     Parts = list[str | Table]
 

@@ -6,11 +6,12 @@ from teams_cli.cli.show import present, tasks
 from teams_cli.cli.show.ages import ago
 from teams_cli.cli.tables import Table
 from teams_cli.names import HUMAN
-from teams_cli.records.annotations import Any
 from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 

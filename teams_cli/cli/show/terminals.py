@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def here(found: dict[str, Any]) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from teams_cli.cli.show import present
 from teams_cli.cli.show.ages import ago, is_old
 from teams_cli.messages.messages import Message, quote
-from teams_cli.records.annotations import Any
 from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.cli.tables import Table
 
     Parts = list[str | Table]

@@ -9,11 +9,12 @@ from teams_cli.cli.show.ages import moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
-from teams_cli.records.annotations import Any
 from teams_cli.teams import chronicle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     Parts = list[str | Table]
 
 _SHORT = 100

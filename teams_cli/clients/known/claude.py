@@ -10,7 +10,11 @@ from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.mcp_settings import NAME, PROMPT_TOOL
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
-from teams_cli.records.annotations import Any, Iterable, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _ALLOWED = ("{permissions}", "--allowedTools", "Bash(teams:*),mcp__team", "{mcp}", "{hooks}")

@@ -9,7 +9,11 @@ from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX
-from teams_cli.records.annotations import Any, Iterable, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _TURN = ("codex", "exec", "--json", "--skip-git-repo-check", "{model}")
 _ALLOWED = ("{permissions}", "-c", "allow_login_shell=false", "{mcp}", "{hooks}")

@@ -8,7 +8,11 @@ from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.mcp_settings import VARIABLES
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
 from teams_cli.clients.settings_files import Settings, kept_once
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _TURN = ("gemini", "-o", "json", "{model}")
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

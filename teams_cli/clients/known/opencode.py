@@ -10,7 +10,11 @@ from teams_cli.clients.dialects import COMMON
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _PLUGIN = f"{DIRECTORY}/opencode.js"
 _TURN = ("opencode", "run", "--format", "json", "{model}")

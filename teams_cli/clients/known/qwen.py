@@ -6,7 +6,11 @@ from teams_cli.clients.contract import Client, Home, SettingsPlace
 from teams_cli.clients.dialects import Dialect, ToolGuard
 from teams_cli.clients.seats import SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings, kept_once
-from teams_cli.records.annotations import Any, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _TURN = ("qwen", "-o", "json", "{model}")
 

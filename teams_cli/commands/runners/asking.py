@@ -10,13 +10,15 @@ from teams_cli.environment import SANDBOX
 from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any, Depth
 from teams_cli.store import pace
 from teams_cli.teams import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
+    from teams_cli.records.types import Depth
 
 _LOOK_AGAIN = 10.0
 """Seconds after which who waits for an answer looks for it though nothing woke it: few wait so, and not for long."""

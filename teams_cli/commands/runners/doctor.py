@@ -9,7 +9,10 @@ from teams_cli.clients import known
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
 from teams_cli.doctor import clients, teams, wakes
-from teams_cli.records.annotations import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def examine(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:

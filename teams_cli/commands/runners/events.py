@@ -7,9 +7,13 @@ import time
 from teams_cli.agents import notifying
 from teams_cli.commands.answers import Stream
 from teams_cli.commands.call import Call
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.store import pace
 from teams_cli.teams import teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _REST = 0.2
 """Seconds for more to happen, which is told with the first."""

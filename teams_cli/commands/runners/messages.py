@@ -9,7 +9,6 @@ from teams_cli.messages.reading import Reading, Selection
 from teams_cli.names import HUMAN, number_of
 from teams_cli.questions import answering
 from teams_cli.questions.questions import Question
-from teams_cli.records.annotations import Any
 from teams_cli.store import pace
 from teams_cli.tasks import overviews
 from teams_cli.teams.permission import require
@@ -18,6 +17,8 @@ from teams_cli.views import agents, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from teams_cli.commands.call import Call
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 
 from teams_cli.commands.call import Call
-from teams_cli.records.annotations import Any
 from teams_cli.runs import rosters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def up(call: Call, file: str | None) -> Any:

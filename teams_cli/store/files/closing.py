@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Callable
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from teams_cli.store.files.locks import Lock
 
 

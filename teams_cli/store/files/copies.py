@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.documents import decode, headed
 from teams_cli.store.files import disk, marks, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from teams_cli.records.records import Record

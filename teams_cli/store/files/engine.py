@@ -22,7 +22,6 @@ import os
 from teams_cli import errors
 from teams_cli.clock import SystemClock
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
@@ -34,7 +33,8 @@ from teams_cli.store.files.message_log import MessageLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding

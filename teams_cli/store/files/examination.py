@@ -7,7 +7,6 @@ import time
 
 from teams_cli import errors, processes
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
 from teams_cli.store.documents import says_closed
@@ -18,6 +17,8 @@ from teams_cli.store.files.queueing import holder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from teams_cli.store.contract import Finding
     from teams_cli.store.files.engine import FileStore
 

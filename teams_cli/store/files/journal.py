@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
-from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.records.json_text import dumps, loads
 from teams_cli.store.files.disk import failed, release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -6,7 +6,6 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Collection, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
 from teams_cli.store.files import disk, marks
@@ -14,6 +13,7 @@ from teams_cli.store.files.seen import Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from typing import TypeVar
 
     R = TypeVar("R", bound=Record)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
 
 def place(label: str, key: str) -> str:

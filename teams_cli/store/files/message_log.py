@@ -10,13 +10,13 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_name, is_number
-from teams_cli.records.annotations import Callable, Iterator, Sequence
 from teams_cli.store.documents import encode_unnumbered, heading
 from teams_cli.store.files import disk, numbers
 from teams_cli.store.files.layout import PACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from teams_cli.records.records import Record

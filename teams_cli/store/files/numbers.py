@@ -10,9 +10,13 @@ from __future__ import annotations
 import os
 
 from teams_cli.names import is_number
-from teams_cli.records.annotations import Any, Collection, Iterable
 from teams_cli.store.contract import Kind
 from teams_cli.store.files.disk import discard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
 
 _LAST = ".last."
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC

@@ -16,9 +16,12 @@ or two spaces, so one that begins with a quote is a name.
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.store.files import disk
 from teams_cli.store.files.layout import PACKED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _HEADING = '"messages to number %d, %d of them"\n'
 _NAME = b'\n"'

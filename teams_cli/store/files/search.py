@@ -11,12 +11,12 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_number
-from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.documents import decode, is_as_written
 from teams_cli.store.files import disk, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import TypeVar
 
     from teams_cli.records.records import Record

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from teams_cli.records.annotations import Any, Callable
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _FINE, _COARSE = 0.1, 3.0
 """Seconds after which a change has another time than the one before it: where times have fractions of a second, and on

@@ -10,7 +10,6 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Callable, Collection, Iterator, Sequence
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
 from teams_cli.store.documents import decode, encode, own_document
@@ -18,7 +17,8 @@ from teams_cli.store.files import disk, marks, numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import Any, TypeVar
 
     from teams_cli.store.contract import Kind
     from teams_cli.store.files.layout import Layout

@@ -8,7 +8,6 @@ import select
 import sys
 import time
 
-from teams_cli.records.annotations import Collection, Iterator
 from teams_cli.store.files import queueing, together  # noqa: F401  # the former before another version is there
 from teams_cli.store.files.marks import owed, place
 from teams_cli.store.polling import PollingWatch
@@ -16,6 +15,7 @@ from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
     from ctypes import CDLL
 
     from teams_cli.store.watch import Watch

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from teams_cli.clock import SystemClock, of_epoch
-from teams_cli.records.annotations import Any
 from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.connections import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
+    from typing import Any
 
 _ASK_AGAIN = 30.0
 """Seconds."""

@@ -13,14 +13,14 @@ from _thread import get_ident  # as `threading` has it, without that
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Callable
 from teams_cli.store.documents import team_closed
 from teams_cli.store.postgres.driver import IDLE, connect, library
 from teams_cli.store.retrying import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

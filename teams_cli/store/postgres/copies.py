@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Iterator, Sequence
 from teams_cli.store.postgres import counters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import TypeVar
 
     from teams_cli.records.records import Record

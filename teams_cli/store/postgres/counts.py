@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from teams_cli.records.annotations import Any, Sequence
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from teams_cli.store.postgres.connections import Server
 
 # What is counted from is moved on now and then, with both counts from one look: what is counted stays little. No change

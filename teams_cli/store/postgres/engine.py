@@ -12,7 +12,6 @@ import os
 
 from teams_cli import errors
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from teams_cli.records.records import Record
 from teams_cli.store import documents
 from teams_cli.store.contract import Kind, Store
@@ -26,7 +25,8 @@ from teams_cli.store.topics import EVERY_TOPIC, topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
     from teams_cli.store.contract import Finding

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.store.postgres.line import POOLED
 from teams_cli.store.postgres.watches import is_direct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
     from teams_cli.store.contract import Finding, Kind
     from teams_cli.store.postgres.engine import PostgresStore
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Any, Iterator, Sequence
 from teams_cli.records.json_text import dumps, loads
 from teams_cli.store.postgres import counters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from teams_cli.store.postgres.connections import Server
 

@@ -20,9 +20,13 @@ from hashlib import md5
 from teams_cli import errors, processes
 from teams_cli.environment import SANDBOX
 from teams_cli.names import is_name
-from teams_cli.records.annotations import Any, Collection, Mapping, Sequence
 from teams_cli.store.files import disk, locks
 from teams_cli.store.topics import EVERY_TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
 
 _FORM = 1
 """Of what is said on the line: a watcher that says it otherwise has another socket."""

@@ -6,10 +6,14 @@ import secrets
 from hashlib import md5
 from urllib.parse import quote, urlencode
 
-from teams_cli.records.annotations import Any, Mapping, Sequence
 from teams_cli.store.contract import Kind
 from teams_cli.store.postgres.connections import SOCKET, Connection, Server
 from teams_cli.store.postgres.driver import library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.records.annotations import Collection, Iterator, Mapping
 from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
     from typing import TypeVar
 
     from teams_cli.records.records import Record

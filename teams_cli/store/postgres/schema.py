@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.records.annotations import Any, Sequence
 from teams_cli.store.postgres.connections import Missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from teams_cli.store.postgres.connections import Connection, Server
 
 VERSION = 15

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.records.annotations import Callable
 from teams_cli.store.documents import encode
 from teams_cli.store.postgres import counters
 from teams_cli.store.postgres.connections import Taken, number_taken
@@ -10,6 +9,7 @@ from teams_cli.store.topics import topics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeVar
 
     from teams_cli.records.records import Record

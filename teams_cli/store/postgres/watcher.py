@@ -14,7 +14,6 @@ import time
 from contextlib import suppress
 
 from teams_cli import errors
-from teams_cli.records.annotations import Collection
 from teams_cli.store import opening
 from teams_cli.store.files import disk, locks
 from teams_cli.store.postgres import schema
@@ -24,6 +23,10 @@ from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.store.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user
 from teams_cli.store.postgres.watches import listen
 from teams_cli.store.topics import EVERY_TOPIC, concerns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _LINGER = 30.0
 _ROUND, _LONG_ROUND = 1.0, 5.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import select
 import time
 
-from teams_cli.records.annotations import Any, Collection
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.postgres.counts import Counts
 from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place, name_of
@@ -18,6 +17,9 @@ from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
     from teams_cli.store.postgres.connections import Connection, Server
     from teams_cli.store.postgres.engine import PostgresStore
     from teams_cli.store.watch import Watch

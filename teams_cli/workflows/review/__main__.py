@@ -12,13 +12,16 @@ import os
 import sys
 
 from teams_cli import text
-from teams_cli.records.annotations import Mapping
 from teams_cli.workflows.review import change as changes
 from teams_cli.workflows.review import checks, patches, verdict
 from teams_cli.workflows.review.change import Change
 from teams_cli.workflows.review.findings import SERIOUS, WEIGHTS, shown
 from teams_cli.workflows.review.git import GitFailed
 from teams_cli.workflows.review.tools import ToolFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MOST = 200
 """Findings of one check that are printed."""

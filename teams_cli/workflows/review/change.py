@@ -6,8 +6,11 @@ import json
 import os
 import shutil
 
-from teams_cli.records.annotations import Iterator, Mapping
 from teams_cli.workflows.review.git import Git, GitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 LARGEST = 1 << 20
 """Bytes of a file that is read."""

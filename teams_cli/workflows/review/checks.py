@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from teams_cli import text
-from teams_cli.records.annotations import Callable, Iterable, Mapping
 from teams_cli.workflows.review import (
     configured,
     data_files,
@@ -35,6 +34,8 @@ from teams_cli.workflows.review.git import Git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from teams_cli.workflows.review.comparing import Check
 
 

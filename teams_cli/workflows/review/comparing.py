@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from teams_cli.records.annotations import Callable, Iterable
 from teams_cli.workflows.review import change as changes
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change
@@ -13,6 +12,8 @@ from teams_cli.workflows.review.findings import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     Check = Callable[[str, list[str]], Iterable[Finding]]
     "A check looks at these files in that tree."
 

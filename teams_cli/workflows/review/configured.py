@@ -7,12 +7,13 @@ import os
 import re
 from shutil import which
 
-from teams_cli.records.annotations import Callable, Iterator
 from teams_cli.workflows.review import kinds, tools
 from teams_cli.workflows.review.findings import NOTE, WARNING, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from teams_cli.workflows.review.change import Change
 
 _PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")

@@ -11,9 +11,12 @@ from xml.parsers import expat
 
 import yaml
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.findings import SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _JSON = (".json", ".webmanifest", ".geojson", ".ipynb", ".jsonld")
 _YAML = (".yml", ".yaml")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change, ChangedFile, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
 from teams_cli.workflows.review.git import Git, GitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _DECLARED = re.compile(
     r"^\s*export\s+(?:declare\s+)?(?:default\s+)?(?:abstract\s+)?(?:async\s+)?"

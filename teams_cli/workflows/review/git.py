@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 
-from teams_cli.records.annotations import Mapping
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class GitFailed(Exception):

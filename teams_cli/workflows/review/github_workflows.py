@@ -6,9 +6,12 @@ import re
 
 import yaml
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _STRANGERS = (
     r"head_ref|event\.(?:(?:issue|discussion)\.(?:title|body)|(?:comment|review|review_comment)\.body"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import os
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
 from teams_cli.workflows.review.modules import absolute, functions, guarded, import_names, is_open, names
 from teams_cli.workflows.review.python_reading import parsed
 from teams_cli.workflows.review.signatures import Signature
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PACKAGE = "__init__.py"
 _GENERATED = ("_pb2", "_pb2_grpc", "version")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MARK = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
 _STOPS = {

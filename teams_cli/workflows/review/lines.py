@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     Row = tuple[re.Pattern[str], str, str, str]
 
 _TRUST = "anybody in between can read and change the traffic"

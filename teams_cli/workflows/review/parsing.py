@@ -6,11 +6,14 @@ import os
 import subprocess
 import warnings
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.data_files import data_problems, is_data
 from teams_cli.workflows.review.findings import SERIOUS, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RULE = "syntax"
 _BY_PROGRAM = {"gofmt": (".go",), "ruby": (".rb",), "php": (".php",)}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 
-from teams_cli.records.annotations import Callable, Mapping
 from teams_cli.workflows.review import change as changes
 from teams_cli.workflows.review import trials
 from teams_cli.workflows.review.findings import Finding
 from teams_cli.workflows.review.git import Git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _PLAIN = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "commit.gpgsign=false")
 

@@ -6,10 +6,13 @@ import ast
 import builtins
 from itertools import pairwise
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
 from teams_cli.workflows.review.python_reading import parsed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = ("sys.exit", "os._exit", "os.abort", "exit", "quit")

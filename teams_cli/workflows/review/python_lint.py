@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 
-from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.workflows.review import kinds, tools
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, Finding
 from teams_cli.workflows.review.ruff_rules import CALLED_ONCE, FROM_ELSEWHERE, GUESSED, METHODS, NOT_IN_TESTS, known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 _WORDS = (
     "check",

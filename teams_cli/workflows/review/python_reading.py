@@ -6,13 +6,13 @@ import ast
 import re
 import warnings
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, WARNING, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TypeGuard
 
 _SAYS_DEBUG = re.compile(

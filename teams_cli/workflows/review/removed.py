@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change, ChangedFile, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
@@ -13,6 +12,10 @@ from teams_cli.workflows.review.git import Git, GitFailed
 from teams_cli.workflows.review.modules import absolute, functions, guarded, import_names, is_open, names
 from teams_cli.workflows.review.python_reading import parsed
 from teams_cli.workflows.review.signatures import Signature
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MOST = 400
 """Files that are looked through for uses."""

@@ -7,10 +7,14 @@ import os
 import re
 import tempfile
 
-from teams_cli.records.annotations import Any, Callable, Iterator
 from teams_cli.workflows.review import kinds, tools
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 SYNTAX = "syntax"
 NAMES = {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from teams_cli.records.annotations import Iterator
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KNOWN = {
     "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",

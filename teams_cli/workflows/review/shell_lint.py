@@ -6,10 +6,14 @@ import os
 import re
 import subprocess
 
-from teams_cli.records.annotations import Any, Iterator
 from teams_cli.workflows.review import kinds, tools
 from teams_cli.workflows.review.change import content
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _LEFT_OUT = (
     "SC1090",

@@ -11,11 +11,14 @@ import sys
 from contextlib import suppress
 
 from teams_cli import text
-from teams_cli.records.annotations import Callable, Iterator, Mapping
 from teams_cli.workflows.review import kinds
 from teams_cli.workflows.review.change import Change, content
 from teams_cli.workflows.review.findings import SERIOUS, Finding
 from teams_cli.workflows.review.git import Git, GitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 MOST = 30
 """Test files that are run."""

@@ -6,9 +6,12 @@ import json
 import os
 import re
 
-from teams_cli.records.annotations import Any
 from teams_cli.text import counted
 from teams_cli.workflows.review.findings import NOTE, SERIOUS, WARNING, WEIGHTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
 _MORE = re.compile(r"and (\d+) more findings")

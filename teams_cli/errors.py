@@ -1,8 +1,47 @@
-"""The refusals that are made where something is refused; see `errors`."""
+"""The refusals of `teams`, each with its exit status, named as `errors.Busy`.
+
+    TeamsError (1)
+    ├── InvalidValue (2)      NoIdentity · NoTeam · WrongUsage
+    ├── NotFound (10)         TeamNotFound · AgentNotFound · TaskNotFound · MessageNotFound · NothingReady
+    ├── Conflict (11)         AlreadyExists · AlreadyHandled · CheckFailed · DependencyCycle · NobodyThere ·
+    │                         NotChecked · PlanRequired · StaleClaim · StaleRevision · TaskBlocked · TaskClaimed ·
+    │                         TaskKept · UidTaken · WrongState
+    ├── Busy (12)             OutcomeUnknown
+    ├── NotAllowed (13)       NeedsHuman
+    ├── WaitRanOut (14)
+    ├── DamagedRecord (15)
+    ├── NotInstalled (1)
+    ├── StorageFailed (1)
+    └── TaskFailed (1)
+
+One that a single, seldom used package raises stands there, below one of these. The table of exit statuses only grows.
+`code` is the class name in snake_case, for scripts.
+"""
 
 from __future__ import annotations
 
-from teams_cli.errors import NotFound, TeamsError
+
+class TeamsError(Exception):
+    """An expected failure: what and why in the message, what to do in the hint."""
+
+    status = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def code(self) -> str:
+        """The class name in snake_case: what scripts compare."""
+        name = type(self).__name__
+        return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+class NotFound(TeamsError):
+    """There is no such thing."""
+
+    status = 10
 
 
 class InvalidValue(TeamsError):
@@ -148,3 +187,11 @@ class NotInstalled(TeamsError):
 
 class StorageFailed(TeamsError):
     """The disk refused; nothing was changed."""
+
+
+def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
+    """All kinds of refusals by their names, as far as the modules that declare them are loaded."""
+    by_name = {above.__name__: above}
+    for kind in above.__subclasses__():
+        by_name.update(kinds(kind))
+    return by_name

@@ -1,0 +1,18 @@
+"""The table of commands against what their modules declare."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from teams_cli import commands
+
+
+def test_the_table_names_every_declared_command() -> None:
+    declared = {}
+    for path in sorted(Path(commands.__path__[0]).glob("*.py")):
+        module = import_module(f"teams_cli.commands.{path.stem}") if path.stem != "__init__" else commands
+        declared |= dict.fromkeys(getattr(module, "COMMANDS", {}), path.stem)
+    assert declared == commands.MODULES
+    places = [commands.GROUPS.index(command.group) for command in commands.every().values()]
+    assert places == sorted(places), "the table is not in the order of the help"
