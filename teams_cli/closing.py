@@ -14,7 +14,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Team
 
@@ -55,7 +54,6 @@ def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str
         return []
 
 
-@operation("close-team", may=LEADERS)
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
     """Close the team: it stays readable, and changes are refused until it is restored.
 
@@ -119,7 +117,6 @@ def _runs(store: Store, team: Team, name: str) -> bool:
     return not (elsewhere and presence.is_silent(store, team, name))
 
 
-@operation("restore-team", may=LEADERS, of_closed_team=True)
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     """Open a closed team again, with all it had; an open one stays as it is."""
     caller = require(store, team_name, caller, "restore-team").caller

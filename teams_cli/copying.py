@@ -10,7 +10,6 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode
 from teams_cli.store.retrying import update
 from teams_cli.teams import teams
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Team
 
@@ -24,7 +23,6 @@ _AT_ONCE = 500
 """How many messages, or entries of the history, are put there in one change."""
 
 
-@operation("copy-team", may=LEADERS, of_closed_team=True)
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
     """Copy the team to another store: all its records, messages and history, to the byte.
 

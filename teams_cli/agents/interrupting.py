@@ -16,7 +16,6 @@ from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, settings, teams
-from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _PATIENCE = 20.0
 
 
-@operation("interject", may=EVERYBODY)
 def interject(
     store: Store, team_name: str, caller: Caller | None, to: str, body: str, environ: Mapping[str, str]
 ) -> Message:
@@ -156,7 +154,6 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
     return True
 
 
-@operation("stop-agent", may=LEADERS, of_closed_team=True)
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
     """End an agent and all its processes. Its caller is told; it is not resumed by messages any more.
 
@@ -215,7 +212,6 @@ def _has_stopped(store: Store, team: str, agent: str, by: str) -> bool:
     return found.ended and _ask_to_stop(store, team, agent, by)[1].outcome == "stopped"
 
 
-@operation("pause-agent", may=LEADERS)
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """Have an agent rest: at once if it is idle, else when its turn is over. Its mail waits until it is resumed.
 
@@ -282,7 +278,6 @@ def _rests(store: Store, team: str, agent: str) -> bool:
     return session is None or session.ended
 
 
-@operation("resume-agent", may=LEADERS)
 def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """Let a paused agent go on, with the mail that waited for it. One that is not paused is left as it is.
 

@@ -12,7 +12,6 @@ from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM
 
@@ -45,7 +44,6 @@ def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
     return None
 
 
-@operation("prune", may=LEADERS, of_closed_team=True)
 def remove(store: Store, name: str, caller: Caller | None) -> None:
     """Remove a closed team for ever, with its messages, tasks, worktrees, logs and reports.
 

@@ -17,7 +17,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, pages, teams
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-@operation("restart-agent", may=LEADERS)
 def restart(
     store: Store, team: str, caller: Caller | None, agent: str, fresh: bool, environ: Mapping[str, str], uid: str | None
 ) -> Message:

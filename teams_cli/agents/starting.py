@@ -16,7 +16,6 @@ from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, roles, settings, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import LEADERS, WORKERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Member, Team
 
@@ -99,7 +98,6 @@ class StartRequest:
         }
 
 
-@operation("run-agent", may=LEADERS)
 def run_agent(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start an agent as leader or human; it goes on by itself.
 
@@ -113,7 +111,6 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
 
 
-@operation("spawn", may=WORKERS, instead="Use `teams run-agent`.")
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
     """Start a sibling that works beside you, and go on at once; its output will come to you as a message from it.
 

@@ -9,7 +9,6 @@ from teams_cli.agents import checkouts, ending, git
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
 from teams_cli.teams import history
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -159,7 +158,6 @@ def diff(tree: Worktree) -> str:
     return "".join(parts)
 
 
-@operation("worktree", may=LEADERS, of_closed_team=True)
 def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
     """Commit what the agent left uncommitted, merge its branch into the checkout, and remove worktree and branch.
 
@@ -189,7 +187,6 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
     return {**tree.to_json(), "state": "merged", "commit": merged}
 
 
-@operation("worktree", may=LEADERS, of_closed_team=True)
 def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bool = False) -> dict[str, Any]:
     """Remove the agent's worktree and its branch.
 

@@ -5,8 +5,6 @@ A command is declared in one of the modules beside this one, in its table `COMMA
 
 from __future__ import annotations
 
-from teams_cli.teams import operations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command
@@ -178,6 +176,3 @@ def groups() -> dict[str, list[Command]]:
 def _declared_in(module: str) -> dict[str, Command]:
     commands: dict[str, Command] = __import__(f"{__name__}.{module}", fromlist=["COMMANDS"]).COMMANDS
     return commands
-
-
-operations.declared_by(every)

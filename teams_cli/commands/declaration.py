@@ -5,8 +5,6 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import seconds_in
 from teams_cli.store.meanwhile import meanwhile
-from teams_cli.teams import operations
-from teams_cli.teams.operations import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,11 +236,6 @@ class Command:
         """The function that answers."""
         return named(self._run) if isinstance(self._run, str) else self._run
 
-    @property
-    def operation(self) -> Operation | None:
-        """The operation of that name, which says who may do it, and in which state of the team; None if anybody may."""
-        return operations.find(self.name)
-
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command; *values* has exactly its own parameters. What earlier changes owe is sent before.
 
@@ -291,6 +284,4 @@ def table(group: str, *commands: Command) -> dict[str, Command]:
     """The commands of a module by name; in the help they stand in that group."""
     for command in commands:
         command.group = group
-        if command.reads and command.in_team:
-            operations.declare_reading(command.name)
     return {command.name: command for command in commands}

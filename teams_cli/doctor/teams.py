@@ -12,7 +12,7 @@ from teams_cli.messages.removed import hold_to_log
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import opencode_rules, operations, roles, teams
+from teams_cli.teams import opencode_rules, rights, roles, teams
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course, trouble
 from teams_cli.workflows import ordering
@@ -70,8 +70,8 @@ def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
 
 def _unknown_operations(place: str, said: list[str]) -> Iterator[Finding]:
     for name in said:
-        if name not in operations.names():
-            remedy = f"Operations: {', '.join(operations.names())}."
+        if name not in rights.names():
+            remedy = f"Operations: {', '.join(rights.names())}."
             yield _idle_rule(place, f"there is no operation {name!r}", remedy)
 
 

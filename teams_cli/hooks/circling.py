@@ -9,7 +9,6 @@ from teams_cli import errors
 from teams_cli.agents import checkouts, sessions
 from teams_cli.clock import length, parse_rfc3339
 from teams_cli.hooks import exchange
-from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.messages import messages
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store

@@ -14,7 +14,6 @@ from teams_cli.agents import isolation, overlaps, sessions
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.hooks import exchange
-from teams_cli.messages import inboxes as inboxes  # declares what is asked for here
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, settings
 

@@ -13,6 +13,7 @@ from teams_cli.mcp_server import bounds, messaging, wording
 from teams_cli.mcp_server.identity import Rights
 from teams_cli.names import HUMAN
 from teams_cli.serving import requests
+from teams_cli.teams.rights import is_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +28,14 @@ _ALL = 1_000_000
 
 
 class Tool:
-    """A command as a tool; *operation* is what the roles know it by, None for what anybody may. One that *has_data*
-    answers with data beside the text.
-    """
+    """A command as a tool. One that *has_data* answers with data beside the text."""
 
     has_data = True
 
     def __init__(self, command: Command) -> None:
         self.command = command
         self.name = wording.tool_name(command.name)
-        self.operation = command.operation
+        self.needs_right = is_change(command.name)
 
     @cached_property
     def listed(self) -> Listed:
@@ -62,7 +61,7 @@ class Tool:
     @property
     def _annotations(self) -> ToolAnnotations:
         claims = any(parameter.key == "claim" for parameter in self.command.own)
-        if self.operation is None and not (self.command.changes or claims):
+        if not self.needs_right and not (self.command.changes or claims):
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
         return ToolAnnotations(
             destructive_hint=self.command.changes and not (self.command.repeatable or self.command.adding),
@@ -79,9 +78,9 @@ class Tool:
         """Whether the caller may use it."""
         if self.command.name in _OF_QUESTIONS and not rights.asks and rights.role != HUMAN:
             return False
-        if self.operation is None:
+        if not self.needs_right:
             return rights.has_identity or not self.command.changes
-        return rights.may(self.operation.name)
+        return rights.may(self.command.name)
 
     def answer(self, call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What the command answers, as far as a model can bear it; all of it with the argument `full`.

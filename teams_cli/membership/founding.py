@@ -8,7 +8,6 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, permission, roles, settings, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Member, Team
 from teams_cli.teams.tokens import hash_token, new_token
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@operation("spawn-team", may=LEADERS)
 def spawn_team(
     store: Store, name: str, caller: Caller | None, description: str | None = None, secure: bool = False
 ) -> tuple[Team, dict[str, str]]:

@@ -9,12 +9,10 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import holding, overviews
 from teams_cli.teams import chronicle, history, permission, roles, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import WORKERS, operation
 from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
 from teams_cli.teams.tokens import hash_token, new_token, verify
 
 
-@operation("join-team", may=WORKERS, instead="Leaders create teams: `teams spawn-team`.")
 def join(
     store: Store,
     team_name: str,

@@ -9,13 +9,11 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, holding, leases, tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import LEADERS, MEMBERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
 from teams_cli.teams.tokens import verify
 
 
-@operation("leave-team", may=MEMBERS)
 def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
     """Leave the team. What you have in progress becomes free, and your messages stay.
 
@@ -69,7 +67,6 @@ def _free_kept(store: Store, team: Team, heir: str) -> None:
         return
 
 
-@operation("hand-over", may=LEADERS)
 def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
     """Make another member the leader; the old leader stays as a member.
 

@@ -6,7 +6,6 @@ from teams_cli import errors
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.roles import lineage
 from teams_cli.teams.teams import LEADER, MANAGER, Member, Team
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-@operation("set-up-roles", may=LEADERS)
 def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[Kind[Any]] = ()) -> dict[str, str]:
     """Give every active member of a `--secure` team a login of its own in the database, and take it from who left.
 

@@ -10,7 +10,6 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import LEADERS, WORKERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM, Member, Team
 from teams_cli.teams.tokens import verify
@@ -35,7 +34,6 @@ def request_each(
     return [request(store, team_name, caller, agent, reason) for agent in names]
 
 
-@operation("request-shutdown", may=LEADERS)
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
     """Ask a member to end its work; it approves, or rejects with a reason.
 
@@ -97,7 +95,6 @@ def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
         raise errors.Conflict(f"{made.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
 
 
-@operation("approve-shutdown", may=WORKERS)
 def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
     """Agree to end: the caller is stopped, what it has in progress is free again, and it may change nothing more.
 
@@ -162,7 +159,6 @@ def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, l
     return done, freed
 
 
-@operation("reject-shutdown", may=WORKERS)
 def reject(store: Store, team_name: str, caller: Caller | None, word: str | None, reason: str) -> Shutdown:
     """Decline to end, saying why; who asked is told.
 

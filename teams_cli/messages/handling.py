@@ -12,7 +12,6 @@ from teams_cli.names import SYSTEM, number_of
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-@operation("ack", may=EVERYBODY)
 def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
     """Mark messages as handled, without an answer: all that were shown to the caller, unless it says which.
 
@@ -48,7 +46,6 @@ def _shown(store: Store, team: str, agent: str) -> list[Message]:
     return store.fetch(team, MESSAGE, sorted(read), [])
 
 
-@operation("reply", may=EVERYBODY)
 def reply(
     store: Store, team_name: str, caller: Caller | None, word: str, body: str, problems: list[errors.TeamsError]
 ) -> tuple[Message, Message]:

@@ -8,7 +8,6 @@ from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
-from teams_cli.teams.operations import EVERYBODY, operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,7 +227,6 @@ def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
 
 
-@operation("read-messages", may=EVERYBODY, of_closed_team=True)
 def mark_read(
     store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, looked: Mailbox | None = None
 ) -> None:

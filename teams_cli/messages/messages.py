@@ -7,9 +7,8 @@ from teams_cli.names import EVERYONE, SYSTEM, is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import EVERYBODY, LEADERS, operation
 from teams_cli.teams.permission import require
-from teams_cli.teams.teams import MEMBER, Team
+from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ EDIT = "edited-"
 MESSAGE: Kind[Message] = Kind("message", Message, prefix="msg", numbered=True, logins="message")
 
 
-@operation("send-message", may=EVERYBODY)
 def send(
     store: Store,
     team_name: str,
@@ -87,7 +85,6 @@ def send(
     return post(store, team_name, draft, uid, wake)
 
 
-@operation("broadcast-message", may=(*LEADERS, MEMBER))
 def broadcast(store: Store, team_name: str, caller: Caller | None, body: str, uid: str | None = None) -> Message:
     """Send one message to every other active member: to all of them or to none.
 

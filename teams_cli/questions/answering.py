@@ -12,7 +12,6 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -26,7 +25,6 @@ _SAID = 4000
 """Characters of a question and of an answer that a notice of it has."""
 
 
-@operation("answer", may=EVERYBODY)
 def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
     """Answer a question that you were asked, once. After its time is over the answer is kept, and marked as late.
 
@@ -65,7 +63,6 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
     return record(store, team, key, given)
 
 
-@operation("skip-question", may=(HUMAN,))
 def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
     """Skip a question to the human: it is closed at once, without an answer, and its asker goes on.
 

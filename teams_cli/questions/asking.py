@@ -12,7 +12,6 @@ from teams_cli.questions import questions
 from teams_cli.questions.questions import QUESTION, Answer, Question
 from teams_cli.store.contract import Store
 from teams_cli.teams import history, settings, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -72,7 +71,6 @@ def how_deep(depth: Depth) -> str:
     return _DEPTHS[depth]
 
 
-@operation("ask-others", may=EVERYBODY)
 def ask(
     store: Store,
     team_name: str,

@@ -18,7 +18,6 @@ from teams_cli.tasks.creating import Planned
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import pages, role_definitions, roles, settings, sharing, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 from teams_cli.workflows import roster as rosters
@@ -42,7 +41,6 @@ _AGAIN = "The team is up again. Go on where you were: teams brief"
 _DOWN = "the team was taken down"
 
 
-@operation("up", may=LEADERS)
 def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
@@ -208,7 +206,6 @@ class _Rise:
         return "resumed"
 
 
-@operation("down", may=LEADERS, of_closed_team=True)
 def down(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from teams_cli.tasks.checks import Check, Evidence
 from teams_cli.tasks.owners import how_to_take, refuse_stranger, state_of
 from teams_cli.tasks.tasks import EDITABLE, FINISHED, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import Standing, require, standing_of
 from teams_cli.teams.teams import Team
 
@@ -101,7 +100,6 @@ class Edit:
         text.within(self.reason or "", "reason", text.MAX_MESSAGE)
 
 
-@operation("update-task", may=EVERYBODY)
 def change_task(store: Store, team_name: str, caller: Caller | None, word: str, changes: Edit) -> Task:
     """Change a task.
 

@@ -10,7 +10,6 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, dependencies, leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, presence, roles, teams
-from teams_cli.teams.operations import WORKERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-@operation(
-    "claim-task", may=WORKERS, instead="Leaders coordinate: leave the task to a member, or hand over the team first."
-)
 def claim(store: Store, team_name: str, caller: Caller | None, word: str) -> Task:
     """Make the caller the owner of a task that is free, whose blockers are all completed and whose skills it has.
 

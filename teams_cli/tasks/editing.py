@@ -14,7 +14,6 @@ from teams_cli.tasks import tasks
 from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import EDITABLE, TASK, Task
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -112,7 +111,6 @@ def _uid(did: str, task: Task) -> str:
     return f"{did.replace(' ', '-')}-{task.id}-"
 
 
-@operation("note", may=EVERYBODY)
 def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str) -> Task:
     """Add a note to a task, whoever has it; its owner is told. What the task says otherwise stays as it is.
 

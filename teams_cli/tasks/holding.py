@@ -11,7 +11,6 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -23,7 +22,6 @@ _GIVEN_BACK = "given-back-"
 """What the uid of the notice begins with that tells the leader why its owner gave a task back."""
 
 
-@operation("release-task", may=EVERYBODY)
 def release(store: Store, team_name: str, caller: Caller | None, word: str, reason: str | None = None) -> Task:
     """Give a task in progress back to the queue: one's own, or any as leader, task-manager or human.
 
@@ -94,7 +92,6 @@ def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str)
     return released
 
 
-@operation("heartbeat", may=EVERYBODY)
 def heartbeat(
     store: Store, team_name: str, caller: Caller | None, word: str | None = None, note: str | None = None
 ) -> list[Task]:

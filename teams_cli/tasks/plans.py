@@ -11,7 +11,6 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import LEADERS, WORKERS, operation
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -55,7 +54,6 @@ class Plan(Record):
 PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
 
 
-@operation("propose-plan", may=WORKERS, instead="Members propose plans; leaders decide them.")
 def propose(
     store: Store, team_name: str, caller: Caller | None, body: str, task: str | None = None, revises: str | None = None
 ) -> Plan:
@@ -121,7 +119,6 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open
     return [plan for plan in found if not only_open or plan.status == "proposed"]
 
 
-@operation("approve-plan", may=LEADERS)
 def approve(store: Store, team_name: str, caller: Caller | None, word: str, note: str | None = None) -> Plan:
     """Approve a plan, once; its author is told.
 
@@ -133,7 +130,6 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str, note
     return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
 
 
-@operation("reject-plan", may=LEADERS)
 def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedback: str) -> Plan:
     """Reject a plan, once, saying why; its author is told.
 

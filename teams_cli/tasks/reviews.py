@@ -11,7 +11,6 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import keeping, leases, owners, tasks
 from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import Standing, require
 from teams_cli.teams.teams import Team
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 
-@operation("review-task", may=EVERYBODY)
 def review(
     store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
 ) -> Task:

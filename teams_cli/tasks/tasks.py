@@ -10,10 +10,9 @@ from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks import checks
 from teams_cli.tasks.checks import Evidence
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import Standing, require
 from teams_cli.teams.roles import verdict
-from teams_cli.teams.teams import MANAGER, Team
+from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,7 +228,6 @@ def may_add(team: Team, role: str, config: Config | None) -> bool:
     return verdict(role, "create-task", team, config) != "deny"
 
 
-@operation("create-task", may=(*LEADERS, MANAGER))
 def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> Task:
     """Add a task to the team's queue.
 

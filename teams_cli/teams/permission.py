@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.teams import operations, teams
+from teams_cli.teams import rights, teams
 from teams_cli.teams.roles import lineage, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 from teams_cli.teams.tokens import verify
@@ -74,7 +74,7 @@ def require(
             "Say it with --as AGENT or TEAMS_AGENT_ID; `teams join-team` gives you a name.",
         )
     team = known or teams.get(store, team_name)
-    if team.state == "closed" and not operations.get(operation).of_closed_team:
+    if team.state == "closed" and not rights.in_closed_teams(operation):
         from teams_cli.teams import chronicle
 
         raise chronicle.of_closed(store, team.name)

@@ -8,7 +8,6 @@ from teams_cli.records.records import Record, field
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import Team
 
@@ -116,7 +115,6 @@ def load_all(store: Store, team: str) -> Callable[[str], Agent]:
     return known
 
 
-@operation("announce", may=EVERYBODY)
 def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
     """Say in a line what you are working on. The others see it in the list of agents; it wakes nobody.
 

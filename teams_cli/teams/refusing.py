@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import HUMAN
-from teams_cli.teams import operations
+from teams_cli.teams import rights
 from teams_cli.teams.roles import verdict
 from teams_cli.teams.teams import LEADER, Team
 
@@ -46,16 +46,15 @@ def _called(role: str) -> str:
 
 def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
     """Who may, by the rules that refused it, and what one who may not can do instead."""
-    declared = operations.get(operation)
     allowed = _allowed(operation, team, config)
     able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow it to nobody."
     if role in (HUMAN, LEADER):
-        return (role not in declared.may and declared.instead) or able
+        return (role not in rights.may(operation) and rights.instead(operation)) or able
     return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
 
 
 def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
-    return [able for able in operations.EVERYBODY if verdict(able, operation, team, config) == "allow"]
+    return [able for able in rights.EVERYBODY if verdict(able, operation, team, config) == "allow"]
 
 
 def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from teams_cli import errors, names, text
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.teams import history, operations, roles
-from teams_cli.teams.operations import LEADERS, operation
+from teams_cli.teams import history, rights, roles
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Team
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
 
 
-@operation("define-role", may=LEADERS)
 def define(
     store: Store,
     team_name: str,
@@ -78,7 +76,5 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
 
 def _check_operations(said: list[str]) -> None:
     for name in said:
-        if name not in operations.names():
-            raise errors.InvalidValue(
-                f"there is no operation {name!r}", f"Operations: {', '.join(operations.names())}."
-            )
+        if name not in rights.names():
+            raise errors.InvalidValue(f"there is no operation {name!r}", f"Operations: {', '.join(rights.names())}.")

@@ -1,10 +1,10 @@
-"""What each role may do: what its operations say, and what the team and the user say of it."""
+"""What each role may do: what the table of rights says, and what the team and the user say of it."""
 
 from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import HUMAN
-from teams_cli.teams import operations
+from teams_cli.teams import rights
 from teams_cli.teams.opencode_rules import by_role
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
 
@@ -27,7 +27,7 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
     Each says it of this very role, else of one that it extends, else of `*`; what the user says of no operation by
     name is what is said of the tool `*`. Deny beats ask beats allow, so that no team gives back what the user took.
     """
-    may = operations.get(operation).may
+    may = rights.may(operation)
     if role == HUMAN:
         return "allow" if HUMAN in may else "deny"
     line = lineage(role, team, config)

@@ -11,7 +11,6 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import SILENCE, TEAM, Team
 
@@ -223,7 +222,6 @@ def refuse_persons(key: str, caller: Caller) -> None:
         )
 
 
-@operation("set", may=LEADERS)
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
     """Give a setting of the team another value.
 

@@ -7,7 +7,6 @@ from teams_cli.names import SYSTEM, check_key
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.pages import PAGE, Page, PageNotFound, all_of, find, note_seen
 from teams_cli.teams.permission import require
 
@@ -24,7 +23,6 @@ class StaleVersion(errors.Conflict):
     """The page has another version than the one that was read."""
 
 
-@operation("share", may=EVERYBODY)
 def share(
     store: Store, team_name: str, caller: Caller | None, key: str, body: str | None, if_version: int | None = None
 ) -> Page:

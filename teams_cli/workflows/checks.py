@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
-from teams_cli.teams import operations, settings
+from teams_cli.teams import rights, settings
 from teams_cli.teams.roles import ALIASES, BUILT_IN
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER
 from teams_cli.text import file_patterns
@@ -83,7 +83,7 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
         for key, said in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
             for index, operation in enumerate(said):
-                if operation not in operations.names():
+                if operation not in rights.names():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
 

@@ -206,37 +206,6 @@ def test_every_answer_can_be_told_in_words() -> None:
     )
 
 
-def calls(name: str, *functions: str) -> Iterator[list[str]]:
-    """The texts with which the module calls functions of these names."""
-    source = MODULES[name].read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(source)) if any(f"{function}(" in source for function in functions) else ():
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in functions:
-                yield [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-
-
-def test_who_asks_for_leave_has_the_operation_with_it() -> None:
-    """It is declared in the module that asks, or in one that is imported whenever that is; and nowhere else."""
-    declared = {name: {words[0] for words in calls(name, "operation")} for name in MODULES}
-    every = [operation for found in declared.values() for operation in found]
-    assert len(set(every)) == len(every) and set(every) <= set(commands.every())
-    for name in MODULES:
-        asked = {words[0] for words in calls(name, "require", "verdict", "judge") if words}
-        known = {operation for module in imported_by(name) for operation in declared[module]} if asked else set()
-        assert asked <= known, f"{name} asks for what it does not import: {asked - known}"
-
-
-def imported_by(name: str) -> set[str]:
-    """The module and all that are imported when it is."""
-    found: set[str] = set()
-    waiting = {name}
-    while waiting:
-        found |= waiting
-        waiting = {target for each in waiting for target, when in own_imports(each) if when == "import"} - found
-    return found
-
-
 def test_every_status_is_that_of_the_contract() -> None:
     found = {cls.__name__: cls.status for cls in ERRORS}
     expected = {

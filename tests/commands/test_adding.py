@@ -1,4 +1,4 @@
-"""A command is its work, its declaration, its words and a row of the table. All else derives from these."""
+"""A command is its work, its declaration, its words and a row in two tables. All else derives from these."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ OPERATION = '''"""Hurrying: a task is put before the others."""
 
 from teams_cli.store.retrying import update
 from teams_cli.tasks.tasks import TASK, get
-from teams_cli.teams.operations import LEADERS, operation
 from teams_cli.teams.permission import require
 
 
-@operation("hurry-task", may=LEADERS, instead="Nobody hurries leaders.")
 def hurry(store, team_name, caller, word):
     """Put a task before the others.
 
@@ -72,13 +70,16 @@ FILES = {
 }
 
 
-ROWS = {"commands/__init__.py": ('    "note": "tasks_updates",\n', '    "hurry-task": "hurrying",\n')}
-"""The row that is added to a table, behind which other."""
+ROWS = {
+    "commands/__init__.py": ('    "note": "tasks_updates",\n', '    "hurry-task": "hurrying",\n'),
+    "teams/rights.py": ('    "heartbeat": EVERYBODY,\n', '    "hurry-task": LEADERS,\n'),
+}
+"""The row that is added to each table, behind which other."""
 
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more command: three files are added to it, and a row to a table."""
+    """A team, and the program with one more command: three files are added to it, and a row to two tables."""
     package = tmp_path / "program" / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in FILES.items():

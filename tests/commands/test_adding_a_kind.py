@@ -16,7 +16,6 @@ from teams_cli.records.records import Record
 from teams_cli.records.types import Name, Text
 from teams_cli.store.contract import Kind
 from teams_cli.store.retrying import upsert
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import require
 
 
@@ -29,7 +28,6 @@ class Reservation(Record):
 RESERVATION = Kind("reservation", Reservation, key="thing")
 
 
-@operation("reserve", may=EVERYBODY)
 def reserve(store, team_name, caller, thing):
     """Have a thing for oneself."""
     name = require(store, team_name, caller, "reserve", thing).caller.name
@@ -55,6 +53,7 @@ COMMANDS = table(
 ADDED = {"teams/reservations.py": NOUN, "commands/reserving.py": COMMAND}
 CHANGED = {
     "commands/__init__.py": [('    "note":', '    "reserve": "reserving",\n    "note":')],
+    "teams/rights.py": [('    "reply":', '    "reserve": EVERYBODY,\n    "reply":')],
     "kinds.py": [
         ("from teams_cli.teams import pages,", "from teams_cli.teams import reservations, pages,"),
         ("    pages.PAGE,\n", "    pages.PAGE,\n    reservations.RESERVATION,\n"),
@@ -64,7 +63,7 @@ CHANGED = {
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, and the program with one more kind: two files are added to it, and two tables are changed."""
+    """A team, and the program with one more kind: two files are added to it, and three tables are changed."""
     package = tmp_path / "program" / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in ADDED.items():
@@ -76,7 +75,7 @@ def cli(tmp_path: Path) -> Cli:
             assert content.count(old) == 1
             content = content.replace(old, new)
         (package / path).write_text(content)
-    assert len(ADDED) + len(CHANGED) == 4
+    assert len(ADDED) + len(CHANGED) == 5
     made = make_team(tmp_path / "root", "bob")
     return Cli(made.root, "bob", ALPHA, PYTHONPATH=str(package.parent), PYTHONSAFEPATH="1")
 

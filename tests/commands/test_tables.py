@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from teams_cli import commands
+from teams_cli.teams import rights
 
 
 def test_the_table_names_every_declared_command() -> None:
@@ -16,3 +17,10 @@ def test_the_table_names_every_declared_command() -> None:
     assert declared == commands.MODULES
     places = [commands.GROUPS.index(command.group) for command in commands.every().values()]
     assert places == sorted(places), "the table is not in the order of the help"
+
+
+def test_the_table_of_rights_names_commands() -> None:
+    every = commands.every()
+    assert set(rights.names()) <= every.keys()
+    looking = {command.name for command in every.values() if command.reads and command.in_team}
+    assert looking == {name for name in rights.names() if not rights.is_change(name)}

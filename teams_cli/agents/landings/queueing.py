@@ -13,7 +13,6 @@ from teams_cli.tasks import checks, tasks
 from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import history, teams
-from teams_cli.teams.operations import EVERYBODY, operation
 from teams_cli.teams.permission import Standing, require, standing_of
 
 TYPE_CHECKING = False
@@ -24,7 +23,6 @@ WAYS = ("merge", "pr")
 _STANDING = ("queued", "checking", "landed")
 
 
-@operation("land", may=EVERYBODY)
 def land(
     store: Store,
     team_name: str,
