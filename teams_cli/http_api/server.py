@@ -96,6 +96,7 @@ class HttpServer(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 backlog=limits.CONNECTIONS,
+                h11_max_incomplete_event_size=limits.HEAD,
                 timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_PATIENCE,
             )
