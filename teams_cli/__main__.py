@@ -12,8 +12,6 @@ INTERRUPTED = 130
 """The exit status of a command that was ended by SIGINT, as shells have it."""
 _MANY = 100_000
 """Objects that are made before anybody looks for garbage: most commands are over by then. Services look earlier."""
-_AT_EXIT = ("atexit", "threading")
-"""The modules by which something is left to do when the interpreter ends."""
 
 
 def main() -> "NoReturn":
@@ -39,19 +37,16 @@ def _run() -> int:
 
 
 def _leave(status: int) -> "NoReturn":
-    """Exit without the interpreter's farewell to all its modules, which takes a fifth as long as its start.
+    """Exit without tearing all modules down, which takes half as long as bare Python takes to start and end.
 
-    Whatever is open then is closed by the system. Where something was asked to be done at the end, or looks on, it is
-    waited for as usual.
+    The usual way where something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
     """
-    watched = sys.getprofile() or sys.gettrace() or sys.flags.inspect or sys.flags.dev_mode
-    if watched or any(name in sys.modules for name in _AT_EXIT):
+    if {"atexit", "threading"} & sys.modules.keys() or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
         sys.exit(status)
     try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-    except (OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # closed, or a full disk: Python says so
         sys.exit(status)
     os._exit(status)
 

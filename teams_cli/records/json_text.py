@@ -8,10 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
-
-    Parts = tuple[Callable[[str, int], Any], Callable[..., Any], Callable[..., Any], Callable[[str], str]]
 
 _BLANK = " \t\n\r"
 
@@ -85,30 +82,18 @@ def _json() -> Any:
     return json
 
 
-def _by_interpreter() -> Parts:
-    from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
+try:
+    from _json import encode_basestring as _quoted
+    from _json import encode_basestring_ascii, make_encoder, make_scanner
 
-    def encoder(quoted: Any, allow_nan: bool) -> Any:
+    def _encoder(quoted: Any, allow_nan: bool) -> Any:
         return make_encoder(None, _unknown, quoted, None, ": ", ", ", False, False, allow_nan)
 
-    reading: Any = _Reading
-    quoted = encode_basestring
-    return make_scanner(reading), encoder(encode_basestring_ascii, True), encoder(quoted, False), quoted
-
-
-def _by_library() -> Parts:
+    _scan = make_scanner(_Reading)  # type: ignore[arg-type]  # it takes what has these attributes
+    _encode, _encode_finite = _encoder(encode_basestring_ascii, True), _encoder(_quoted, False)
+except (ImportError, TypeError):  # an interpreter of which `json` has no such parts
     import json
+    from functools import partial
 
-    def all_of(text: str, _: int) -> Any:
-        return json.loads(text), len(text)
-
-    def finite(value: Any, _: int) -> str:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-    return all_of, lambda value, _: json.dumps(value), finite, json.encoder.py_encode_basestring
-
-
-try:
-    _scan, _encode, _encode_finite, _quoted = _by_interpreter()
-except (ImportError, TypeError):
-    _scan, _encode, _encode_finite, _quoted = _by_library()
+    loads, dumps = json.loads, json.dumps  # type: ignore[assignment]
+    indented = partial(json.dumps, indent=2, ensure_ascii=False, allow_nan=False)

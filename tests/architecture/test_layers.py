@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import teams_cli
 from teams_cli import commands, errors
 from teams_cli.commands.declaration import named
 from teams_cli.errors import TeamsError
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.loaded import loaded_by
 
 PACKAGE = Path(teams_cli.__file__).parent
 
@@ -47,22 +46,31 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """The file, parsed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """What the file imports, and when: on "import", on a "call" of a function, or never, for "types" only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    when: dict[ast.AST, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            when |= {inner: "call" for inner in ast.walk(node)}
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            when |= {inner: "types" for part in node.body for inner in ast.walk(part)}
-    for node in ast.walk(tree):
+    waiting: list[tuple[ast.AST, str]] = [(tree(path), "import")]
+    while waiting:
+        node, when = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from ((name.name, when.get(node, "import")) for name in node.names)
+            yield from ((name.name, when) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}: relative import"
-            for target in (node.module, *(f"{node.module}.{name.name}" for name in node.names)):
-                yield target, when.get(node, "import")
+            yield node.module, when
+            yield from ((f"{node.module}.{name.name}", when) for name in node.names)
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                when = "call"
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+                waiting += [(inner, "types") for inner in node.body]
+                waiting += [(inner, when) for inner in node.orelse]
+            else:
+                waiting += [(inner, when) for inner in ast.iter_child_nodes(node)]
 
 
 @cache
@@ -83,11 +91,11 @@ def layer(name: str) -> int:
     return LAYERS.index(top)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in ("", "__main__")])
-def test_imports_go_one_way(name: str) -> None:
-    """Also those for types only, and those inside functions; what is above is never looked up to."""
-    for target, _ in own_imports(name):
-        assert layer(target) <= layer(name), f"{name} imports {target}, which stands above it"
+def test_imports_go_one_way() -> None:
+    """Also those for types only, and those inside functions."""
+    below = [name for name in MODULES if name not in ("", "__main__")]
+    upward = [(name, target) for name in below for target, _ in own_imports(name) if layer(target) > layer(name)]
+    assert upward == [], "these modules import from a layer above their own"
 
 
 def test_no_module_is_imported_by_what_it_imports() -> None:
@@ -110,88 +118,60 @@ def test_no_module_is_imported_by_what_it_imports() -> None:
             visit(name, [])
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.partition(".")[0] in CORE])
-def test_the_core_imports_nothing_heavy(name: str) -> None:
-    """At module level, that is; `validation` and `shapes` are what is imported where a boundary is crossed."""
-    if name in HEAVY_OURS:
-        return
-    for target, when in imports(MODULES[name]):
-        heavy = target.partition(".")[0] in HEAVY or target.removeprefix("teams_cli.") in HEAVY_OURS
-        assert not (heavy and when == "import"), f"{name} imports {target}"
+def test_the_core_imports_nothing_heavy() -> None:
+    """When it is imported: functions may, where they check what others wrote."""
+    for name in MODULES:
+        if name.partition(".")[0] in CORE and name not in HEAVY_OURS:
+            for target, when in imports(MODULES[name]):
+                heavy = target.partition(".")[0] in HEAVY or target.removeprefix("teams_cli.") in HEAVY_OURS
+                assert not (heavy and when == "import"), f"{name} imports {target}"
 
 
-@pytest.mark.parametrize("words", ["send-message bob hi", "read-messages", "claim-task 1", "claim-task --next"])
-def test_hot_commands_load_nothing_heavy(words: str, tmp_path: Path) -> None:
-    """Seen from outside: of the process that ran the command, no heavy module was loaded."""
+SLOW = {"dataclasses", "typing", "logging", "uuid", "tempfile", "inspect", "asyncio", "subprocess", "multiprocessing"}
+
+
+def test_everyday_commands_load_nothing_heavy(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "t", "u")
     cli.ok("send-message", "mia", "hi", agent="lea")
-    code = "import sys; from teams_cli.cli.main import run; s = run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    command = [sys.executable, "-c", f"{code}; sys.exit(s)", *words.split()]
-    done = subprocess.run(
-        command, env=cli.environ("mia"), cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT
-    )
-    loaded = set(done.stderr.split())
-    assert done.returncode == 0, done
-    assert not loaded & HEAVY
-    bare = [sys.executable, "-c", "import sys; print(*sys.modules)"]
-    before = set(subprocess.run(bare, capture_output=True, text=True, timeout=TIMEOUT).stdout.split())
-    slow = {
-        "dataclasses",
-        "typing",
-        "logging",
-        "uuid",
-        "tempfile",
-        "inspect",
-        "asyncio",
-        "subprocess",
-        "multiprocessing",
-    }
-    assert not (loaded - before) & slow
+    for words in ("send-message bob hi", "read-messages", "claim-task 1", "get-tasks"):
+        loaded = loaded_by(words.split(), cli.environ("mia"), [str(PACKAGE.parent)])
+        assert not loaded & (HEAVY | SLOW), words
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not is_program(name)])
-def test_the_core_is_silent(name: str) -> None:
+OF_FACES = {"print", "input", "exit", "quit", "os.environ", "os.getenv", "os.path.expanduser", "Path.home"}
+OF_FACES |= {f"sys.{name}" for name in ("exit", "stdout", "stderr", "stdin", "argv")}
+
+
+def test_the_core_is_silent() -> None:
     """It neither prints nor exits, nor reads the environment or the home by itself."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("print", "input", "exit", "quit"), f"{name}:{node.lineno}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            used = f"{node.value.id}.{node.attr}"
-            assert used not in (
-                "os.environ",
-                "os.getenv",
-                "os.path.expanduser",
-                "sys.exit",
-                "sys.stdout",
-                "sys.stderr",
-                "sys.stdin",
-                "sys.argv",
-                "Path.home",
-            ), f"{name}:{node.lineno} uses {used}"
+    for name in MODULES:
+        for node in ast.walk(tree(MODULES[name])) if not is_program(name) else ():
+            if isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                used = ast.unparse(node if isinstance(node, ast.Attribute) else node.func)
+                assert used not in OF_FACES, f"{name}:{node.lineno} uses {used}"
 
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, TeamsError)]
 STATUSES = {1, 2, 10, 11, 12, 13, 14, 15}
 
 
-@pytest.mark.parametrize("cls", ERRORS, ids=lambda cls: cls.__name__)
-def test_every_error_has_a_status_and_is_raised(cls: type[TeamsError]) -> None:
-    """One that nobody raises or catches is a promise that nobody keeps; a subclass counts for its base."""
-    assert cls.status in STATUSES and cls.__doc__
-    assert cls("what").code == "".join("_" * c.isupper() + c.lower() for c in cls.__name__).lstrip("_")
-    names = {sub.__name__ for sub in ERRORS if issubclass(sub, cls)}
-    assert names & called(), f"nobody raises {cls.__name__}"
+def test_every_error_has_a_status_and_is_raised() -> None:
+    """One that nobody raises is a promise that nobody keeps; a subclass counts for its base."""
+    raised = called()
+    for cls in ERRORS:
+        assert cls.status in STATUSES and cls.__doc__
+        assert {sub.__name__ for sub in ERRORS if issubclass(sub, cls)} & raised, f"nobody raises {cls.__name__}"
+    assert errors.NothingReady("what").code == "nothing_ready"
 
 
-@cache
 def called() -> set[str]:
     """The names of all that is called anywhere but where the errors are, `errors.Busy` by the last of them."""
     return {
         node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         for name, path in MODULES.items()
         if name.partition(".")[0] != "errors"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
     }
 

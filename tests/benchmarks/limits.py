@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from tests.benchmarks.measuring import beside_bare, lower_quartile
 
 TRIES = 3
+EVERYDAY = 2.0
+"""Times bare Python that an everyday command may take; above 2.4 in every try it fails."""
 TOLERANCE = 1.2
 """What the machine may make of a ratio. Beyond this, in every try, the program has become slower."""
 
