@@ -62,7 +62,8 @@ def test_what_was_done_before_the_wait_was_said(cli: Cli) -> None:
     assert cli.ok("wait", "--claim", agent="bob")["claimed"]["id"] == "task-2"
 
 
-@pytest.mark.parametrize("words", ["wait", "wait --task 1", "wait --message", "wait --all-tasks"])
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["wait", "wait --task 1"])
 def test_a_wait_ends_as_it_would_where_another_version_was_installed_meanwhile(
     tmp_path: Path, each_engine: str, words: str
 ) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,32 +63,37 @@ def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["show-task 1", "get-tasks", "get-tasks --json"])
-def test_an_answer_of_which_the_disk_takes_a_part_is_refused(tmp_path: Path, words: str, unbuffered: str) -> None:
+def test_an_answer_of_which_the_disk_takes_a_part_is_refused(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, *(f"number {number} {'x' * 80}" for number in range(200)))
     cli.ok("update-task", "1", "--description", "x" * 6000, agent="lea")
-    limited = f'ulimit -f 8; exec "$0" "$@" > {tmp_path}/answer'
-    environ = cli.environ("bob", PYTHONUNBUFFERED=unbuffered)
-    done = subprocess.run(
-        ["sh", "-c", limited, *COMMAND, *words.split()], env=environ, capture_output=True, text=True, timeout=TIMEOUT
-    )
-    assert (done.returncode, done.stdout) == (1, "") and "can't write the answer: File too large" in done.stderr, done
+    for words, unbuffered in (("show-task 1", ""), ("get-tasks --json", "1")):
+        limited = f'ulimit -f 8; exec "$0" "$@" > {tmp_path}/answer'
+        environ = cli.environ("bob", PYTHONUNBUFFERED=unbuffered)
+        done = subprocess.run(
+            ["sh", "-c", limited, *COMMAND, *words.split()],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+        )
+        assert (done.returncode, done.stdout) == (1, "") and "can't write the answer: File too large" in done.stderr, (
+            done
+        )
 
 
-@pytest.mark.parametrize("words", ["show-task 2", "brief", "get-tasks"])
-def test_an_answer_is_written_at_once(cli: Cli, words: str) -> None:
+def test_an_answer_is_written_at_once(cli: Cli) -> None:
     """Also where Python is told to buffer nothing, as in many containers: each write comes by itself here."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environ = cli.environ("bob", PYTHONUNBUFFERED="1")
-    process = subprocess.Popen([*COMMAND, *words.split()], env=environ, stdout=theirs.fileno())
-    theirs.close()
-    assert process.wait(TIMEOUT) == 0
-    written = [data.decode() for data in iter(lambda: ours.recv(1 << 16), b"")]
-    ours.close()
-    lines = [text for text in written if not text.startswith("next: ")]
-    assert len(lines) == 1 and lines[0].count("\n") > 1, written
+    for words in ("show-task 2", "brief", "get-tasks"):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environ = cli.environ("bob", PYTHONUNBUFFERED="1")
+        process = subprocess.Popen([*COMMAND, *words.split()], env=environ, stdout=theirs.fileno())
+        theirs.close()
+        assert process.wait(TIMEOUT) == 0
+        written = [data.decode() for data in iter(partial(ours.recv, 1 << 16), b"")]
+        ours.close()
+        lines = [text for text in written if not text.startswith("next: ")]
+        assert len(lines) == 1 and lines[0].count("\n") > 1, written
 
 
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
@@ -118,26 +124,25 @@ def test_a_terminal_gets_a_table_with_colour(cli: Cli) -> None:
     assert re.search(r"task-1 +in_progress +normal +bob +- +\d+ min left +\d+ s +plain", plain)
 
 
-@pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "TERM=dumb"])
-def test_a_terminal_that_wants_no_colour(cli: Cli, environ: dict[str, str]) -> None:
-    shown = in_terminal(cli, "get-tasks", **environ)
-    assert "\x1b" not in shown and re.search(r"task-1  in_progress  normal    bob .* plain\n", shown)
+def test_a_terminal_that_wants_no_colour(cli: Cli) -> None:
+    for environ in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        shown = in_terminal(cli, "get-tasks", **environ)
+        assert "\x1b" not in shown and re.search(r"task-1  in_progress  normal    bob .* plain\n", shown)
 
 
-@pytest.mark.parametrize("words", ["get-tasks", "show-task 2", "read-messages --peek"])
-@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-def test_texts_are_shown_and_obeyed_by_no_terminal(cli: Cli, words: str, terminal: bool) -> None:
+def test_texts_are_shown_and_obeyed_by_no_terminal(cli: Cli) -> None:
     """Escapes, direction marks and control characters are spelt out; brackets are brackets."""
-    if terminal:
-        shown = re.sub(r"\x1b\[[0-9;]*m", "", in_terminal(cli, *words.split(), COLUMNS="250"))
-    else:
-        shown = cli(*words.split(), agent="bob").stdout
-    for bad in ("\x1b", "\x07", "\u202e", "\u2066", "\x9b", "\x85", "\u2028", "\r"):
-        assert bad not in shown
-    for good in ("\\u001b[31mred", "[bold]b[/bold] [task-1]", "\\u202eevil", "caf\u00e9", "\U0001f600"):
-        assert good in shown
-    if words == "get-tasks":
-        assert "[link=http://x]y[/link]" in shown
+    for words, terminal in (("get-tasks", True), ("show-task 2", False), ("read-messages --peek", False)):
+        if terminal:
+            shown = re.sub(r"\x1b\[[0-9;]*m", "", in_terminal(cli, *words.split(), COLUMNS="250"))
+        else:
+            shown = cli(*words.split(), agent="bob").stdout
+        for bad in ("\x1b", "\x07", "\u202e", "\u2066", "\x9b", "\x85", "\u2028", "\r"):
+            assert bad not in shown
+        for good in ("\\u001b[31mred", "[bold]b[/bold] [task-1]", "\\u202eevil", "caf\u00e9", "\U0001f600"):
+            assert good in shown
+        if words == "get-tasks":
+            assert "[link=http://x]y[/link]" in shown
 
 
 def test_json_has_the_text_itself(cli: Cli) -> None:
@@ -189,14 +194,13 @@ def test_cat_and_head(full: Cli) -> None:
     assert done.stdout.startswith("TASK ") and done.stderr == ""
 
 
-@pytest.mark.parametrize("words", ["get-tasks", "get-tasks --json", "show-task 1", "--version", "--help"])
-@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
-def test_an_answer_that_can_not_be_written(full: Cli, words: str, where: str) -> None:
+def test_an_answer_that_can_not_be_written(full: Cli) -> None:
     """It is said on standard error, with status 1, however long the answer is."""
-    done = shell(full, f"$TEAMS {words} {where}")
-    assert done.returncode == 1 and done.stdout == "", done
-    assert done.stderr.startswith("teams: can't write the answer") or '"storage_failed"' in done.stderr, done
-    assert "Traceback" not in done.stderr and "a bug" not in done.stderr
+    for words, where in (("get-tasks --json", "> /dev/full"), ("show-task 1", ">&-"), ("--version", "> /dev/full")):
+        done = shell(full, f"$TEAMS {words} {where}")
+        assert done.returncode == 1 and done.stdout == "", done
+        assert done.stderr.startswith("teams: can't write the answer") or '"storage_failed"' in done.stderr, done
+        assert "Traceback" not in done.stderr and "a bug" not in done.stderr
 
 
 def test_standard_error_that_is_closed(full: Cli) -> None:
@@ -219,12 +223,12 @@ def test_standard_input_that_is_closed_is_not_needed(full: Cli) -> None:
     (full.root / "config.json").unlink()
 
 
-@pytest.mark.parametrize("environ", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C"}])
-def test_a_terminal_that_can_not_show_every_character(cli: Cli, environ: dict[str, str]) -> None:
+def test_a_terminal_that_can_not_show_every_character(cli: Cli) -> None:
     """What it can't show is spelt out; the rest is there."""
-    words = [*COMMAND, "read-messages", "--all", "--peek"]
-    done = subprocess.run(words, env=cli.environ("bob", **environ), capture_output=True, timeout=TIMEOUT)
-    assert done.returncode == 0 and b"| hello\n" in done.stdout, done
+    for environ in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}):
+        words = [*COMMAND, "read-messages", "--all", "--peek"]
+        done = subprocess.run(words, env=cli.environ("bob", **environ), capture_output=True, timeout=TIMEOUT)
+        assert done.returncode == 0 and b"| hello\n" in done.stdout, done
 
 
 def test_version(cli: Cli) -> None:

@@ -114,6 +114,7 @@ def test_the_roles_know_it(cli: Cli) -> None:
     assert cli.refused("hurry-task", "2") == (11, "wrong_state")
 
 
+@pytest.mark.slow
 def test_the_mcp_server_has_it(cli: Cli) -> None:
     async def test() -> None:
         async with client_of(cli, "lea") as client:
@@ -128,6 +129,7 @@ def test_the_mcp_server_has_it(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_the_http_api_has_it(cli: Cli) -> None:
     with serving(cli) as server:
         described = server.ask("GET", "/openapi.json").json["paths"]["/api/hurry-task"]["post"]

@@ -84,6 +84,7 @@ def test_whoever_the_task_concerns_is_told_when_it_changes(cli: Cli) -> None:
     assert "estimate: 8" in cli.ok("read-messages", agent="bob")[-1]["message"]
 
 
+@pytest.mark.slow
 def test_the_mcp_server_has_it(cli: Cli) -> None:
     async def test() -> None:
         async with client_of(cli, "lea") as client:
@@ -93,6 +94,7 @@ def test_the_mcp_server_has_it(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_the_http_api_and_the_board_have_it(cli: Cli) -> None:
     with serving(cli) as server:
         assert server.post("/api/create-task", {"title": "t", "estimate": 5})["estimate"] == 5

@@ -144,19 +144,19 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "agent", "status", "code"), REFUSED, ids=[f"{r[1]}-{r[0][:40]}" for r in REFUSED])
-def test_refused(
-    words: str, agent: str, status: int, code: str, cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
-    """As a process with `--json` one object on standard error; for people the message, and then what to do."""
-    assert cli.refused(*words.split(" "), agent=agent) == (status, code)
+def test_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With `--json` one object on standard error; for people the message, and then what to do."""
     before = tree(cli.root)
-    for name, value in cli.environ(agent).items():
-        monkeypatch.setenv(name, value)
-    assert run(words.split(" ")) == status
-    said = capsys.readouterr()
-    what, hint, *more = said.err.split("\n")
-    assert said.out == "" and what.startswith("teams: ") and hint.startswith("  ") and more == [""]
+    for words, agent, status, code in REFUSED:
+        for name, value in cli.environ(agent).items():
+            monkeypatch.setenv(name, value)
+        assert run(["--json", *words.split(" ")]) == status, words
+        said = capsys.readouterr()
+        assert said.out == "" and json.loads(said.err)["error"]["code"] == code, words
+        assert run(words.split(" ")) == status, words
+        said = capsys.readouterr()
+        what, hint, *more = said.err.split("\n")
+        assert said.out == "" and what.startswith("teams: ") and hint.startswith("  ") and more == [""], words
     assert tree(cli.root) == before
 
 
@@ -186,44 +186,44 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("words", CHANGES)
-def test_changes_need_an_identity_that_is_a_member(words: str, cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys):
+def test_changes_need_an_identity_that_is_a_member(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys):
     """Without an identity 2, saying how to give one; as somebody who did not join 13, saying how to."""
-    before = tree(cli.root)
-    for name, value in cli.environ("").items():
-        monkeypatch.setenv(name, value)
-    assert run([*words.split(), "--json"]) == 2
-    assert json.loads(capsys.readouterr().err)["error"]["code"] == "no_identity"
-    assert run([*words.split(), "--json", "--as", "zoe"]) == 13
-    error = json.loads(capsys.readouterr().err)["error"]
-    assert error["code"] == "not_allowed" and "teams join-team alpha --as zoe" in error["hint"]
-    assert run([*words.split(), "--json", "--as", "lea", "--team", "omega"]) == 10
-    assert "alpha" in json.loads(capsys.readouterr().err)["error"]["hint"]
-    assert tree(cli.root) == before
+    for words in CHANGES:
+        before = tree(cli.root)
+        for name, value in cli.environ("").items():
+            monkeypatch.setenv(name, value)
+        assert run([*words.split(), "--json"]) == 2
+        assert json.loads(capsys.readouterr().err)["error"]["code"] == "no_identity"
+        assert run([*words.split(), "--json", "--as", "zoe"]) == 13
+        error = json.loads(capsys.readouterr().err)["error"]
+        assert error["code"] == "not_allowed" and "teams join-team alpha --as zoe" in error["hint"]
+        assert run([*words.split(), "--json", "--as", "lea", "--team", "omega"]) == 10
+        assert "alpha" in json.loads(capsys.readouterr().err)["error"]["hint"]
+        assert tree(cli.root) == before
 
 
 READS = ["discover-teams", "show-team", "get-tasks", "show-task 1", "list-agents", "get-plans"]
 
 
-@pytest.mark.parametrize("words", READS)
-def test_reading_needs_no_identity_and_changes_nothing(words: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = tree(cli.root)
-    for name, value in cli.environ("").items():
-        monkeypatch.setenv(name, value)
-    assert run(words.split()) == 0
-    assert tree(cli.root) == before
+def test_reading_needs_no_identity_and_changes_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in READS:
+        before = tree(cli.root)
+        for name, value in cli.environ("").items():
+            monkeypatch.setenv(name, value)
+        assert run(words.split()) == 0
+        assert tree(cli.root) == before
 
 
-@pytest.mark.parametrize("words", [*CHANGES, *READS, "wait --all-tasks", "join-team alpha", "show-team alpha"])
-def test_where_nothing_is_nothing_is_made(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    root = tmp_path / "deep" / "root"
-    monkeypatch.setenv("TEAMS_HOME", str(root))
-    monkeypatch.setenv("TEAMS_AGENT_ID", "bob")
-    for team in ([], ["--team", "alpha"]):
-        status = run([*words.split(), *team])
-        assert status == (0 if words == "discover-teams" else 10 if team or words.endswith("alpha") else 2)
-    assert not (tmp_path / "deep").exists()
-    assert "Traceback" not in capsys.readouterr().err
+def test_where_nothing_is_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    for words in [*CHANGES, *READS, "wait --all-tasks", "join-team alpha", "show-team alpha"]:
+        root = tmp_path / "deep" / "root"
+        monkeypatch.setenv("TEAMS_HOME", str(root))
+        monkeypatch.setenv("TEAMS_AGENT_ID", "bob")
+        for team in ([], ["--team", "alpha"]):
+            status = run([*words.split(), *team])
+            assert status == (0 if words == "discover-teams" else 10 if team or words.endswith("alpha") else 2)
+        assert not (tmp_path / "deep").exists()
+        assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_root_that_is_not_ours_to_use(tmp_path: Path) -> None:
@@ -241,17 +241,15 @@ def test_a_root_that_is_not_ours_to_use(tmp_path: Path) -> None:
     assert answer.status == 13 and "chmod go-w" in answer.error["hint"]
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"permission": {"tool": {"claim-task": {"*": "maybe"}}}}', '{"agent": 3}']
-)
-def test_a_configuration_that_can_not_be(text: str, tmp_path: Path) -> None:
+def test_a_configuration_that_can_not_be(tmp_path: Path) -> None:
     """It names file and field, and nothing is done under half a configuration."""
     cli = make_team(tmp_path / "root", "bob")
-    (cli.root / "config.json").write_text(text)
-    before = tree(cli.root)
-    answer = cli("send-message", "bob", "hi", "--json", agent="lea")
-    assert answer.status == 15 and str(cli.root / "config.json") in answer.error["message"], answer
-    assert tree(cli.root) == before
+    for text in ("{", "[]", '{"permission": {"tool": {"claim-task": {"*": "maybe"}}}}', '{"agent": 3}'):
+        (cli.root / "config.json").write_text(text)
+        before = tree(cli.root)
+        answer = cli("send-message", "bob", "hi", "--json", agent="lea")
+        assert answer.status == 15 and str(cli.root / "config.json") in answer.error["message"], answer
+        assert tree(cli.root) == before
 
 
 def test_settings_in_the_configuration(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def lines_of(command: Command) -> st.SearchStrategy[list[str]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_what_the_strict_one_takes_typer_takes_alike(name: str) -> None:
     @settings(max_examples=60, deadline=None, database=None)
@@ -142,6 +143,7 @@ def written(parameter: Parameter, value: Any) -> list[str]:
     return [word for one in each for word in ([str(one)] if parameter.positional else [parameter.flags[-1], str(one)])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_what_is_written_without_a_mistake_the_strict_one_takes(name: str) -> None:
     """Else it would take twice as long, and nobody would see it."""

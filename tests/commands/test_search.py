@@ -102,6 +102,7 @@ def test_what_can_not_be_searched_for_is_refused(cli: Cli, words: list[str]) -> 
     assert cli.refused("search", *words)[0] == 2
 
 
+@pytest.mark.slow
 def test_the_index_is_derived(cli: Cli) -> None:
     """It may be removed, be damaged or be of another time: what is found stays the same."""
     store = cli.store()
