@@ -144,10 +144,6 @@ class Store:
         """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
         raise NotImplementedError
 
-    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
-        """The file that has the record, by which it is known who is about to change it; empty where none has."""
-        return ""
-
     def owing(self, team: str) -> list[tuple[str, str]]:
         """The kind and key of each record that owes a notice: its `owed` is not empty.
 
@@ -268,10 +264,6 @@ class Store:
             DamagedRecord: One has the wrong shape, so that another store could not keep it.
         """
         raise NotImplementedError
-
-    def compact(self, team: str, kind: Kind[R]) -> None:
-        """Have the messages of a closed team take less room, as far as can be done now; all are read as before."""
-        return None
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         """Keep a record as `pack` gave it, in the place of one of that key.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RACES, CRASH, FILES, LOCKS, NUMBERS, SEEN = (
-    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers", "seen")
+RACES, CRASH, FILES, LOCKS, NUMBERS = (
+    f"tests/store/test_{name}.py" for name in ("races", "crash", "files", "locks", "numbers")
 )
 CONTRACT, DAMAGE, SERVER = "tests/store/contract", "tests/store/damage", "tests/store/postgres"
 OWED, AGENTS = "tests/commands/test_owed.py", "tests/agents/test_faults_of_processes.py"
@@ -51,12 +51,10 @@ MUTANTS = [
     Mutant(
         "no lock",
         "files/locks",
-        "fcntl.LOCK_EX | fcntl.LOCK_NB)\n            return True",
-        "fcntl.LOCK_SH)\n            return True",
+        "fcntl.LOCK_EX | fcntl.LOCK_NB)\n    except BlockingIOError:",
+        "fcntl.LOCK_SH)\n    except BlockingIOError:",
         RACES,
     ),
-    Mutant("no lock in the queue", "files/queueing", "self._descriptor, fcntl.LOCK_EX)", "self._descriptor, 0)", LOCKS),
-    Mutant("a turn that nobody gives back", "files/queueing", "if not self._is_wanted:", "if False:", LOCKS),
     Mutant(
         "created together and not seen before all have files",
         "files/together",
@@ -146,18 +144,11 @@ MUTANTS = [
     ),
     Mutant("a heading that is torn", "documents", "_blanked(data, heading(kind, number)) if number", 'b"" if 0', CRASH),
     Mutant(
-        "messages removed before they are packed for sure",
-        "files/packing",
-        'disk.commit(temp, f"{log.directory}/{segment}/{PACKED}")',
-        'disk.put(temp, f"{log.directory}/{segment}/{PACKED}")',
-        "tests/store/test_packing.py",
-    ),
-    Mutant(
         "messages packed meanwhile not found",
         "files/message_log",
         "                if packed is None or (data := packed.get(name)) is None:\n                    raise\n",
         "                raise\n",
-        "tests/store/test_packing.py",
+        "tests/store/test_packed.py",
     ),
     Mutant(
         "a message that a listing passed over lost",
@@ -197,8 +188,6 @@ MUTANTS = [
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
     ),
     Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
-    Mutant("what was changed, as it was", "files/seen", "if known and known[0] == is_now:", "if known:", SEEN),
-    Mutant("what may change unseen, remembered", "files/seen", "if now - ", "if sure + 1 + ", SEEN),
     Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
     Mutant(

@@ -156,9 +156,6 @@ class FileStore(Store):
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
 
-    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
-        return self.layout.path(team, kind, key)
-
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
         return sorted((kind, key) for kind, _, key in names)
@@ -179,7 +176,7 @@ class FileStore(Store):
             together.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            marks.make(now, former)
+            marks.make(now)
             disk.put(temp, path)
             if not lasting:  # what a power cut brings back needs none of them, but that of what it owed
                 marks.clear(over)
@@ -291,11 +288,6 @@ class FileStore(Store):
 
         return copies.pack_messages(self.log(team), kind)
 
-    def compact(self, team: str, kind: Kind[R]) -> None:
-        from teams_cli.store.files.packing import pack
-
-        pack(self.log(team), kind)
-
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         from teams_cli.store.files import copies
 
@@ -380,10 +372,6 @@ class FileStore(Store):
         if not self._writable:
             root_directory.prepare(self.address)
             self._writable = True
-            if os.urandom(1) == b"\0":  # now and then, so that it costs little
-                from teams_cli.store.files.examination import tidy
-
-                tidy(self)
 
     def _lock(self, directory: str) -> Lock:
         return self.lock(directory, self.lock_timeout)

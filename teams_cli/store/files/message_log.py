@@ -1,7 +1,7 @@
 """The log of one team's messages as files: a thousand to a directory, each written once and never changed.
 
-When the team is closed those of a directory are packed in one file (`packed`), which is in place before the others go.
-So a directory is listed before it is looked for that file: what went away while it was listed, this has.
+Older versions packed those of a closed team, a directory in one file (`packed`), which is in place before the others
+go. So a directory is listed before it is looked for that file: what went away while it was listed, this has.
 """
 
 from __future__ import annotations

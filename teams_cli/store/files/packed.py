@@ -1,4 +1,4 @@
-"""Messages at rest: those of one directory in one file, each as it was in its own, below the name that this had.
+"""Messages of closed teams that older versions packed: those of one directory in one file, below their file names.
 
     "messages to number 999, 999 of them"
     "1.bob.4f0c9d21a7b3e865.json"
@@ -21,9 +21,8 @@ from teams_cli.store.files.layout import PACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-_HEADING = '"messages to number %d, %d of them"\n'
 _NAME = b'\n"'
 _BEHIND = b'"\n'
 
@@ -55,18 +54,3 @@ class Packed:
         """How many messages there are by what the heading says; 0 if it does not say."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
-
-
-def can_hold(data: bytes) -> bool:
-    """Whether a file has the form in which it can stand among others, and takes so little that it is worth it."""
-    return data.startswith(b"{") and data.endswith(b"}\n") and _NAME not in data and len(data) <= _SMALL
-
-
-_SMALL = 16_000
-"""Bytes of a file: a thousand of these are no more than is read of one file, and blocks take little on top of more."""
-
-
-def packed(files: Mapping[str, bytes], last: int) -> bytes:
-    """The file for these, in their order, of which the *last* has that number."""
-    texts = [b'"%s"\n%s' % (name.encode(), data) for name, data in files.items()]
-    return b"".join([(_HEADING % (last, len(files))).encode(), *texts])

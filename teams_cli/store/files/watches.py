@@ -8,8 +8,8 @@ import select
 import sys
 import time
 
-from teams_cli.store.files import queueing, together  # noqa: F401  # the former before another version is there
-from teams_cli.store.files.marks import owed, place
+from teams_cli.store.files import together
+from teams_cli.store.files.marks import label_of, owed
 from teams_cli.store.polling import PollingWatch
 from teams_cli.store.topics import EVERY_TOPIC, concerns
 
@@ -247,10 +247,9 @@ def _with_several(topics: Collection[str]) -> frozenset[str]:
 def _labels(index: str, key: str) -> list[str]:
     """The labels of which the record has a mark."""
     try:
-        known = {name.partition(".")[0] for name in os.listdir(index)}
+        return list({label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")})
     except OSError:
         return []
-    return [label for label in known if os.path.lexists(f"{index}/{place(label, key)}")]
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, WrongState
-from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.retrying import update
 from tests.store.contract.threads import in_threads
 from tests.store.kinds import (
@@ -246,19 +245,6 @@ class TestHolds:
 
     def test_nothing_in_a_missing_team(self, store):
         assert store.holds("nobody", "task", "inbox", "team") == set()
-
-
-class TestCandidacy:
-    def test_it_is_in_nobodys_way(self, store):
-        """Nor does it need the record to be there."""
-        store.create("alpha", TASK, None, Task(title="t"))
-        with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
-            assert is_alone
-            update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
-            with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
-                assert is_alone
-        with Candidacy(store.file_of("alpha", TASK, "task-9")) as is_alone:
-            assert is_alone
 
 
 class TestChanged:
