@@ -112,7 +112,7 @@ def test_no_module_is_imported_by_what_it_imports() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name.partition(".")[0] in CORE])
 def test_the_core_imports_nothing_heavy(name: str) -> None:
-    """At module level, that is; `validation` and `shapes` are what is imported where a boundary is crossed."""
+    """At module level, that is; `validation` is what is imported where a boundary is crossed."""
     if name in HEAVY_OURS:
         return
     for target, when in imports(MODULES[name]):

@@ -16,7 +16,7 @@ WAITS, REVIEWS = (
 PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
 CUT = "tests/faults/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
-SHAPES, STOPPED = "tests/store/test_shapes.py", "tests/store/postgres/test_stopped_writers.py"
+SHAPES, STOPPED = "tests/records/test_field_types.py", "tests/store/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
 WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
@@ -356,6 +356,7 @@ MUTANTS = [
         "if not (os.fstat(file",
         PIPES,
     ),
+    Mutant("written what is not read again", "documents", "if not fits(kind, document):", "if False:", CONTRACT),
     Mutant("a checksum taken for the truth", "documents", "if fits(kind.record, document) else None", "", SHAPES),
     Mutant("a blocker that can't be read raised", "../tasks/dependencies", 'return "unreadable"', "raise", BLOCKERS),
     Mutant(

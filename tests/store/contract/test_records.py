@@ -16,6 +16,7 @@ from tests.store.kinds import (
     TEAM,
     Inbox,
     Member,
+    Message,
     Task,
     broadcast,
     chain,
@@ -306,6 +307,25 @@ class TestReplace:
         with pytest.raises(InvalidValue):
             store.replace("alpha", TASK, task.id, task.having(title="\udcff"), revision)
         assert titles(store) == {"task-1": "t"}
+
+
+def test_what_could_not_be_read_again_is_not_written(store):
+    """A value that its field does not allow is refused by its name, and nothing is changed."""
+    store.create("alpha", TASK, None, Task(title="t"))
+    for values, problem in (
+        ({"count": -5}, "count can't be -5"),
+        ({"weight": "heavy"}, "weight can't be 'heavy'"),
+        ({"owner": "b b"}, "owner can't be"),
+        ({"blocked_by": ["task-0"]}, "blockedBy can't be"),
+    ):
+        with pytest.raises(InvalidValue, match=problem) as refused:
+            store.create("alpha", TASK, None, Task(**{"title": "u", **values}))
+        assert refused.value.hint.startswith("Give ")
+        with pytest.raises(InvalidValue, match=problem):
+            update(store, "alpha", TASK, "task-1", lambda task, values=values: task.having(**values))
+    with pytest.raises(InvalidValue, match="to can't be"):
+        store.append("alpha", MESSAGE, ["bob"], Message(from_="ann", to="b b", message="hello"), None)
+    assert titles(store) == {"task-1": "t"} and store.last("alpha", MESSAGE) == 0
 
 
 class TestRecordsAreValues:
