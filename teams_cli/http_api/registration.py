@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from teams_cli import errors, processes
 from teams_cli.clock import rfc3339
-from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files import disk
 from teams_cli.store.files.locks import LOCK
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def token(root: str) -> str:
         StorageFailed: It can't be kept.
     """
     path = f"{root}/server.token"
-    root_directory.prepare(root)
+    disk.prepare_root(root)
     with LOCK(root, _PATIENCE):
         found = _read(path).decode(errors="replace").strip()
         if len(found) < _TOKEN_LENGTH or not found.isascii() or os.stat(path).st_mode & 0o077:

@@ -1,8 +1,7 @@
 """An error and a kill at every call of every command that changes something, and what is true afterwards.
 
 What was acknowledged is made; what was refused is not, unless it says that it does not know; what was broken off is
-made wholly once it is repeated; each notice is sent, once; the doctor finds nothing. By default a few of the calls are
-tried, those behind the commit.
+made wholly once it is repeated; each notice is sent, once; the doctor finds nothing.
 """
 
 from __future__ import annotations
@@ -122,15 +121,6 @@ def every(calls: list[str]) -> list[Fault]:
     return [*kills, *(Fault("error", nth) for nth, _ in numbered)]
 
 
-def some(calls: list[str]) -> list[Fault]:
-    """A kill and an error at the first change behind each rename, which is what commits."""
-    found = []
-    for nth in [nth for nth, call in enumerate(calls, start=1) if call == "rename"][:2]:
-        behind = next((n for n, call in enumerate(calls[nth:], start=nth + 1) if call in CHANGING), None)
-        found += [Fault(what, behind) for what in ("kill", "error") if behind]
-    return found
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
     """A directory in memory, if there is such a thing: what the disk keeps is not the question here."""
@@ -139,13 +129,6 @@ def place(tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(dir=_MEMORY) as found:
         yield Path(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scene", SCENES)
-def test_behind_the_commit(place: Path, scene: str) -> None:
-    stage = Stage(place, SCENES[scene])
-    assert not (wrong := tried(stage, some(stage.plain.calls))), "\n".join(wrong)
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         "created together and not seen before all have files",
-        "files/together",
+        "files/directories",
         "data = _waiting(os.path.dirname(path), kind).get(key)",
         "data = None",
         CRASH,
@@ -66,10 +66,10 @@ MUTANTS = [
     Mutant(
         "compare before the lock only",
         "files/engine",
-        """            together.settle(self.layout, team, kind)
+        """            directories.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
 """,
-        "            together.settle(self.layout, team, kind)\n",
+        "            directories.settle(self.layout, team, kind)\n",
         RACES,
     ),
     Mutant(

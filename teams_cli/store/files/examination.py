@@ -9,9 +9,9 @@ from teams_cli import errors, processes
 from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.files import disk, dropping, root_directory, watches
+from teams_cli.store.files import disk, watches, whole_team
 from teams_cli.store.files.locks import holder_of
-from teams_cli.store.files.packed import Packed
+from teams_cli.store.files.message_log import Packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def finding(where: str, what: str, remedy: str = "", fixed: bool = False, warnin
 
 
 def _root(store: FileStore) -> Iterator[Finding]:
-    network = root_directory.network_file_system(store.address)
+    network = disk.network_file_system(store.address)
     if network:
         yield finding(store.address, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
     if watches.is_exhausted():
@@ -80,7 +80,7 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        dropping.empty(path)
+        whole_team.empty(path)
     else:
         disk.discard(path)
 

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.layout import Layout
+    from teams_cli.store.files.locks import Lock
+
+    R = TypeVar("R", bound=Record)
 
 
 def place(label: str, key: str) -> str:
@@ -109,3 +118,40 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
             directory, _, key = path.rpartition("/")
             if thousand := key.rpartition("-")[2][:-3]:
                 disk.discard(f"{directory}.{thousand}/{key}")
+
+
+_AT_ONCE = 500
+"""How many are marked while others wait for their turn."""
+
+
+def mark_anew(
+    layout: Layout,
+    lock: type[Lock],
+    team: str,
+    kind: Kind[R],
+    keys: Collection[str],
+    marks_of: Callable[[str], list[str]],
+) -> None:
+    """Give the records the marks that *marks_of* says, and no other, as far as can be done at once."""
+    waiting, labels = list(keys), layout.labels(team, kind)
+    directory = layout.directory(team, kind)
+    try:
+        while waiting:
+            with lock(directory, 0.0):
+                disk.confirm(directory, directory)  # or a power cut brings back what had the marks that go
+                for key in waiting[:_AT_ONCE]:
+                    _mark(layout.all_marks(team, kind, key, labels), key, marks_of)
+            del waiting[:_AT_ONCE]
+    except errors.TeamsError:  # somebody is changing one
+        return
+
+
+def _mark(every: list[str], key: str, marks_of: Callable[[str], list[str]]) -> None:
+    try:
+        kept = marks_of(key)
+    except errors.NotFound:
+        kept = []
+    except errors.TeamsError:  # nobody can tell what belongs there
+        return
+    make(kept)
+    clear(every, kept)

@@ -8,17 +8,17 @@ import select
 import sys
 import time
 
-from teams_cli.store.files import together
+from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.files import directories
 from teams_cli.store.files.marks import label_of, owed
-from teams_cli.store.polling import PollingWatch
-from teams_cli.store.topics import EVERY_TOPIC, concerns
+from teams_cli.store.pace import PollingWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from ctypes import CDLL
 
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Watch
 
 _CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
 _NAMES = _CREATE | _MOVED_TO | _DELETE
@@ -147,7 +147,7 @@ class InotifyWatch:
         tree, flat = self._places
         if directory.startswith(f"{flat}/index/"):
             return self._of_task(name, settled=True) if mask & _DELETE else set()
-        if name == together.NAME:
+        if name == directories.NAME:
             return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()

@@ -124,8 +124,9 @@ class TestWatcher:
         machine.store.server.close()
         send(machine.store, "bob", "hello")
         assert all(watch.wait(PATIENCE) for watch in watches)
+        like = f"%{machine.store.session.channel('alpha')}%"
         sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%LISTEN%%' AND query LIKE %s"
-        assert machine.store.look(sql, [f"%{machine.store.channel('alpha')}%"])[0][0] <= 2  # it, and this question
+        assert machine.store.session.look(sql, [like])[0][0] <= 2  # it, and this question
 
     def test_who_loses_it_misses_nothing(self, machine):
         machine.begin()
