@@ -9,7 +9,7 @@ from zlib import crc32
 from teams_cli import errors
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.store.files.locks import LOCK, Lock
+from teams_cli.store.files.locks import Lock, PortableLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def one_at_a_time(store: Store) -> Lock:
     disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
-    return LOCK(directory, _PATIENCE)
+    return PortableLock(directory, _PATIENCE)
 
 
 def apply(store: Store, change: FileChange) -> None:

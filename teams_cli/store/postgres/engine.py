@@ -40,8 +40,8 @@ _REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_times
     WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
 _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
-    ON messages.team = team AND number > %s AND %s = ANY (recipients)
-    WHERE team = %s AND kind = %s ORDER BY number"""
+    ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
+    WHERE counters.team = %s AND kind = %s ORDER BY number"""
 
 _CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
     SELECT %s, %s, new.key, new.label, new.body
