@@ -283,6 +283,6 @@ def test_old_changes_are_forgotten(store):
             [True],
         )
     )
-    kept = store.look("SELECT count(*) FROM changes WHERE id NOT LIKE 'old-%%' AND %s", [True])
+    kept = store.session.look("SELECT count(*) FROM changes WHERE id NOT LIKE 'old-%%' AND %s", [True])
     schema.prune(store.server)
-    assert store.look("SELECT count(*) FROM changes") == kept != [(0,)]
+    assert store.session.look("SELECT count(*) FROM changes") == kept != [(0,)]
