@@ -9,7 +9,6 @@ from teams_cli.agents import ending
 from teams_cli.agents.landings import landings, queueing
 from teams_cli.agents.terminals import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
-from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks
@@ -76,8 +75,6 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
         history.note(store, team_name, name, "team closed")
     with suppress(errors.TeamsError):  # else the lander does it
         queueing.refuse_all(store, team_name, "the team was closed")
-    with suppress(errors.TeamsError):  # it only takes less room; `doctor --fix` does it too
-        store.compact(team_name, MESSAGE)
     return team
 
 

@@ -14,8 +14,6 @@ from hypothesis import HealthCheck, settings
 
 from teams_cli.membership import founding, joining
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.files.locks import PortableLock
-from teams_cli.store.memory import MemoryStore
 from teams_cli.teams.caller import Caller
 from tests.support import forks, postgres
 from tests.support.cli import ALPHA
@@ -82,8 +80,6 @@ def postgres_store(directory: Path, clock: FakeClock | None) -> Store:
 # A new engine is one more line here: how to make an empty store in a directory of its own.
 ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
     "files": lambda directory, clock: FileStore(str(directory / "root"), clock, lock_timeout=2.0),
-    "filelock": lambda directory, clock: FileStore(str(directory / "root"), clock, 2.0, PortableLock),
-    "memory": lambda directory, clock: MemoryStore(clock),
     "postgres": postgres_store,
 }
 
@@ -105,7 +101,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
     """An empty store of every engine in turn."""
     made = ENGINES[request.param](tmp_path, clock)

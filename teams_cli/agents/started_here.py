@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from teams_cli import errors
-from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def note(store: Store, team: str, session: Session) -> None:
         digest, ids = _known(store, team, session.agent)
         now = _digest(session)
         kept = [*(ids if digest == now else ()), session.session_id]
-        root_directory.prepare(store.root)
+        disk.prepare_root(store.root)
         disk.make_directories(directory, store.root)
         said = "\n".join([now, *dict.fromkeys(kept)]).encode()
         disk.commit(disk.write_temp(f"{store.root}/tmp", said), f"{directory}/{session.agent}")

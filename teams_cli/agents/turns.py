@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Watch
     from teams_cli.teams.config import Config
 
 _PAUSE = 0.03

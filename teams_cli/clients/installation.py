@@ -8,8 +8,8 @@ from zlib import crc32
 
 from teams_cli import errors
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, root_directory
-from teams_cli.store.files.locks import LOCK, Lock
+from teams_cli.store.files import disk
+from teams_cli.store.files.locks import Lock, PortableLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def one_at_a_time(store: Store) -> Lock:
     Raises:
         StorageFailed: There can't be one.
     """
-    root_directory.prepare(store.root)
+    disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
-    return LOCK(directory, _PATIENCE)
+    return PortableLock(directory, _PATIENCE)
 
 
 def apply(store: Store, change: FileChange) -> None:
@@ -165,7 +165,7 @@ def backup_of(store: Store, place: SettingsFile) -> str:
 
 def _keep(store: Store, change: FileChange, made: list[str]) -> None:
     """Keep what the file was before any of our changes, and what we make of it."""
-    root_directory.prepare(store.root)
+    disk.prepare_root(store.root)
     path = _backup(store, change.place)
     disk.make_directories(os.path.dirname(path), store.root)
     document = {

@@ -13,7 +13,7 @@ from teams_cli.commands.declaration import Command, argument, option, switch, ta
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.store import opening, pace
-from teams_cli.store.files import root_directory
+from teams_cli.store.files import disk
 from teams_cli.teams import chronicle, config, settings, teams
 from teams_cli.teams.teams import TEAM
 
@@ -119,7 +119,7 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
     else:
         parsed = settings.known(key).parse(key, value)
         changed = own.having(settings={**own.settings, key: parsed})
-    root_directory.prepare(call.store.root)
+    disk.prepare_root(call.store.root)
     config.save(call.store.root, changed)
     return parsed
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from teams_cli import errors, processes
 from teams_cli.clock import rfc3339
-from teams_cli.store.files import disk, root_directory
-from teams_cli.store.files.locks import LOCK
+from teams_cli.store.files import disk
+from teams_cli.store.files.locks import PortableLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def token(root: str) -> str:
         StorageFailed: It can't be kept.
     """
     path = f"{root}/server.token"
-    root_directory.prepare(root)
-    with LOCK(root, _PATIENCE):
+    disk.prepare_root(root)
+    with PortableLock(root, _PATIENCE):
         found = _read(path).decode(errors="replace").strip()
         if len(found) < _TOKEN_LENGTH or not found.isascii() or os.stat(path).st_mode & 0o077:
             import secrets
@@ -48,7 +48,7 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     pid = os.getpid()
     document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
     document.update(pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope())
-    with LOCK(root, _PATIENCE):
+    with PortableLock(root, _PATIENCE):
         if other := running(root):
             hint = f"Use it, or end it first: kill {other.get('pid')}"
             raise errors.Conflict(f"a server of these teams is running at {other['url']}", hint)
@@ -65,7 +65,7 @@ def running(root: str) -> dict[str, Any]:
 
 def unregister(root: str) -> None:
     """Take away what `register` wrote, if it is still ours."""
-    with LOCK(root, _PATIENCE):
+    with PortableLock(root, _PATIENCE):
         if _found(root).get("pid") == os.getpid():
             disk.discard(_path(root))
 

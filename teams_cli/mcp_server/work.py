@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
     from typing import Any, TypeVar
 
-    from teams_cli.store.contract import Store
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Store, Watch
 
     T = TypeVar("T")
 

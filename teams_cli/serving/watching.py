@@ -6,15 +6,14 @@ import threading
 import time
 
 from teams_cli import errors
-from teams_cli.store.contract import Store
-from teams_cli.store.topics import EVERY_TOPIC, concerns
+from teams_cli.store.contract import EVERY_TOPIC, Store, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
 
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Watch
 
     Listener = Callable[[], None]
     Topics = Collection[str] | None

@@ -33,10 +33,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-    from typing import Any, Generic, TypeVar
+    from typing import Any, Generic, Protocol, TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
     Revision = Any
@@ -44,10 +43,31 @@ if TYPE_CHECKING:
 
 else:
     R = None
+    Protocol = object  # `typing` costs 10 ms to import
 
-    class Generic:  # `typing.Generic` costs 10 ms to import
+    class Generic:
         def __class_getitem__(cls, _parameter):
             return cls
+
+
+class Watch(Protocol):
+    """A look-out for changes in one team, from the moment it is made."""
+
+    slow: str
+    """Why changes are seen late; empty where they wake at once."""
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """The topics of the changes that ended the last wait."""
+
+    def wait(self, timeout: float) -> bool:
+        """Block until anything on a topic may have changed since the last call; False when time ran out."""
+
+    def fileno(self) -> int | None:
+        """What `select` wakes on when something changed; None where there is no such thing."""
+
+    def close(self) -> None:
+        """Stop looking out."""
 
 
 class Store:
@@ -143,10 +163,6 @@ class Store:
     def holds(self, team: str, *kinds: str) -> set[str]:
         """Which of the kinds of these names the team may have records of; none is left out of which it has some."""
         raise NotImplementedError
-
-    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
-        """The file that has the record, by which it is known who is about to change it; empty where none has."""
-        return ""
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         """The kind and key of each record that owes a notice: its `owed` is not empty.
@@ -268,10 +284,6 @@ class Store:
             DamagedRecord: One has the wrong shape, so that another store could not keep it.
         """
         raise NotImplementedError
-
-    def compact(self, team: str, kind: Kind[R]) -> None:
-        """Have the messages of a closed team take less room, as far as can be done now; all are read as before."""
-        return None
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         """Keep a record as `pack` gave it, in the place of one of that key.
@@ -396,3 +408,18 @@ class Kind(Generic[R]):
         """The number in the id of a numbered record; 0 if it is no such id."""
         before, _, digits = key.rpartition("-")
         return int(digits) if before == self.prefix and is_number(digits) else 0
+
+
+EVERY_TOPIC = frozenset("*")
+"""The topics of a change that may be about anything."""
+
+
+def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
+    """The topics of a change of that record, which has this label now."""
+    labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
+    return frozenset({kind.name, f"{kind.name}/{key}", *labels})
+
+
+def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
+    """Whether a change on the topics that were *heard* is one that was asked for (None: all are)."""
+    return topics is None or "*" in heard or not heard.isdisjoint(topics)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import errors
+from teams_cli.records.field_types import fits, is_whole, misfit
 from teams_cli.records.json_text import indented, loads
-from teams_cli.records.shapes import fits, is_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,30 @@ def encode(record: Record) -> bytes:
     """The file of a record: its keys in order, two spaces, a newline at the end, the checksum last.
 
     Raises:
-        InvalidValue: A text in it is not Unicode, or it is nested too deeply, or it would be too large to be read.
+        InvalidValue: It could not be read again: a value is not of the type of its field, a text is not Unicode, it is
+            nested too deeply, or it would be too large.
     """
-    return _sealed(record.to_json())
+    return _sealed(_readable(type(record), record.to_json()))
+
+
+def _readable(kind: type[Record], document: dict[str, Any]) -> dict[str, Any]:
+    """The document, if its file could be read again as a record of that kind."""
+    if not fits(kind, document):
+        from teams_cli.records.validation import check_record
+
+        try:
+            check_record(kind, document, kind.__name__)
+        except errors.DamagedRecord as damage:
+            key, expected = misfit(kind, document)
+            if not key:
+                raise errors.InvalidValue(damage.message, "") from None
+            raise errors.InvalidValue(f"{key} can't be {_short(document[key])}", f"Give {expected}.") from None
+    return document
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
@@ -46,7 +67,7 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
     document = record.to_json()
     document.pop("id", None)
     document.pop("number", None)
-    return _sealed(document, len(heading(kind, 10**digits - 1)))
+    return _sealed(_readable(type(record), document), len(heading(kind, 10**digits - 1)))
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:

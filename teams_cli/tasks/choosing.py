@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.clock import seconds_since
-from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter
 from teams_cli.tasks import assigning, dependencies, leases, tasks
@@ -49,11 +48,9 @@ def claim_next(
     team, caller = at.team, at.caller
     others = _release_and_read(store, team)
     wrong: list[str] = []
-    give_way = True
     try:
         while True:
-            task, passed_over = _first_free(store, team, caller, wanted or _any, others, wrong, give_way)
-            give_way = False  # nor wait for one that stands still
+            task, passed_over = _first_free(store, team, caller, wanted or _any, others, wrong)
             if task is not None:
                 return task
             if not passed_over:
@@ -116,43 +113,28 @@ def _first_free(
     wanted: Callable[[Task], bool],
     others: Callable[[], Iterator[Task]],
     wrong: list[str],
-    give_way: bool,
 ) -> tuple[Task | None, int]:
     """Claim the first task that can be had, one of the *others* last; and how many were passed over.
 
-    Who is to *give way* leaves a task to another that is about to claim it, for one that is as urgent, if nobody says
-    what the first touches: that the other has it in progress is not known yet. Whoever loses it to another all the same
-    goes on a few places further, or all that collided would collide again.
+    After losing a task to another agent the search goes on a few places further, or those that collided would collide
+    again.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
     ahead = passed_over = 0
-    left: Task | None = None
     found = _candidates(store, team.name, caller.name, others, wrong)
     for task in _given_back_last(store, team, caller, found):
-        if left and left.priority != task.priority:
-            break
         if ahead:
             ahead -= 1
             passed_over += 1
         elif skills.issuperset(task.require) and wanted(task) and not dependencies.open_blockers(task, status_of):
             try:
-                if taken := _take_unless_another(store, team, caller, task, give_way):
-                    return taken, 0
-                left, passed_over = task, passed_over + 1
+                return take(store, team, caller, task.id, anew=True), 0
             except (errors.TaskClaimed, errors.WrongState):
                 ahead = int(jitter(_SPREAD))
             except errors.Conflict:
                 continue
     return None, passed_over
-
-
-def _take_unless_another(store: Store, team: Team, caller: Caller, task: Task, give_way: bool) -> Task | None:
-    """Claim the task; None if it is left to another that is about to."""
-    with Candidacy(store.file_of(team.name, TASK, task.id)) as is_alone:
-        if is_alone or task.touches or not give_way:
-            return take(store, team, caller, task.id, anew=True)
-    return None
 
 
 def is_free(store: Store, team: Team, caller: Caller) -> bool:

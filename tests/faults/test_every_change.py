@@ -1,8 +1,7 @@
-"""An error and a kill at every call of every command that changes something, and what is true afterwards.
+"""An error and a kill at every changing call of every command that changes something, and what is true afterwards.
 
 What was acknowledged is made; what was refused is not, unless it says that it does not know; what was broken off is
-made wholly once it is repeated; each notice is sent, once; the doctor finds nothing. By default a few of the calls are
-tried, those behind the commit.
+made wholly once it is repeated; each notice is sent, once; the doctor finds nothing.
 """
 
 from __future__ import annotations
@@ -116,19 +115,15 @@ def tried(stage: Stage, faults: list[Fault]) -> list[str]:
 
 
 def every(calls: list[str]) -> list[Fault]:
-    """An error at each call, and a kill at each that changes something: at another it leaves what the last left."""
-    numbered = list(enumerate(calls, start=1))
-    kills = [Fault("kill", nth) for nth, call in numbered if call in CHANGING]
-    return [*kills, *(Fault("error", nth) for nth, _ in numbered)]
-
-
-def some(calls: list[str]) -> list[Fault]:
-    """A kill and an error at the first change behind each rename, which is what commits."""
-    found = []
-    for nth in [nth for nth, call in enumerate(calls, start=1) if call == "rename"][:2]:
-        behind = next((n for n, call in enumerate(calls[nth:], start=nth + 1) if call in CHANGING), None)
-        found += [Fault(what, behind) for what in ("kill", "error") if behind]
-    return found
+    """A kill and an error at each call that changes something, and an error at the first call of each other name: at
+    those a kill leaves what the last change left.
+    """
+    first = {call: nth for nth, call in reversed(list(enumerate(calls, start=1))) if call not in CHANGING}
+    changing = [nth for nth, call in enumerate(calls, start=1) if call in CHANGING]
+    return [
+        *(Fault("kill", nth) for nth in changing),
+        *(Fault("error", nth) for nth in sorted([*changing, *first.values()])),
+    ]
 
 
 @pytest.fixture
@@ -143,15 +138,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
-def test_behind_the_commit(place: Path, scene: str) -> None:
-    stage = Stage(place, SCENES[scene])
-    assert not (wrong := tried(stage, some(stage.plain.calls))), "\n".join(wrong)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scene", SCENES)
 def test_at_every_call(place: Path, scene: str) -> None:
     stage = Stage(place, SCENES[scene])
     faults = every(stage.plain.calls)
-    print(f"{scene}: {sum(fault.what == 'kill' for fault in faults)} kills, {len(stage.plain.calls)} errors")
     assert not (wrong := tried(stage, faults)), "\n".join(wrong)

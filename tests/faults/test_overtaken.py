@@ -61,6 +61,7 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(SCENES) - set(ELSEWHERE)))
 def test_nothing_is_done_twice(top: Path, name: str) -> None:
     scene = SCENES[name]

@@ -22,6 +22,8 @@ from teams_cli.teams.caller import Caller
 from tests.conftest import new_address
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
+pytestmark = pytest.mark.slow
+
 AT = "2030-01-01T00:00:00.000Z"
 NOT_OF_THE_TEAM = ("tmp/", "logs/", "README", ".lock", "wakers/", ".seen")
 
@@ -158,7 +160,6 @@ def test_only_who_leads_may(tmp_path: Path) -> None:
     assert cli.refused("copy-team", ALPHA, "--to", new_address(), agent="bob") == (13, "not_allowed")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("changes", [1, 4, 8])
 def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) -> None:
     cli, address = worked(tmp_path / "root"), new_address()
@@ -167,7 +168,7 @@ def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path, changes: int) 
     before = content(cli.root)
     there = PostgresStore(address, str(tmp_path / "x"))
     process: subprocess.Popen[bytes] = cli.start("copy-team", ALPHA, "--to", address, agent="lea")
-    while not (made := there.look("SELECT count(*) FROM changes")) or made[0][0] < changes:
+    while not (made := there.session.look("SELECT count(*) FROM changes")) or made[0][0] < changes:
         assert process.poll() is None
         time.sleep(0.001)
     process.kill()

@@ -10,7 +10,7 @@ from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.mcp_client import call, client_of, refusal, within
 from tests.support.serving import Events, serving
 
-pytestmark = pytest.mark.usefixtures("on_postgres")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_postgres")]
 
 
 @pytest.fixture

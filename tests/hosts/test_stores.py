@@ -16,6 +16,7 @@ from tests.support.postgres import end_users_of
 from tests.support.waits import until
 
 
+@pytest.mark.slow
 def test_a_flag_wins_over_the_environment_over_the_configuration(tmp_path: Path) -> None:
     addresses = {name: new_address() for name in ("flag", "variable", "configured")}
     for name, address in addresses.items():
@@ -68,6 +69,7 @@ def test_the_client_is_loaded_only_for_a_database(tmp_path: Path) -> None:
     assert done.returncode == 0 and "psycopg2" not in done.stderr.split()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_busy(tmp_path: Path) -> None:
     """Nobody listens at port 1; a password in the address is not repeated."""
     cli = Cli(tmp_path / "root", "lea", TEAMS_STORE="postgresql://me:s3cret@127.0.0.1:1/x")
@@ -76,6 +78,7 @@ def test_a_server_that_is_not_there_is_busy(tmp_path: Path) -> None:
     assert "s3cret" not in answer.stderr
 
 
+@pytest.mark.slow
 def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
     """It goes to keepers, wakers and clients through their environment."""
     address = new_address().replace("teams@", "teams:s3cret@")
@@ -114,6 +117,7 @@ def files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file() and path.name != "config.json"]
 
 
+@pytest.mark.slow
 def test_a_hook_tells_of_mail_in_a_database(tmp_path: Path, on_postgres: str) -> None:
     """Said by the environment, a flag, or the configuration; once."""
     cli = make_team(tmp_path / "root", "bob")
@@ -128,6 +132,7 @@ def test_a_hook_tells_of_mail_in_a_database(tmp_path: Path, on_postgres: str) ->
     assert "| three" in cli("hook", "claude", agent="bob", stdin=event, TEAMS_STORE="").stdout
 
 
+@pytest.mark.slow
 def test_a_hook_goes_on_where_the_server_is_not(tmp_path: Path) -> None:
     event = json.dumps({"hook_event_name": "PostToolUse"}).encode()
     cli = Cli(tmp_path / "root", "bob", ALPHA, TEAMS_STORE="postgresql://127.0.0.1:1/x")
@@ -135,6 +140,7 @@ def test_a_hook_goes_on_where_the_server_is_not(tmp_path: Path) -> None:
     assert (answer.status, answer.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_two_stores_of_one_root_have_nothing_in_common(tmp_path: Path) -> None:
     one, two = (Cli(tmp_path / "root", "lea", ALPHA, TEAMS_STORE=new_address()) for _ in range(2))
     one.ok("spawn-team", ALPHA)

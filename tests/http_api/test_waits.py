@@ -15,8 +15,7 @@ from tests.support.serving import Events, Server, received
 from tests.support.waits import until
 
 if TYPE_CHECKING:
-    from teams_cli.store.contract import Store
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Store, Watch
 
 
 def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:

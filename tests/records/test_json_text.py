@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teams_cli.records import json_text
@@ -27,12 +27,14 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one) == json.dumps(other) and type(one) is type(other)
 
 
+@settings(max_examples=15)
 @given(VALUES)
 def test_writes_what_json_writes(value: Any) -> None:
     for dumps, _, _ in BOTH:
         assert dumps(value) == json.dumps(value)
 
 
+@settings(max_examples=15)
 @given(VALUES)
 def test_writes_for_people_what_json_writes(value: Any) -> None:
     for _, indented, _ in BOTH:
@@ -45,6 +47,7 @@ def test_writes_for_people_what_json_writes(value: Any) -> None:
         assert indented(value) == wanted
 
 
+@settings(max_examples=15)
 @given(FINITE, st.text(" \t\n\r"), st.text(" \t\n\r"), st.sampled_from([None, 2]))
 def test_reads_what_json_reads(value: Any, before: str, behind: str, indent: int | None) -> None:
     text = before + json.dumps(value, indent=indent) + behind

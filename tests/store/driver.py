@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 
 from teams_cli.errors import AlreadyExists, OutcomeUnknown, TeamsError
 from teams_cli.store.files import journal
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.memory import MemoryStore
 from teams_cli.store.retrying import update
 from tests.store.kinds import MESSAGE, TASK, Task, chain, make_team, seen, send
 
@@ -82,7 +82,7 @@ def again(root, change, model):
 
 
 def main(root):
-    model = MemoryStore()
+    model = FileStore(f"{tempfile.mkdtemp()}/root")
     for done, change in enumerate(CHANGES, start=1):
         run(root, change, model)
         say(done=done)

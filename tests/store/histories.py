@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from teams_cli.errors import AlreadyExists
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.memory import MemoryStore
 from tests.store.kinds import TASK, Task, make_team, seen, send
+from tests.support.stores import new_store
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def stages(changes: Sequence[Change]) -> list[dict[str, Any]]:
     """What is seen before the first change, after it, after the second …, by the engine that knows no crashes."""
-    store = MemoryStore()
+    store = new_store()
     found = [seen(store)]
     for change in changes:
         change(store)

@@ -107,7 +107,7 @@ MUTANTS = [
     ),
     Mutant(
         "marks made anew by what may be taken back",
-        "files/marking",
+        "files/marks",
         "                disk.confirm(directory, directory)",
         "                pass",
         NOTICES,

@@ -51,7 +51,7 @@ def strace(root: Path, log: Path, *injection: str) -> subprocess.CompletedProces
     return subprocess.run(
         [*command, sys.executable, "-B", "-m", "tests.store.driver", str(root)],
         cwd=TOP,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
+        env={**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": str(log.parent)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -112,7 +112,7 @@ def fail(place: Path, point: Point, error: str) -> str:
         shutil.rmtree(place / "top", ignore_errors=True)
         run = strace(place / "top" / "root", place / "log", "-e", injection)
         hit = [line for line in (place / "log").read_text(errors="replace").splitlines() if "(INJECTED)" in line]
-        if hit and str(place) in hit[0]:
+        if hit and str(place / "top") in hit[0]:
             break
     else:
         return f"{what}: hit something else: {hit}"

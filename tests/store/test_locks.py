@@ -6,16 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from teams_cli.errors import Busy, StorageFailed
-from teams_cli.store.files.locks import Lock, PortableLock
-from teams_cli.store.files.queueing import holder_of
-from tests.support.cli import TIMEOUT
-from tests.support.waits import until
+from teams_cli.store.files.locks import Lock, PortableLock, holder_of
 
 WAYS = {"flock": Lock, "filelock": PortableLock}
 HOLD = """
@@ -116,99 +112,3 @@ def test_a_directory_that_is_moved_away_while_it_is_locked_guards_nothing(way: s
     words = [sys.executable, "-c", MOVED, way, str(tmp_path / "place"), other]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert "Busy" in done.stderr, done
-
-
-def queued(path: Path) -> int:
-    """How many stand in the system's queue for the lock."""
-    inode = f":{path.stat().st_ino} "
-    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
-
-
-WAIT = """
-import _thread, os, sys, time
-from teams_cli.errors import Busy
-from teams_cli.store.files.locks import Lock
-for _ in range(40 if "often" in sys.argv else 0):
-    try:
-        with Lock(sys.argv[1], 0.03):
-            pass
-    except Busy:
-        print(len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")), flush=True)
-if "without threads" in sys.argv:
-    _thread.stack_size(1 << 46)
-try:
-    with Lock(sys.argv[1], float(sys.argv[2])):
-        print("held", flush=True)
-except BaseException as problem:
-    print(type(problem).__name__, flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def waiting(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts others that want the lock, say what came of it, and stay until their standard input ends."""
-    started = []
-
-    def start(seconds: float, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", WAIT, str(tmp_path), str(seconds), *words]
-        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.communicate()
-
-
-def said_by(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def test_who_waits_stands_in_the_queue_of_the_system(
-    holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """Where one is woken when it is free, instead of looking at the wrong time again and again."""
-    first = waiting(TIMEOUT)
-    until(lambda: queued(tmp_path / ".lock") == 1)
-    second = waiting(TIMEOUT)
-    until(lambda: queued(tmp_path / ".lock") == 2)
-    holder.kill()
-    assert [said_by(first), said_by(second)] == ["held", "held"]
-
-
-@pytest.mark.parametrize("how", ["in vain", "interrupted"])
-def test_who_waits_no_more_does_not_get_it(
-    how: str, holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    """Though it goes on with something else, its turn is given back when it comes."""
-    other = waiting(0.2 if how == "in vain" else TIMEOUT)
-    until(lambda: queued(tmp_path / ".lock") == 1)
-    if how == "interrupted":
-        other.send_signal(signal.SIGINT)
-    assert said_by(other) == {"in vain": "Busy", "interrupted": "KeyboardInterrupt"}[how]
-    holder.kill()
-    with Lock(str(tmp_path), 20):
-        assert other.poll() is None
-    until(lambda: holder_of(str(tmp_path / ".lock")) is None)
-
-
-def test_who_waits_in_vain_again_and_again_does_not_run_out_of_files(
-    holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]]
-) -> None:
-    """As a server does, while somebody that stands still has the lock."""
-    server = waiting(TIMEOUT, "often")
-    for _ in range(40):
-        threads, files = map(int, said_by(server).split())
-        assert threads <= 20 and files <= 30
-    holder.kill()
-    assert said_by(server) == "held"
-
-
-def test_who_can_t_stand_in_the_queue_looks_again_and_again(
-    holder: subprocess.Popen[str], waiting: Callable[..., subprocess.Popen[str]]
-) -> None:
-    in_vain, in_time = waiting(0.2, "without threads"), waiting(TIMEOUT, "without threads")
-    assert said_by(in_vain) == "Busy"
-    holder.kill()
-    assert said_by(in_time) == "held"

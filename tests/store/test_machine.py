@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from teams_cli.errors import Conflict, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.memory import MemoryStore
 from tests.conftest import new_address
 from tests.store.faults import ERRORS, Fault
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Inbox, Message, Task, Team, seen, texts
+from tests.support.stores import new_store
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ class Machine(RuleBasedStateMachine):
     def begin(self):
         self.place = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         self.actors = self.clients()
-        self.model = MemoryStore()
+        self.model = new_store()
         self.held = {}
         self.writes = 0
         self.create_task("alpha", 0, None)

@@ -41,15 +41,13 @@ def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob")
 
 
-@pytest.mark.parametrize("what", GIVERS)
-@pytest.mark.parametrize("way", ["deleted", "put aside", "all deleted"])
+@pytest.mark.parametrize("what", ["task", "message"])
+@pytest.mark.parametrize("way", ["put aside", "all deleted"])
 def test_no_number_is_given_again(cli: Cli, what: str, way: str) -> None:
     assert [give(cli, what) for _ in range(3)] == [1, 2, 3]
     if way == "put aside":
         newest(cli, what).write_bytes(b"{")
         assert cli("doctor", "--fix").status == 0
-    elif way == "deleted":
-        newest(cli, what).unlink()
     else:
         for path in (cli.root / GIVERS[what][0]).glob("*.json"):
             path.unlink()
@@ -57,7 +55,7 @@ def test_no_number_is_given_again(cli: Cli, what: str, way: str) -> None:
     assert give(cli, what) == 5
 
 
-@pytest.mark.parametrize("what", GIVERS)
+@pytest.mark.parametrize("what", ["task", "message"])
 def test_nor_are_those_of_an_older_version(cli: Cli, what: str) -> None:
     """It noted no numbers; what is put aside is noted before."""
     assert [give(cli, what) for _ in range(2)] == [1, 2]
@@ -71,7 +69,7 @@ def test_nor_are_those_of_an_older_version(cli: Cli, what: str) -> None:
     assert give(cli, what) == 4
 
 
-@pytest.mark.parametrize("what", GIVERS)
+@pytest.mark.parametrize("what", ["task", "message"])
 def test_nor_are_those_of_who_was_killed_before_noting_them(cli: Cli, what: str) -> None:
     """Also where the number has a digit more than the last that was noted, and so a name before it."""
     assert [give(cli, what) for _ in range(10)][-1] == 10
@@ -81,6 +79,7 @@ def test_nor_are_those_of_who_was_killed_before_noting_them(cli: Cli, what: str)
     assert give(cli, what) == 11
 
 
+@pytest.mark.slow
 def test_a_copy_goes_on_behind_what_was_given(cli: Cli) -> None:
     for what in GIVERS:
         give(cli, what), give(cli, what)
@@ -127,8 +126,7 @@ def forge(cli: Cli, **fields: object) -> None:
     inbox.write_text(json.dumps({**said, **fields}))
 
 
-@pytest.mark.parametrize("number", [3, 2_000_000])
-@pytest.mark.parametrize("field", ["open", "handled"])
+@pytest.mark.parametrize(("field", "number"), [("open", 3), ("handled", 2_000_000)])
 def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli: Cli, field: str, number: int) -> None:
     """What is not given yet nobody has read: it is reported, and given to nobody any more, or taken out."""
     cli.ok("send-message", "bob", "one", agent="lea")
@@ -145,8 +143,7 @@ def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli
     assert cli("doctor").status == 0
 
 
-@pytest.mark.parametrize("forged", [5000, 10**12 - 1, 5 * 10**15])
-@pytest.mark.parametrize("mender", ["doctor", "reader"])
+@pytest.mark.parametrize(("mender", "forged"), [("doctor", 5000), ("reader", 10**12 - 1), ("reader", 5 * 10**15)])
 def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, mender: str, forged: int) -> None:
     """Neither one that came before it was noticed, nor one that comes then."""
     cli.ok("send-message", "bob", "one", agent="lea")

@@ -1,4 +1,4 @@
-"""Files that version 0.1.0 wrote, in `tests/fixtures/0.1`: they are read as they are, and worked on, for ever."""
+"""Files that versions 0.1 and 0.2 wrote, in `tests/fixtures`: they are read as they are, and worked on, for ever."""
 
 from __future__ import annotations
 
@@ -75,3 +75,32 @@ def test_what_a_newer_version_added_stays(cli: Cli) -> None:
 
 def test_its_tokens_are_asked_for(cli: Cli) -> None:
     assert cli("create-task", "x", team="vault", agent="ann").status == 13
+
+
+def test_what_version_0_2_packed_and_marked_by_the_thousand_is_read_and_changed(tmp_path: Path) -> None:
+    """Messages of a closed team are packed, and marks of tasks from a thousand on are in directories of their own."""
+    shutil.copytree(OLD.parent / "0.2", tmp_path / "root")
+    (tmp_path / "root").chmod(0o700)
+    cli = Cli(tmp_path / "root", "bob", "atlas")
+    assert wrong(cli) == []
+    sent = cli("read-messages", "--all", "--peek", "--json").json
+    assert [(m["id"], m["message"]) for m in sent] == [
+        ("msg-1", "number 1"),
+        ("msg-2", "number 2"),
+        ("msg-3", "number 3"),
+        ("msg-4", "to everybody"),
+        ("msg-1000", "thousandth"),
+    ]
+    cli.ok("restore-team", "atlas", agent="lea")
+    assert cli.ok("send-message", "bob", "next", agent="lea")["id"] == "msg-1002"
+    assert cli.ok("claim-task", "--next", agent="mia")["title"] == "below"
+    assert cli.ok("claim-task", "1001")["owner"] == "bob"
+    assert cli.ok("update-task", "1001", "--status", "completed")["status"] == "completed"
+    assert cli.ok("claim-task", "--next")["title"] == "thousandth"
+    assert wrong(cli) == []
+
+
+def wrong(cli: Cli) -> list[str]:
+    """What the doctor finds, except that the claim is over by now."""
+    found = [finding["what"] for finding in cli("doctor", "--json").json["findings"]]
+    return [what for what in found if "claim" not in what]

@@ -62,7 +62,7 @@ def together():
         pool.join()
 
 
-@pytest.fixture(params=["files", "filelock", "both", "postgres"])
+@pytest.fixture(params=["files", "both", "postgres"])
 def place(request, tmp_path):
     """The root and the address of an empty store, of every engine that processes can share, and how it locks: as this
     platform does, as others do, or each process in another way.

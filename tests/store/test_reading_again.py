@@ -11,7 +11,7 @@ from teams_cli.errors import DamagedRecord
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.documents import heading
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.files.packing import pack
+from tests.store.test_packed import pack
 from tests.support.cli import ALPHA, make_team
 
 LOST: dict[str, Callable[[bytes], bytes]] = {
@@ -70,7 +70,7 @@ def test_one_that_was_renamed(store: FileStore, file: Path) -> None:
 
 
 def test_one_that_was_packed_since(store: FileStore, file: Path) -> None:
-    pack(store.log(ALPHA), MESSAGE, worth=0)
+    pack(file.parent)
     assert not file.exists() and [text(store), text(store)] == ["hello", "hello"]
 
 

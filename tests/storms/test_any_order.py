@@ -22,7 +22,6 @@ from teams_cli.messages import handling, inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.records.records import Record
 from teams_cli.store.files.engine import FileStore
-from teams_cli.store.memory import MemoryStore
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, leases, tasks
 from teams_cli.tasks.changes import Edit
@@ -31,6 +30,7 @@ from teams_cli.teams import presence, teams
 from teams_cli.teams.caller import Caller
 from tests.conftest import FakeClock, postgres_store
 from tests.support.cli import ALPHA, tree
+from tests.support.stores import new_store
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -73,7 +73,7 @@ class TwoEngines(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="teams-machine-"))
         self.clock = FakeClock()
         self.files: Store = FileStore(str(self.directory / "root"), self.clock)
-        self.memory = MemoryStore(self.clock)
+        self.memory = new_store(self.clock)
 
     def teardown(self) -> None:
         shutil.rmtree(self.directory)

@@ -19,7 +19,6 @@ from teams_cli.errors import (
     WrongState,
 )
 from teams_cli.membership import joining
-from teams_cli.store.candidacy import Candidacy
 from teams_cli.tasks import changes, choosing, claims, holding, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
@@ -110,36 +109,6 @@ def test_next_follows_changes(team: Store) -> None:
     assert choosing.claim_next(team, ALPHA, MIA).title == "a"
     changes.change_task(team, ALPHA, MIA, "3", Edit(status="pending"))
     assert choosing.claim_next(team, ALPHA, BOB).title == "c"
-
-
-def test_next_leaves_a_task_to_another_that_is_about_to_claim_it(tmp_path: Path) -> None:
-    """One that stands still there keeps the task from nobody who finds no other."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "a", "b")
-    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")) as is_alone:
-        assert is_alone
-        assert [cli.ok("claim-task", "--next", agent="bob")["title"] for _ in range(2)] == ["b", "a"]
-
-
-@pytest.mark.parametrize("of_the_first", [{"priority": "high"}, {"touches": ["src/a.py"]}])
-def test_next_leaves_nothing_for_what_is_less_urgent_nor_what_touches_something(
-    tmp_path: Path, of_the_first: dict[str, Any]
-) -> None:
-    """Who stands still keeps no urgent task waiting; and what the other is about to touch is not known to be taken."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "a", **of_the_first)
-    add_tasks(cli, "b", touches=of_the_first.get("touches", []))
-    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")):
-        assert cli.ok("claim-task", "--next", agent="bob")["title"] == "a"
-
-
-def test_a_candidate_stands_in_nobodys_way_who_names_the_task(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "a")
-    with Candidacy(cli.store().file_of(ALPHA, tasks.TASK, "task-1")):
-        assert cli.ok("claim-task", "1", agent="bob")["owner"] == "bob"
-        assert cli.ok("release-task", "1", agent="bob")["status"] == "pending"
-        assert cli.ok("claim-task", "--next", agent="mia")["title"] == "a"
 
 
 def test_next_finds_what_was_written_by_hand(tmp_path: Path) -> None:

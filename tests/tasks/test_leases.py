@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +22,7 @@ from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.views import agents
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import ALPHA, make_team
+from tests.support.cli import ALPHA
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -293,22 +292,6 @@ def test_states_of_agents(team: Store, clock: FakeClock) -> None:
     shutting_down.approve(team, ALPHA, BOB)
     leaving.leave(team, ALPHA, MIA)
     assert states() == {"lea": "stale", "bob": "stopped"}
-
-
-def test_a_lease_that_runs_out_in_real_time(tmp_path: Path) -> None:
-    """Through the command line, with the shortest lease there is: others get the task, the old owner 11."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    settings.change(cli.store(), ALPHA, LEA, "staleAfterSeconds", "1")
-    cli.ok("create-task", "t", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    waited = cli.start("wait", "--agent", "bob", "--timeout", "60")
-    assert waited.wait(timeout=60) == 0
-    waited.communicate()
-    assert cli.ok("claim-task", "--next", agent="mia")["claim"] == 2
-    assert cli.refused("update-task", "1", "--status", "completed", agent="bob") == (11, "stale_claim")
-    assert cli.refused("update-task", "1", "--status", "completed", "--claim", "1", agent="mia") == (11, "stale_claim")
-    (notice,) = cli.ok("read-messages", agent="lea")
-    assert (notice["from"], notice["type"]) == ("system", "notice") and "task-1" in notice["message"]
 
 
 @pytest.mark.parametrize("before", ["joined", "joined anew"])

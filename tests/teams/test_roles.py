@@ -15,7 +15,7 @@ from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed, TeamsError
 from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, messages, reading
 from teams_cli.messages.reading import Selection
-from teams_cli.store.memory import MemoryStore
+from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import choosing, claims, holding, plans, tasks
 from teams_cli.tasks.changes import Edit
@@ -23,19 +23,20 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
+from tests.support.stores import new_store
 
 NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "human"}
 
 
-def workplace() -> MemoryStore:
+def workplace() -> FileStore:
     """A team with one of each role, and cal, another member.
 
     task-1 is cal's, task-2 bob's and task-3 mia's; task-4 is free; task-5 is cal's and completed, task-6 bob's and
     completed. plan-1 is cal's. lea asked bob (shutdown-1), and human asked mia (shutdown-2). Everybody has a message;
     msg-1 to msg-5 told of what was completed, proposed and asked.
     """
-    store = MemoryStore()
+    store = new_store()
     founding.spawn_team(store, ALPHA, Caller("lea"))
     for name, role in (("bob", None), ("mia", "task-manager"), ("cal", None)):
         joining.join(store, ALPHA, Caller(name), role)
@@ -57,13 +58,13 @@ def message_to(name: str) -> str:
     return f"msg-{6 + list(NAMES.values()).index(name)}"
 
 
-def update(**changes: Any) -> Callable[[MemoryStore, Caller], object]:
+def update(**changes: Any) -> Callable[[FileStore, Caller], object]:
     task = changes.pop("task")
     return lambda s, c: task_changes.change_task(s, ALPHA, c, task, Edit(**changes))
 
 
 ALL, NONE = "leader member task-manager human", ""
-TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
+TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     # what, how it is done, who may
     ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
     ("read-messages", lambda s, c: reading.read(s, ALPHA, c, Selection(), []), ALL),
@@ -114,7 +115,7 @@ TABLE: list[tuple[str, Callable[[MemoryStore, Caller], object], str]] = [
 
 @pytest.mark.parametrize("role", NAMES)
 @pytest.mark.parametrize(("what", "do", "may"), TABLE, ids=[row[0] for row in TABLE])
-def test_the_table_of_roles(what: str, do: Callable[[MemoryStore, Caller], object], may: str, role: str) -> None:
+def test_the_table_of_roles(what: str, do: Callable[[FileStore, Caller], object], may: str, role: str) -> None:
     """Allowed, it is done; not allowed, it is refused as such, and nothing changes."""
     store = workplace()
     joining.join(store, ALPHA, Caller("ida"))
@@ -131,8 +132,10 @@ def test_the_table_of_roles(what: str, do: Callable[[MemoryStore, Caller], objec
     assert refusal.value.hint and everything(store) == before
 
 
-def everything(store: MemoryStore) -> str:
-    return json.dumps([str(store._records), str(store._logs)])
+def everything(store: FileStore) -> dict[str, object]:
+    """The records and messages, by their paths."""
+    found = tree(Path(store.root)) or {}
+    return {path: data for path, data in found.items() if path.endswith(".json")}
 
 
 @pytest.mark.parametrize(
@@ -272,7 +275,7 @@ DECISIONS = [
 @pytest.mark.parametrize(("rules", "scout", "decision"), DECISIONS)
 def test_deny_beats_ask_beats_allow(rules: dict[str, str], scout: dict[str, list[str]], decision: str) -> None:
     """The nearest word on the role counts, and of the team's and the user's the stronger."""
-    store = MemoryStore()
+    store = new_store()
     founding.spawn_team(store, ALPHA, Caller("lea"))
     role_definitions.define(store, ALPHA, Caller("lea"), "scout", **scout)  # type: ignore[arg-type]
     tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title="t", created_at=""))

@@ -11,7 +11,7 @@ from teams_cli.agents import checkouts
 from teams_cli.agents.landings import merging
 from teams_cli.agents.landings.landings import Landing
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk, root_directory
+from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def note(store: Store, team: str, said: str) -> None:
         StorageFailed: It can't be written.
     """
     if store.host and not _is_known(store, team, said):
-        root_directory.prepare(store.root)
+        disk.prepare_root(store.root)
         disk.make_directories(_directory(store, team), store.root)
         disk.commit(disk.write_temp(f"{store.root}/tmp", said.encode()), _path(store, team, said))
 

@@ -25,8 +25,8 @@ from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.documents import encode, says_closed, team_closed
-from teams_cli.store.files import disk, marks, numbers, root_directory, together
-from teams_cli.store.files.decoded import Decoded
+from teams_cli.store.files import directories, disk, marks
+from teams_cli.store.files.directories import Decoded
 from teams_cli.store.files.layout import Layout
 from teams_cli.store.files.locks import LOCK, Lock
 from teams_cli.store.files.message_log import MessageLog
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from teams_cli.clock import Clock
-    from teams_cli.store.contract import Finding
+    from teams_cli.store.contract import Finding, Watch
     from teams_cli.store.files.closing import Closing
-    from teams_cli.store.watch import Watch
 
     R = TypeVar("R", bound=Record)
 
@@ -67,7 +66,7 @@ class FileStore(Store):
         self._durable = "", b""
         """The record that was stored last, by its path, and as it surely is on the disk."""
         self._sent: dict[str, tuple[int, Sequence[str]]] = {}
-        root_directory.check_owner(self.address)
+        disk.check_owner(self.address)
 
     def teams(self) -> list[str]:
         names = disk.names_in(self.layout.teams)
@@ -78,7 +77,7 @@ class FileStore(Store):
         path = self.layout.path(team, kind, key) if key is not None else ""
         self._prepare()
         if kind.name == "team":
-            from teams_cli.store.files.founding import create_team
+            from teams_cli.store.files.whole_team import create_team
 
             data = create_team(self.layout, team, record, self._lock(self.layout.teams))
             self.changed += 1
@@ -104,16 +103,16 @@ class FileStore(Store):
             with disk.Written(self.layout.temp, data := encode(record)) as temp:
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.put(temp, f"{directory}/{key}.json")
-            numbers.note(directory, before, number)
+            directories.note(directory, before, number)
         disk.confirm(directory, f"{directory}/{key}.json")
         self.changed += 1
         return record, data
 
     def _next(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
         """Of a directory that we have locked: the number that was noted as given, and the next."""
-        together.settle(self.layout, team, kind)
+        directories.settle(self.layout, team, kind)
         self._refuse_closed(team, kind)
-        before, newest = numbers.given(disk.names_in(directory), kind)
+        before, newest = directories.given(disk.names_in(directory), kind)
         return before, max(before, newest) + 1
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
@@ -122,7 +121,7 @@ class FileStore(Store):
         disk.make_directories(directory, self.address)
         with self._lock(directory):
             records = kind.numbering_all(self._next(team, kind, directory)[1], count, make)
-            together.create(self.layout, team, kind, records)
+            directories.create(self.layout, team, kind, records)
         self.changed += 1
         return records
 
@@ -137,27 +136,24 @@ class FileStore(Store):
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
-        return together.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
+        return directories.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
 
     def _record_in(self, path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
-        data = together.read(path, kind, key)
+        data = directories.read(path, kind, key)
         return self._decoded.get(data, kind, key, path), data
 
     def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-        return together.each(self.layout.directory(team, kind), kind, problems, None, together.document_in)
+        return directories.each(self.layout.directory(team, kind), kind, problems, None, directories.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         return marks.labelled(self.layout.index(team, kind), self.layout.in_index(team, kind), labels)
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
-        names = together.names_in(self.layout.directory(team, kind), kind, [])
+        names = directories.names_in(self.layout.directory(team, kind), kind, [])
         return marks.by_label(self.layout.index(team, kind), self.layout.in_index(team, kind), names)
 
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
-
-    def file_of(self, team: str, kind: Kind[R], key: str) -> str:
-        return self.layout.path(team, kind, key)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
         names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
@@ -176,10 +172,10 @@ class FileStore(Store):
         now = self.layout.marks(team, kind, key, record)
         over = self.layout.marks_over(team, kind, key, former, now)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
-            together.settle(self.layout, team, kind)
+            directories.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            marks.make(now, former)
+            marks.make(now)
             disk.put(temp, path)
             if not lasting:  # what a power cut brings back needs none of them, but that of what it owed
                 marks.clear(over)
@@ -216,7 +212,7 @@ class FileStore(Store):
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
         try:
-            current = together.read(path, kind, key)
+            current = directories.read(path, kind, key)
         except FileNotFoundError:
             raise errors.NotFound(f"there is no {kind.name} {key}") from None
         if current != revision:
@@ -271,45 +267,40 @@ class FileStore(Store):
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
             return self.log(team).last()
-        return max(numbers.given(together.names_in(self.layout.directory(team, kind), kind, []), kind))
+        return max(directories.given(directories.names_in(self.layout.directory(team, kind), kind, []), kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         directory = self.layout.messages(team) if kind.name == "message" else self.layout.directory(team, kind)
-        if number <= numbers.highest(disk.names_in(directory)):
+        if number <= directories.highest(disk.names_in(directory)):
             return
         self._prepare()
         disk.make_directories(directory, self.address)
         with self._lock(directory):
-            numbers.keep(directory, number)
-            numbers.tidy(directory, disk.names_in(directory))
+            directories.keep(directory, number)
+            directories.tidy(directory, disk.names_in(directory))
             disk.confirm(directory, directory)
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name != "message":
-            return together.files(self.layout, team, kind)
-        from teams_cli.store.files import copies
+            return directories.files(self.layout, team, kind)
+        from teams_cli.store.files import whole_team
 
-        return copies.pack_messages(self.log(team), kind)
-
-    def compact(self, team: str, kind: Kind[R]) -> None:
-        from teams_cli.store.files.packing import pack
-
-        pack(self.log(team), kind)
+        return whole_team.pack_messages(self.log(team), kind)
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        from teams_cli.store.files import copies
+        from teams_cli.store.files import whole_team
 
         self._prepare()
-        copies.put(self.layout, self._lock, team, kind, key, data)
+        whole_team.put(self.layout, self._lock, team, kind, key, data)
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        from teams_cli.store.files import copies
+        from teams_cli.store.files import whole_team
 
         self._prepare()
-        copies.put_messages(self.log(team), kind, packed)
+        whole_team.put_messages(self.log(team), kind, packed)
 
     def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
-        from teams_cli.store.files import dropping
+        from teams_cli.store.files import whole_team
 
         path = self.layout.path(team, kind, team)
         self._prepare()
@@ -317,9 +308,9 @@ class FileStore(Store):
             self._refuse_stale(path, kind, team, revision)
             if not says_closed(revision, path):
                 raise errors.StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
-            trash = dropping.take_away(self.address, team)
+            trash = whole_team.take_away(self.address, team)
         self.changed += 1
-        dropping.empty(trash)
+        whole_team.empty(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         from teams_cli.store.files.journal import note
@@ -353,9 +344,10 @@ class FileStore(Store):
         return examine(self, kinds, fix, only)
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        from teams_cli.store.files.marking import mark_anew
+        def marks_of(key: str) -> list[str]:
+            return self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
 
-        mark_anew(self, team, kind, keys)
+        marks.mark_anew(self.layout, self.lock, team, kind, keys, marks_of)
 
     def _clear_marks(self, team: str, kind: Kind[R], key: str, over: list[str], stored: bytes, kept: list[str]) -> None:
         """Remove those of the marks that are *over* which the record does not have as it is now: as it was *stored* it
@@ -365,7 +357,7 @@ class FileStore(Store):
         try:
             with self.lock(self.layout.directory(team, kind), _A_MOMENT):
                 try:
-                    data = together.read(path, kind, key)
+                    data = directories.read(path, kind, key)
                     if data != stored:
                         disk.confirm(os.path.dirname(path), path)
                         kept = self.layout.marks(team, kind, key, self._decoded.get(data, kind, key, path))
@@ -378,12 +370,8 @@ class FileStore(Store):
     def _prepare(self) -> None:
         """Before the first change: a root of our own on a disk that keeps its promises."""
         if not self._writable:
-            root_directory.prepare(self.address)
+            disk.prepare_root(self.address)
             self._writable = True
-            if os.urandom(1) == b"\0":  # now and then, so that it costs little
-                from teams_cli.store.files.examination import tidy
-
-                tidy(self)
 
     def _lock(self, directory: str) -> Lock:
         return self.lock(directory, self.lock_timeout)

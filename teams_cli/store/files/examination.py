@@ -9,11 +9,9 @@ from teams_cli import errors, processes
 from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
-from teams_cli.store.documents import says_closed
-from teams_cli.store.files import disk, dropping, packing, root_directory, watches
-from teams_cli.store.files.layout import PACKED
-from teams_cli.store.files.packed import Packed
-from teams_cli.store.files.queueing import holder_of
+from teams_cli.store.files import disk, watches, whole_team
+from teams_cli.store.files.locks import holder_of
+from teams_cli.store.files.message_log import Packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool, only: st
             if kind.label:
                 yield from _marks(store, team, kind, fix)
             if kind.name == "message":
-                yield from _loose(store, team, kind, fix)
+                yield from _packed(store, team)
         yield from _strays(store, team)
         yield from _locks(store, team)
 
@@ -51,7 +49,7 @@ def finding(where: str, what: str, remedy: str = "", fixed: bool = False, warnin
 
 
 def _root(store: FileStore) -> Iterator[Finding]:
-    network = root_directory.network_file_system(store.address)
+    network = disk.network_file_system(store.address)
     if network:
         yield finding(store.address, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
     if watches.is_exhausted():
@@ -82,7 +80,7 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        dropping.empty(path)
+        whole_team.empty(path)
     else:
         disk.discard(path)
 
@@ -108,8 +106,7 @@ def _remainder(store: FileStore, team: str) -> str:
 def _records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
     for problem in _problems(store, team, kind):
         path = problem.message.partition(": ")[0]
-        is_there = f"/{PACKED}/" in path or os.path.lexists(path)
-        movable = fix and isinstance(problem, errors.DamagedRecord) and kind.name != "team" and is_there
+        movable = fix and isinstance(problem, errors.DamagedRecord) and kind.name != "team" and os.path.lexists(path)
         if movable:
             store.reserve(team, kind, store.last(team, kind))  # the number of what is moved away is not given again
             _quarantine(store, team, path)
@@ -135,37 +132,18 @@ def _problems(store: FileStore, team: str, kind: Kind[Record]) -> list[errors.Te
 def _quarantine(store: FileStore, team: str, path: str) -> None:
     aside = f"{store.address}/quarantine/{os.path.relpath(path, store.address).replace('/', '.')}.{int(time.time())}"
     disk.make_directories(os.path.dirname(aside), store.address)
-    if f"/{PACKED}/" in path:
-        packing.take_out(store.log(team), path, aside)
-        return
     disk.commit(path, aside)
     disk.confirm(os.path.dirname(path), path)
 
 
-def _loose(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Messages of a closed team that were not packed, since who closed it was an older version, or was killed; and
-    packed ones that somebody has taken out.
-    """
+def _packed(store: FileStore, team: str) -> Iterator[Finding]:
+    """Files of packed messages, as older versions made them, from which somebody has taken messages out."""
     log = store.log(team)
     for segment in log.segments():
-        directory = f"{log.directory}/{segment}"
-        here = Packed(directory)
+        here = Packed(f"{log.directory}/{segment}")
         if here.announced != len(here):
             what = f"has {len(here)} messages and says that there are {here.announced}"
             yield finding(here.path, what, "Bring it back from a backup, or correct its first line.")
-    if _is_closed(store, team) and (many := [s for s in log.segments() if packing.has_many(log, s)]):
-        if fix:
-            packing.pack(log, kind)
-        what = f"has its messages in files of their own, in {len(many)} directories: packed they take less room"
-        yield finding(f"team {team}", what, "Use --fix.", fixed=fix, warning=True)
-
-
-def _is_closed(store: FileStore, team: str) -> bool:
-    path = f"{store.layout.team(team)}/team.json"
-    try:
-        return says_closed(disk.read_file(path), path)
-    except (FileNotFoundError, errors.TeamsError):
-        return False
 
 
 def _marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
@@ -200,12 +178,6 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
         return True
     except errors.TeamsError:
         return False
-
-
-def tidy(store: FileStore) -> None:
-    """Remove what crashed processes were writing long ago."""
-    for _ in _leftovers(store, fix=True):
-        pass
 
 
 def _strays(store: FileStore, team: str) -> Iterator[Finding]:

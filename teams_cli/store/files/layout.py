@@ -9,7 +9,6 @@ from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind
 from teams_cli.store.files import disk, marks
-from teams_cli.store.files.seen import Seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ class Layout:
         self.teams = f"{root}/teams"
         self.temp = f"{root}/tmp"
         self._directories: dict[tuple[str, str], str] = {}
-        self._indexes = Seen(disk.names_in)
 
     def team(self, team: str) -> str:
         """The directory of all that a team has but its tasks."""
@@ -90,12 +88,11 @@ class Layout:
 
     def in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
         """The names of the directories of marks, in no order."""
-        names: Sequence[str] = self._indexes.at(self.index(team, kind))
-        return names
+        return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """The labels of which there were ever marks."""
-        return sorted({name.partition(".")[0] for name in self.in_index(team, kind)}) if kind.label else []
+        return sorted({marks.label_of(name) for name in self.in_index(team, kind)}) if kind.label else []
 
     def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
         """The mark by which a record of that label is found."""

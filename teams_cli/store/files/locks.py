@@ -16,11 +16,8 @@ try:
 except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
-_SHORT, _LONG = 0.001, 0.01
-"""The longest pauses between two looks for a lock that is mostly held for less than a millisecond: at first, and of who
-can't stand in the queue."""
-_SOON = 0.02
-"""Seconds after which who waits for it stands in the queue."""
+_LONGEST = 0.005
+"""Seconds between two looks for a lock at most."""
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -78,59 +75,66 @@ LOCK = Lock if fcntl else PortableLock
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock as `filelock` does on this platform, with the same exclusion, in 1/50 of the time."""
+    """Lock as `filelock` does on this platform, with the same exclusion, in 1/50 of the time: that takes longer to
+    import than an everyday command takes to run.
+
+    A change holds the lock for about a millisecond, so the first looks come soon, then later, so that those who wait
+    leave the processor to the one who works.
+    """
     give_up = time.monotonic() + timeout
+    pause = 0.0002
     while True:
         descriptor, opened = _open(path)
         try:
-            soon = min(give_up, time.monotonic() + _SOON)
-            has_it = _looked_for(descriptor, soon, _SHORT) or _queued(descriptor, give_up)
+            while not _try(descriptor):
+                if time.monotonic() >= give_up:
+                    release(descriptor)
+                    raise _busy(path, timeout)
+                time.sleep(pause / 2 + jitter(pause))
+                pause = min(pause * 1.5, _LONGEST)
         except OSError as error:
             release(descriptor)
             raise failed("lock", path, error) from None
-        if not has_it:
-            raise _busy(path, timeout)
+        except BaseException:  # interrupted: nobody has it
+            release(descriptor)
+            raise
         if _still_there(descriptor, opened, path):
             return descriptor
         release(descriptor)  # somebody removed the file: others lock its successor
 
 
-def _looked_for(descriptor: int, give_up: float, longest: float) -> bool:
-    """Whether the lock was had by looking again and again. A change holds it for about a millisecond, so the first
-    looks come soon, then later, that those who wait leave the processor to the one who works, but never more than
-    *longest* apart.
-    """
-    pause = 0.0002
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= give_up:
-                return False
-        time.sleep(pause / 2 + jitter(pause))
-        pause = min(pause * 1.5, longest)
-
-
-def _queued(descriptor: int, give_up: float) -> bool:
-    """Whether the lock was had by standing in the system's queue for it, where we are woken when it is free. If not,
-    the descriptor is closed, or will be once its turn comes.
-    """
-    from teams_cli.store.files import queueing
-
-    came = queueing.queued(descriptor, give_up)
-    if came is not None:
-        return came
-    if _looked_for(descriptor, give_up, _LONG):
-        return True
-    release(descriptor)
-    return False
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    from teams_cli.store.files import queueing
+    """The refusal after waiting so long for a lock; names the holder, where the system tells."""
+    holder = holder_of(path)
+    if holder is None:
+        return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
+    return errors.Busy(
+        f"{path} was held by process {holder} for {timeout:g} seconds",
+        f"Nothing was changed; try again. If process {holder} is stopped, let it go on or end it.",
+    )
 
-    return queueing.busy(path, timeout)
+
+def holder_of(path: str) -> int | None:
+    """The process that holds the lock file, where the system tells."""
+    try:
+        found = os.stat(path)
+        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        with open("/proc/locks", encoding="ascii") as table:
+            for line in table:
+                words = line.split()
+                if inode in words and "->" not in words:
+                    return int(words[words.index(inode) - 1])
+    except (OSError, ValueError):
+        return None
+    return None
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:

@@ -1,25 +1,36 @@
-"""Marks: empty files by which records are found without reading all, by their label or as ones that owe a notice.
+"""Marks: empty files `<label>/<key>` by which records are found without reading all, by label or as owing a notice.
 
-Marks of a label are in a directory for the first thousand numbers, `<label>`, and in one for each further thousand,
-`<label>.<thousand>`, so that the first ones are found as quickly among many. Those of older versions are all in the
-first of these.
+Version 0.2 put those of numbers from a thousand on into `<label>.<thousand>/<key>`: these are read and removed too.
 """
 
 from __future__ import annotations
 
 import os
 
+from teams_cli import errors
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.layout import Layout
+    from teams_cli.store.files.locks import Lock
+
+    R = TypeVar("R", bound=Record)
 
 
 def place(label: str, key: str) -> str:
     """Where below the index the mark of a record is."""
-    thousand = _thousand(key)
-    return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
+    return f"{label}/{key}"
+
+
+def label_of(directory: str) -> str:
+    """The label of the marks in a directory of the index."""
+    return directory.partition(".")[0]
 
 
 def owed(kind: str, key: str) -> str:
@@ -27,32 +38,13 @@ def owed(kind: str, key: str) -> str:
     return f"{kind}~{key}"
 
 
-def _thousand(key: str) -> str:
-    """The thousands in the number of a key, as digits; empty below a thousand."""
-    return key.rpartition("-")[2][:-3]
-
-
 def labelled(index: str, marked_in: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """The keys of which there are marks of these labels in the directories *marked_in*, lowest number first; no more is
-    read than is asked for.
-    """
-    parts: dict[str, set[str]] = {"": set()}
-    later: dict[str, list[str]] = {}
+    """The keys of which there are marks of these labels in the directories *marked_in*, lowest number first."""
+    keys: set[str] = set()
     for name in marked_in:
-        label, _, thousand = name.partition(".")
-        if label not in labels:
-            continue
-        if thousand:
-            later.setdefault(thousand, []).append(name)
-        else:
-            parts[""].update(disk.names_in(f"{index}/{name}"))
-    if _thousand(max(parts[""], key=len, default="")):  # only older versions have made such
-        for key in parts.pop(""):
-            parts.setdefault(_thousand(key), set()).add(key)
-    for thousand in sorted(sorted({*parts, *later}), key=len):
-        keys = parts.get(thousand, set())
-        keys.update(*(disk.names_in(f"{index}/{name}") for name in later.get(thousand, ())))
-        yield from sorted(sorted(keys), key=len)  # without leading zeros this is the order of the numbers
+        if label_of(name) in labels:
+            keys.update(disk.names_in(f"{index}/{name}"))
+    yield from sorted(sorted(keys), key=len)  # without leading zeros this is the order of the numbers
 
 
 def by_label(index: str, marked_in: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
@@ -63,7 +55,7 @@ def by_label(index: str, marked_in: Collection[str], names: Collection[str]) -> 
     for name in marked_in:
         if name.startswith("."):  # as file managers leave them
             continue
-        found.setdefault(name.partition(".")[0], []).extend(disk.names_in(f"{index}/{name}"))
+        found.setdefault(label_of(name), []).extend(disk.names_in(f"{index}/{name}"))
     others = set(names)
     for marked in found.values():
         others.difference_update([f"{key}.json" for key in marked])
@@ -89,37 +81,25 @@ def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collect
     return {**named}
 
 
-def make(paths: Collection[str], former: Sequence[str] = ()) -> None:
-    """Make a record findable before it says why: a mark too many does no harm, one too few might. The *former* marks
-    are those that it has until now.
+def make(paths: Collection[str]) -> None:
+    """Make a record findable before it says why: a mark too many does no harm, one too few might.
 
     Raises:
         StorageFailed: The system refused.
     """
     for path in paths:
-        like = former[0] if former and path not in former else ""
         try:
             try:
-                _enter(path, like)
+                _enter(path)
             except FileNotFoundError:
                 _make_directories(os.path.dirname(path))
-                _enter(path, like)
+                _enter(path)
         except OSError as error:
             raise disk.failed("write", path, error) from None
 
 
-def _enter(path: str, like: str) -> None:
-    """Make the mark, as another name of the file of one *like* it where that can be: file systems are slow at making
-    files where many were removed shortly before.
-    """
-    if like:
-        try:
-            return os.link(like, path)
-        except FileExistsError:
-            return None
-        except OSError:  # it is gone, or has as many names as it can have, or files have only one here
-            pass
-    return os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+def _enter(path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
 def _make_directories(path: str) -> None:
@@ -131,11 +111,47 @@ def _make_directories(path: str) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove marks by which a record is not to be found any more, also where older versions made them."""
+    """Remove marks by which a record is not to be found any more, also where version 0.2 put them."""
     for path in paths:
         if path not in kept:
             disk.discard(path)
-            index, directory, key = path.rsplit("/", 2)
-            label, dot, _ = directory.partition(".")
-            if dot:
-                disk.discard(f"{index}/{label}/{key}")
+            directory, _, key = path.rpartition("/")
+            if thousand := key.rpartition("-")[2][:-3]:
+                disk.discard(f"{directory}.{thousand}/{key}")
+
+
+_AT_ONCE = 500
+"""How many are marked while others wait for their turn."""
+
+
+def mark_anew(
+    layout: Layout,
+    lock: type[Lock],
+    team: str,
+    kind: Kind[R],
+    keys: Collection[str],
+    marks_of: Callable[[str], list[str]],
+) -> None:
+    """Give the records the marks that *marks_of* says, and no other, as far as can be done at once."""
+    waiting, labels = list(keys), layout.labels(team, kind)
+    directory = layout.directory(team, kind)
+    try:
+        while waiting:
+            with lock(directory, 0.0):
+                disk.confirm(directory, directory)  # or a power cut brings back what had the marks that go
+                for key in waiting[:_AT_ONCE]:
+                    _mark(layout.all_marks(team, kind, key, labels), key, marks_of)
+            del waiting[:_AT_ONCE]
+    except errors.TeamsError:  # somebody is changing one
+        return
+
+
+def _mark(every: list[str], key: str, marks_of: Callable[[str], list[str]]) -> None:
+    try:
+        kept = marks_of(key)
+    except errors.NotFound:
+        kept = []
+    except errors.TeamsError:  # nobody can tell what belongs there
+        return
+    make(kept)
+    clear(every, kept)

@@ -1,7 +1,7 @@
 """The log of one team's messages as files: a thousand to a directory, each written once and never changed.
 
-When the team is closed those of a directory are packed in one file (`packed`), which is in place before the others go.
-So a directory is listed before it is looked for that file: what went away while it was listed, this has.
+Older versions packed those of a closed team, a directory in one file, `packed.json`, which is there before the others
+go. So that file is looked for after the directory was listed: it has what went away meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from teams_cli import errors
 from teams_cli.names import is_name, is_number
 from teams_cli.store.documents import encode_unnumbered, heading
-from teams_cli.store.files import disk, numbers
+from teams_cli.store.files import directories, disk
 from teams_cli.store.files.layout import PACKED
 
 TYPE_CHECKING = False
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.files.decoded import Decoded
+    from teams_cli.store.files.directories import Decoded
     from teams_cli.store.files.locks import Lock
-    from teams_cli.store.files.packed import Packed
 
     R = TypeVar("R", bound=Record)
 
 _SEGMENT = 1000
 _SEVERAL = "@"
+_NAME = b'\n"'
+_BEHIND = b'"\n'
 _CORRECT = "Correct the file or its name."
 
 
@@ -57,7 +58,7 @@ class MessageLog:
         ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
         look = _Look(self)
-        number, path = numbers.highest(look.names) + 1, ""
+        number, path = directories.highest(look.names) + 1, ""
         segment = (number - 1) // _SEGMENT
         earlier = self._find(look, f".{uid}.json", 0, segment) if uid is not None else None
         while not path and not earlier:  # mostly once: as long as the number has the digits that there is room for
@@ -86,7 +87,7 @@ class MessageLog:
         path = f"{self._segment_for(number, newest)}/{number}.{ending}"
         disk.begin(temp, heading(kind, number))
         disk.put(temp, path)
-        numbers.note(self.directory, before, number)
+        directories.note(self.directory, before, number)
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
@@ -134,7 +135,7 @@ class MessageLog:
         if (after + 1) // _SEGMENT < segment:
             return None
         listed = self._names(segment, None, after)
-        last = max([after, numbers.highest(names), *(number for number, _ in listed[-1:])])
+        last = max([after, directories.highest(names), *(number for number, _ in listed[-1:])])
         if len(listed) < last - after:
             listed = [each for each in self._names(segment, None, after) if each[0] <= last]
         found: list[R] = []
@@ -198,11 +199,11 @@ class MessageLog:
 
     def _noted(self) -> int:
         """The highest number that is noted as given."""
-        return numbers.highest(disk.names_in(self.directory))
+        return directories.highest(disk.names_in(self.directory))
 
     def _given(self, look: _Look) -> tuple[int, int]:
         """The highest number that was given: by what is noted of it, and by the messages that there are."""
-        noted = numbers.highest(look.names)
+        noted = directories.highest(look.names)
         return noted, self._newest(look, noted)
 
     def _newest(self, look: _Look, noted: int) -> int:
@@ -280,7 +281,6 @@ class MessageLog:
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
-        from teams_cli.store.files.packed import Packed
 
         return self._packed.setdefault(directory, Packed(directory))
 
@@ -337,6 +337,45 @@ class _Look:
         if segment not in self._below:
             self._below[segment] = self._log.listed(segment)
         return self._below[segment]
+
+
+class Packed:
+    """What an older version packed in a directory, by the names of the files; nothing where there is no such file.
+
+    It is a row of JSON values: a heading, and each message as it was in its own file, below the name that this had:
+
+        "messages to number 999, 999 of them"
+        "1.bob.4f0c9d21a7b3e865.json"
+        {
+          "id": "msg-1",
+
+    Lines of a message begin with a brace or two spaces, so one that begins with a quote is a name.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.path = f"{directory}/{PACKED}"
+        try:
+            self.heading, *parts = disk.read_file(self.path).split(_NAME)
+        except FileNotFoundError:
+            self.heading, parts = b"", []
+        named = (part.partition(_BEHIND) for part in parts)
+        self._files = {name.decode("ascii", "replace"): text.rstrip(b"\n") + b"\n" for name, _, text in named}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes of the file that had that name; None if it is not here."""
+        return self._files.get(name)
+
+    @property
+    def announced(self) -> int:
+        """How many messages there are by what the heading says; 0 if it does not say."""
+        words = self.heading.decode("ascii", "replace").split(" ")
+        return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
 
 def check_addressees(to: Sequence[str], uid: str | None) -> None:

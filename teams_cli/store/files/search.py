@@ -12,7 +12,7 @@ import os
 from teams_cli import errors
 from teams_cli.names import is_number
 from teams_cli.store.documents import decode, is_as_written
-from teams_cli.store.files import disk, together
+from teams_cli.store.files import directories, disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
     """The records in a directory that have the words, the last first. What was written by hand may mean one that it
     does not say.
     """
-    for key in reversed(together.keys_in(directory, kind, problems)):
+    for key in reversed(directories.keys_in(directory, kind, problems)):
         path, has_them = f"{directory}/{key}.json", True
         try:
             data = disk.glance(path)
             if not (is_ours := is_as_written(data)):
-                data = together.read(path, kind, key)
+                data = directories.read(path, kind, key)
                 is_ours = is_as_written(data)
             has_them = _has(_folded(data), words)
             if has_them or not is_ours:

@@ -8,17 +8,17 @@ import select
 import sys
 import time
 
-from teams_cli.store.files import queueing, together  # noqa: F401  # the former before another version is there
-from teams_cli.store.files.marks import owed, place
-from teams_cli.store.polling import PollingWatch
-from teams_cli.store.topics import EVERY_TOPIC, concerns
+from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.files import directories
+from teams_cli.store.files.marks import label_of, owed
+from teams_cli.store.pace import PollingWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from ctypes import CDLL
 
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.contract import Watch
 
 _CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
 _NAMES = _CREATE | _MOVED_TO | _DELETE
@@ -147,7 +147,7 @@ class InotifyWatch:
         tree, flat = self._places
         if directory.startswith(f"{flat}/index/"):
             return self._of_task(name, settled=True) if mask & _DELETE else set()
-        if name == together.NAME:
+        if name == directories.NAME:
             return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()
@@ -247,10 +247,9 @@ def _with_several(topics: Collection[str]) -> frozenset[str]:
 def _labels(index: str, key: str) -> list[str]:
     """The labels of which the record has a mark."""
     try:
-        known = {name.partition(".")[0] for name in os.listdir(index)}
+        return list({label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")})
     except OSError:
         return []
-    return [label for label in known if os.path.lexists(f"{index}/{place(label, key)}")]
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:

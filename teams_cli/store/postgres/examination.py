@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from teams_cli.store.contract import Finding, Kind
-    from teams_cli.store.postgres.engine import PostgresStore
+    from teams_cli.store.contract import Finding, Kind, Store
+    from teams_cli.store.postgres.session import Session
 
 _SETTINGS = {
     "fsync": ("problem", "a power cut may destroy all that is in this server", "Set fsync = on, and restart it."),
@@ -32,46 +32,46 @@ _USED = """SELECT count(*), least(
     FROM pg_stat_activity WHERE backend_type = 'client backend'"""
 
 
-def examine(store: PostgresStore, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
+def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
     """What is wrong with the server's settings and with the records; nothing of it is for us to mend."""
     for name, (level, what, remedy) in _SETTINGS.items():
-        if store.server.look(f"SHOW {name}") == [("off",)]:
-            yield _finding(level, store.address, f"{name} is off: {what}", remedy)
-    yield from _connections(store)
-    yield from _pooler(store)
+        if session.server.look(f"SHOW {name}") == [("off",)]:
+            yield _finding(level, session.address, f"{name} is off: {what}", remedy)
+    yield from _connections(session)
+    yield from _pooler(session)
     for team in [only] if only else store.teams():
         for kind in kinds:
             yield from _damaged(store, team, kind)
 
 
-def _connections(store: PostgresStore) -> Iterator[Finding]:
+def _connections(session: Session) -> Iterator[Finding]:
     """Whether the server soon has no connection left for another command."""
-    used, most = store.server.look(_USED)[0]
+    used, most = session.server.look(_USED)[0]
     if most - used < max(_SPARE, most * _SHARE):
         what = f"{used} of the {most} connections that are to be had are taken; a command that gets none fails"
         remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
-        yield _finding("warning", store.address, what, remedy)
+        yield _finding("warning", session.address, what, remedy)
 
 
-def _pooler(store: PostgresStore) -> Iterator[Finding]:
+def _pooler(session: Session) -> Iterator[Finding]:
     """Whether those who wait behind a pooler are woken at once."""
-    if store.server.listens_elsewhere:
-        direct = store.server.direct()
+    if session.server.listens_elsewhere:
+        direct = session.server.direct()
         try:
             if not is_direct(direct):
                 what = "what listen= names in the address is no server, but a pooler as well"
-                yield _finding("warning", store.address, what, "Name the server itself.")
+                yield _finding("warning", session.address, what, "Name the server itself.")
         except errors.TeamsError as problem:
             what = f"who waits is woken up to a second late: {problem.message}"
-            yield _finding("warning", store.address, what, "Correct what listen= names in the address of the store.")
+            yield _finding("warning", session.address, what, "Correct what listen= names in the address of the store.")
         finally:
             direct.close()
-    elif not is_direct(store.server):
+    elif not is_direct(session.server):
         late, _, remedy = POOLED.partition(". ")
-        yield _finding("warning", store.address, late, f"{remedy}.")
+        yield _finding("warning", session.address, late, f"{remedy}.")
 
 
-def _damaged(store: PostgresStore, team: str, kind: Kind[Any]) -> Iterator[Finding]:
+def _damaged(store: Store, team: str, kind: Kind[Any]) -> Iterator[Finding]:
     problems: list[errors.TeamsError] = []
     if kind.name == "message":
         store.read(team, kind, None, 0, problems)

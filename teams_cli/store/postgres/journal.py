@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli.records.json_text import dumps, loads
-from teams_cli.store.postgres import counters
+from teams_cli.store.postgres.session import TAKE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOOK = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
 _AT_ONCE = 200
-_NOTE = f"""WITH next AS ({counters.TAKE}) INSERT INTO history (team, position, entry)
+_NOTE = f"""WITH next AS ({TAKE}) INSERT INTO history (team, position, entry)
     SELECT %s, last - %s + new.nth, new.entry::json
     FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
     RETURNING pg_notify(%s, %s)"""

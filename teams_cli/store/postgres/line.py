@@ -20,8 +20,8 @@ from hashlib import md5
 from teams_cli import errors, processes
 from teams_cli.environment import SANDBOX
 from teams_cli.names import is_name
+from teams_cli.store.contract import EVERY_TOPIC
 from teams_cli.store.files import disk, locks
-from teams_cli.store.topics import EVERY_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
-    from teams_cli.store.postgres.engine import PostgresStore
+    from teams_cli.store.postgres.session import Session
 
     R = TypeVar("R", bound=Record)
 
@@ -29,35 +29,35 @@ _LONG = "length(body) > 100000"
 
 
 def search(
-    store: PostgresStore, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
+    session: Session, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[R]:
     """See the contract. The words go to the database as it would write them into its index itself."""
-    version = schema.check(store.server)
-    wanted = _wanted(store, words) if version >= _SINCE else None
+    version = schema.check(session.server)
+    wanted = _wanted(session, words) if version >= _SINCE else None
     rows = _messages if kind.name == "message" else _records
-    for key, body in rows(store, team, kind, wanted, version >= _BY_FUNCTION):
+    for key, body in rows(session, team, kind, wanted, version >= _BY_FUNCTION):
         try:
-            yield store.decode(team, kind, key, body)
+            yield session.decode(team, kind, key, body)
         except errors.TeamsError as problem:
             problems.append(problem)
 
 
-def _wanted(store: PostgresStore, words: Sequence[str]) -> str | None:
+def _wanted(session: Session, words: Sequence[str]) -> str | None:
     """What to look for in the index; None where nothing is left to look for."""
-    found: str | None = store.look("SELECT wanted(%s)::text", [list(words)])[0][0]
+    found: str | None = session.look("SELECT wanted(%s)::text", [list(words)])[0][0]
     return found or None
 
 
 def _records(
-    store: PostgresStore, team: str, kind: Kind[R], wanted: str | None, by_function: bool
+    session: Session, team: str, kind: Kind[R], wanted: str | None, by_function: bool
 ) -> Iterator[tuple[str, str]]:
     """The keys and texts of the records that may have it, the newest first."""
-    found = store.look(*_having(_RECORDS, _KEYS, [team, kind.name], wanted, by_function))
+    found = session.look(*_having(_RECORDS, _KEYS, [team, kind.name], wanted, by_function))
     yield from sorted(found, key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
 
 def _messages(
-    store: PostgresStore, team: str, kind: Kind[R], wanted: str | None, by_function: bool
+    session: Session, team: str, kind: Kind[R], wanted: str | None, by_function: bool
 ) -> Iterator[tuple[str, str]]:
     """The keys and texts of the messages that may have it, the newest first. They come page by page: who asks may have
     enough soon.
@@ -65,7 +65,7 @@ def _messages(
     before = _ALL
     while True:
         sql, values = _having(_MESSAGES, _NUMBERS, [team, before], wanted, by_function)
-        page = store.look(_PAGE.format(sql), values)
+        page = session.look(_PAGE.format(sql), values)
         for number, body in page:
             yield f"{kind.prefix}-{number}", body
         if not page:

@@ -15,14 +15,13 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.store import opening
+from teams_cli.store.contract import EVERY_TOPIC, concerns
 from teams_cli.store.files import disk, locks
 from teams_cli.store.postgres import schema
 from teams_cli.store.postgres.connections import Again, Connection, Lost, Server
-from teams_cli.store.postgres.counts import Counts
 from teams_cli.store.postgres.engine import PostgresStore
 from teams_cli.store.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user
-from teams_cli.store.postgres.watches import listen
-from teams_cli.store.topics import EVERY_TOPIC, concerns
+from teams_cli.store.postgres.watches import Counts, listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

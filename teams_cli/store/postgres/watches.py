@@ -9,20 +9,64 @@ from __future__ import annotations
 import select
 import time
 
-from teams_cli.store.polling import PollingWatch
-from teams_cli.store.postgres.counts import Counts
-from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place, name_of
+from teams_cli.store.contract import EVERY_TOPIC, concerns
+from teams_cli.store.pace import PollingWatch
+from teams_cli.store.postgres.line import BEAT, LATE, POOLED, AttachedWatch, Place
 from teams_cli.store.retrying import jitter
-from teams_cli.store.topics import EVERY_TOPIC, concerns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from typing import Any
 
+    from teams_cli.store.contract import Watch
     from teams_cli.store.postgres.connections import Connection, Server
-    from teams_cli.store.postgres.engine import PostgresStore
-    from teams_cli.store.watch import Watch
+    from teams_cli.store.postgres.session import Session
+
+
+# What is counted from is moved on now and then, with both counts from one look: what is counted stays little. No change
+# takes five minutes from its row to its commit.
+_LOOK = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE team = of.team),
+    (SELECT count(*) FROM changes WHERE team = of.team AND at > %s::timestamptz),
+    (SELECT count(*) FROM changes WHERE team = of.team AND at > edge.at)
+    FROM unnest(%s::text[]) AS of (team), (SELECT clock_timestamp() - interval '5 minutes' AS at) AS edge"""
+_MOVE_AFTER = 300.0
+
+
+class Counts:
+    """What there is in some teams, counted in one query for all."""
+
+    def __init__(self, server: Server, teams: Sequence[str]) -> None:
+        self._server = server
+        self._teams = list(teams)
+        self._since = "-infinity"
+        self._moved = float("-inf")
+        self._asked: set[str] = set()
+        self._seen: dict[str, tuple[Any, ...]] = {}
+        self.looks = 0
+        """How many looks saw another count than the one before."""
+
+    def look(self) -> int:
+        """Look once more; how many looks saw another count than the one before."""
+        self.looks += bool(self.changed(self._teams))
+        return self.looks
+
+    def changed(self, teams: Sequence[str]) -> set[str]:
+        """The teams in which something was changed since the last look at them, but for those new to us."""
+        since, began = self._since, time.monotonic()
+        move = began - self._moved > _MOVE_AFTER
+        if since == "-infinity":
+            since = str(self._server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")[0][0])
+            self._since, move, self._moved = since, False, began
+        rows = self._server.look(_LOOK, [since, list(teams)])
+        found = {team: (last, count) for team, _, last, count, _ in rows}
+        changed = {team for team in found if team in self._asked and self._seen.get(team) != found[team]}
+        self._seen, self._asked = found, set(teams)
+        if move and rows:
+            self._since, self._moved = rows[0][1], began
+            self._seen = {team: (last, later) for team, _, last, _, later in rows}
+        return changed
+
 
 _PAUSE = 0.1
 _SHORT = 2.0
@@ -36,14 +80,12 @@ _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen
 _TRIES = 4
 
 
-def watch(store: PostgresStore, team: str, topics: Collection[str] | None) -> HostWatch:
-    """See the contract."""
-    channels = [store.channel(team)]
+def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
+    """Look out for changes; the watcher of this machine has its *place*."""
+    channels = [session.channel(team)]
     if topics is None or "history" in topics:
-        channels.append(store.channel(team, "h"))
-    if store.place is None:
-        store.place = Place(store.root, name_of(store.server.whereabouts()), store.variables, store.environ)
-    return HostWatch(store.server, store.place, team, channels, topics)
+        channels.append(session.channel(team, "h"))
+    return HostWatch(session.server, place, team, channels, topics)
 
 
 class HostWatch:

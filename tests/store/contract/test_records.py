@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from teams_cli.errors import AlreadyExists, InvalidValue, NotFound, StaleRevision, WrongState
-from teams_cli.store.candidacy import Candidacy
 from teams_cli.store.retrying import update
 from tests.store.contract.threads import in_threads
 from tests.store.kinds import (
@@ -17,6 +16,7 @@ from tests.store.kinds import (
     TEAM,
     Inbox,
     Member,
+    Message,
     Task,
     broadcast,
     chain,
@@ -248,19 +248,6 @@ class TestHolds:
         assert store.holds("nobody", "task", "inbox", "team") == set()
 
 
-class TestCandidacy:
-    def test_it_is_in_nobodys_way(self, store):
-        """Nor does it need the record to be there."""
-        store.create("alpha", TASK, None, Task(title="t"))
-        with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
-            assert is_alone
-            update(store, "alpha", TASK, "task-1", lambda task: task.having(title="new"))
-            with Candidacy(store.file_of("alpha", TASK, "task-1")) as is_alone:
-                assert is_alone
-        with Candidacy(store.file_of("alpha", TASK, "task-9")) as is_alone:
-            assert is_alone
-
-
 class TestChanged:
     def test_each_change_is_counted_and_nothing_else(self, store):
         """Whoever has to say what a failure left undone knows by it whether something was done before."""
@@ -320,6 +307,25 @@ class TestReplace:
         with pytest.raises(InvalidValue):
             store.replace("alpha", TASK, task.id, task.having(title="\udcff"), revision)
         assert titles(store) == {"task-1": "t"}
+
+
+def test_what_could_not_be_read_again_is_not_written(store):
+    """A value that its field does not allow is refused by its name, and nothing is changed."""
+    store.create("alpha", TASK, None, Task(title="t"))
+    for values, problem in (
+        ({"count": -5}, "count can't be -5"),
+        ({"weight": "heavy"}, "weight can't be 'heavy'"),
+        ({"owner": "b b"}, "owner can't be"),
+        ({"blocked_by": ["task-0"]}, "blockedBy can't be"),
+    ):
+        with pytest.raises(InvalidValue, match=problem) as refused:
+            store.create("alpha", TASK, None, Task(**{"title": "u", **values}))
+        assert refused.value.hint.startswith("Give ")
+        with pytest.raises(InvalidValue, match=problem):
+            update(store, "alpha", TASK, "task-1", lambda task, values=values: task.having(**values))
+    with pytest.raises(InvalidValue, match="to can't be"):
+        store.append("alpha", MESSAGE, ["bob"], Message(from_="ann", to="b b", message="hello"), None)
+    assert titles(store) == {"task-1": "t"} and store.last("alpha", MESSAGE) == 0
 
 
 class TestRecordsAreValues:

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from teams_cli.store.contract import concerns
 from teams_cli.store.retrying import update
-from teams_cli.store.topics import concerns
 from tests.store.kinds import (
     INBOX,
     TASK,
@@ -32,23 +32,19 @@ def soon(change, store):
 
 
 class TestWatch:
-    @pytest.mark.parametrize(
-        "change",
-        [
+    def test_a_change_wakes_who_waits(self, store):
+        watch = store.watch("alpha")
+        for change in (
             lambda store: store.create("alpha", TASK, None, Task(title="t")),
             lambda store: store.create("alpha", INBOX, "bob", Inbox(agent="bob")),
             lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
             lambda store: send(store, "bob", "hello"),
             lambda store: store.journal("alpha", {"what": "said"}),
-        ],
-        ids=["create task", "create inbox", "replace team", "append", "journal"],
-    )
-    def test_a_change_wakes_who_waits(self, store, change):
-        watch = store.watch("alpha")
-        settle(watch)
-        changing = soon(change, store)
-        assert watch.wait(60)
-        changing.join()
+        ):
+            settle(watch)
+            changing = soon(change, store)
+            assert watch.wait(60)
+            changing.join()
         watch.close()
 
     def test_a_change_before_the_wait_is_not_missed(self, store):

@@ -65,8 +65,17 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("damage", DAMAGES)
+SOME = ("cut off", "17 MiB", "a pipe", "a link to a good file")
+"""One of each way in which a file is found damaged: by what it says, its size, its kind, and as a link."""
+
+
+@pytest.mark.parametrize(
+    ("place", "damage"),
+    [
+        *(("task", damage) for damage in DAMAGES),
+        *((place, damage) for place in ("inbox", "message") for damage in SOME),
+    ],
+)
 def test_a_damaged_file_is_named_and_left_alone(store, root, damage, place):
     kind, key, name = PLACES[place]
     path = root / name
@@ -87,7 +96,7 @@ def test_a_damaged_file_is_named_and_left_alone(store, root, damage, place):
     assert snapshot(root) == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", SOME)
 def test_a_damaged_file_is_not_replaced_by_an_earlier_revision(store, root, damage):
     task, revision = store.get("alpha", TASK, "task-2")
     DAMAGES[damage](root / "tasks/alpha/task-2.json")
@@ -97,7 +106,7 @@ def test_a_damaged_file_is_not_replaced_by_an_earlier_revision(store, root, dama
     assert snapshot(root) == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", SOME)
 def test_a_damaged_team_is_not_made_anew(store, root, damage):
     DAMAGES[damage](root / "teams/alpha/team.json")
     before = snapshot(root)
@@ -109,7 +118,7 @@ def test_a_damaged_team_is_not_made_anew(store, root, damage):
     assert snapshot(root) == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", SOME)
 def test_the_same_uid_as_a_damaged_message_adds_nothing(store, root, damage):
     DAMAGES[damage](root / PLACES["message"][2])
     before = snapshot(root)
@@ -137,17 +146,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [pytest.param(f, v, id=f"{f}={v!r:.20}") for f, values in WRONG.items() for v in values]
-)
-def test_a_value_of_the_wrong_form_is_refused_by_the_name_of_its_field(store, root, field, value):
+@pytest.mark.parametrize("field", WRONG)
+def test_a_value_of_the_wrong_form_is_refused_by_the_name_of_its_field(store, root, field):
     path = root / "tasks/alpha/task-2.json"
-    edit(path, **{field: value})
-    with pytest.raises(DamagedRecord) as refused:
-        store.get("alpha", TASK, "task-2")
-    assert str(path) in refused.value.message
-    if value not in ("\ud800", 10**4000) and value == value and value != float("inf"):  # JSON refuses these whole
-        assert field in refused.value.message
+    good = path.read_bytes()
+    for value in WRONG[field]:
+        path.write_bytes(good)
+        edit(path, **{field: value})
+        with pytest.raises(DamagedRecord) as refused:
+            store.get("alpha", TASK, "task-2")
+        assert str(path) in refused.value.message
+        if value not in ("\ud800", 10**4000) and value == value and value != float("inf"):  # JSON refuses these whole
+            assert field in refused.value.message
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ CHANGES = {
 
 def counts(store: PostgresStore) -> tuple[int, ...]:
     sql = "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM messages)"
-    return tuple(store.look(sql)[0])
+    return tuple(store.session.look(sql)[0])
 
 
 class TestBrokenConnections:
@@ -156,7 +156,7 @@ class TestBrokenConnections:
         make_team(store)
         watch = over(wire, address, tmp_path).watch("alpha")
         assert watch.fileno() is not None
-        store.look("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+        store.session.look("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
         assert watch.wait(60)  # who can't hear looks again
         while watch.wait(0.1):
             pass
@@ -202,8 +202,8 @@ def test_connections_are_given_back(address, tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-    assert store.look(sql, [schema_of(address)])[0][0] < 8
+    assert store.session.look(sql, [schema_of(address)])[0][0] < 8
     store.close()
     other = PostgresStore(address, str(tmp_path))
-    while other.look(sql, [schema_of(address)])[0][0]:  # the server takes a moment
+    while other.session.look(sql, [schema_of(address)])[0][0]:  # the server takes a moment
         time.sleep(0.01)

@@ -28,6 +28,8 @@ from tests.support.cli import ALPHA, add_tasks, make_team
 from tests.support.postgres import schema_of
 from tests.support.wire import Wire
 
+pytestmark = pytest.mark.slow
+
 LEA, BOB = Caller("lea"), Caller("bob")
 LATE = Task(team_name=ALPHA, title="late", created_at="")
 WRITERS: dict[str, tuple[Callable[[Store], Any], bytes]] = {

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 class TestTables:
     def test_reading_makes_none(self, store, address):
         assert (store.teams(), titles(store), texts(store, None)) == ([], {}, [])
-        assert store.look("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema_of(address)]) == []
+        assert store.session.look("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema_of(address)]) == []
 
     def test_of_several_that_make_them_each_succeeds(self, address, tmp_path):
         stores = [PostgresStore(address, str(tmp_path / f"{n}")) for n in range(6)]
@@ -49,7 +49,7 @@ class TestTables:
         later = PostgresStore(address, str(tmp_path / "later"))
         assert later.teams() == ["alpha"]
         send(later, "bob", "hello")
-        assert later.look("SELECT version FROM format") == [(schema.VERSION,)]
+        assert later.session.look("SELECT version FROM format") == [(schema.VERSION,)]
 
     def test_newer_ones_are_refused(self, store, address, tmp_path):
         make_team(store)
@@ -196,9 +196,9 @@ class TestDoctor:
 
 def test_the_time_is_the_servers(store):
     make_team(store)
-    before = store.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+    before = store.session.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
     now = store.now().timestamp()
-    after = store.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+    after = store.session.look("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
     assert before - 0.05 <= now <= after + 0.05
     assert store.steady()[0] == PostgresStore(store.variables["TEAMS_STORE"], "/nowhere").steady()[0] != ""
 

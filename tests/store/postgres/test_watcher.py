@@ -124,8 +124,9 @@ class TestWatcher:
         machine.store.server.close()
         send(machine.store, "bob", "hello")
         assert all(watch.wait(PATIENCE) for watch in watches)
+        like = f"%{machine.store.session.channel('alpha')}%"
         sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%LISTEN%%' AND query LIKE %s"
-        assert machine.store.look(sql, [f"%{machine.store.channel('alpha')}%"])[0][0] <= 2  # it, and this question
+        assert machine.store.session.look(sql, [like])[0][0] <= 2  # it, and this question
 
     def test_who_loses_it_misses_nothing(self, machine):
         machine.begin()
@@ -282,6 +283,6 @@ def test_old_changes_are_forgotten(store):
             [True],
         )
     )
-    kept = store.look("SELECT count(*) FROM changes WHERE id NOT LIKE 'old-%%' AND %s", [True])
+    kept = store.session.look("SELECT count(*) FROM changes WHERE id NOT LIKE 'old-%%' AND %s", [True])
     schema.prune(store.server)
-    assert store.look("SELECT count(*) FROM changes") == kept != [(0,)]
+    assert store.session.look("SELECT count(*) FROM changes") == kept != [(0,)]

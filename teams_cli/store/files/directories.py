@@ -1,7 +1,13 @@
-"""Records that are created together: one file has them all, until each has a file of its own.
+"""The records of one directory: their numbers, several created in one commit, and what was read or written before.
 
-Its rename is the commit. Whoever changes something in the directory next, and that is who created them unless it was
-killed, gives each its file and removes that one; readers find in it what has no file yet. So there are all or none.
+No number is given again, also when the file that had it is gone. The highest stands in the name of an empty file,
+`.last.<number>`, which the listing of the directory shows for nothing and which becomes durable with the entry of the
+record itself. It is raised behind the record: where it is missing or late, as after a crash or with files of an older
+version, the records tell.
+
+Records that are created together are in one file, `.together`, until each has a file of its own. Its rename is the
+commit. The next change in the directory, mostly that by the same process, gives each its file and removes that one;
+readers find in it what has no file yet. So there are all or none.
 """
 
 from __future__ import annotations
@@ -9,22 +15,85 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.names import is_name
+from teams_cli.names import is_name, is_number
 from teams_cli.records.json_text import indented, loads
 from teams_cli.records.records import Record
-from teams_cli.store.documents import decode, encode, own_document
-from teams_cli.store.files import disk, marks, numbers
+from teams_cli.store.contract import Kind
+from teams_cli.store.documents import decode, decode_checked, encode, own_document, says_all
+from teams_cli.store.files import disk, marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
+    from teams_cli.records.records import Record
     from teams_cli.store.contract import Kind
     from teams_cli.store.files.layout import Layout
 
     R = TypeVar("R", bound=Record)
     T = TypeVar("T")
+
+_LAST = ".last."
+_NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
+
+
+def highest(names: Iterable[str]) -> int:
+    """The highest number that was given by what the names in a directory say; 0 if they say nothing."""
+    said = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
+    return max((int(digits) for digits in said if is_number(digits)), default=0)
+
+
+def given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
+    """The highest number that was given in a directory with these names: by what is noted, and by the records."""
+    return highest(names), max((in_name(name, kind) for name in names), default=0)
+
+
+def in_name(file_name: str, kind: Kind[Any]) -> int:
+    """The number in the file name of a numbered record; 0 if it is not one."""
+    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
+
+
+def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
+    """Those of the words that are keys of numbered records, the lowest number first."""
+    begin = f"{kind.prefix}-"
+    digits = [word[len(begin) :] for word in words if word.startswith(begin)]
+    return [f"{begin}{number}" for number in sorted(map(int, filter(is_number, digits)))]
+
+
+def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
+    """The keys by number or name."""
+    return sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)
+
+
+def note(directory: str, before: int, number: int) -> None:
+    """Raise what `highest` says of the directory from *before* to *number*.
+
+    The record that has the number is made already, so a disk that refuses is no reason to fail.
+    """
+    try:
+        os.rename(f"{directory}/{_LAST}{before}", f"{directory}/{_LAST}{number}")
+    except FileNotFoundError:
+        keep(directory, number)
+    except OSError:
+        return
+
+
+def keep(directory: str, number: int) -> None:
+    """Have `highest` say at least *number*, if that can be done."""
+    try:
+        os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
+    except OSError:
+        return
+
+
+def tidy(directory: str, names: Iterable[str]) -> None:
+    """Remove marks below the highest."""
+    top = f"{_LAST}{highest(names)}"
+    for name in names:
+        if name.startswith(_LAST) and name != top:
+            disk.discard(f"{directory}/{name}")
+
 
 NAME = ".together"
 _LARGEST = 1 << 30
@@ -69,9 +138,9 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         disk.sync_directory(directory)
     except OSError as error:
         raise disk.failed("write", directory, error) from None
-    before, last = numbers.highest(disk.names_in(directory)), max(map(kind.number_in, files))
+    before, last = highest(disk.names_in(directory)), max(map(kind.number_in, files))
     if last > before:
-        numbers.note(directory, before, last)
+        note(directory, before, last)
     disk.discard(f"{directory}/{NAME}")
 
 
@@ -111,7 +180,7 @@ def each(
     """What *look* finds in each of the files of a directory, or of those *keys*, by number or name; what can't be read
     is one of the *problems*.
     """
-    for key in keys_in(directory, kind, problems) if keys is None else numbers.in_order(keys, kind):
+    for key in keys_in(directory, kind, problems) if keys is None else in_order(keys, kind):
         try:
             yield look(f"{directory}/{key}.json", kind, key)
         except FileNotFoundError:
@@ -157,7 +226,7 @@ def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -
 def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
     """The keys that the files of a directory stand for, by number or name; other files are *problems*."""
     found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
-    keys = numbers.keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
+    keys = keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
     if len(keys) < len(found):
         known = {*keys}
         hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
@@ -183,3 +252,46 @@ def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
     if not isinstance(files, dict) or not files or not all(map(kind.number_in, files)):
         raise errors.DamagedRecord(f"{path}: does not say which records were created", "Move it away.")
     return {key: str(text).encode() for key, text in files.items()}
+
+
+_NOTHING = None, None
+_REMEMBERED = 1024
+_SMALL = 8 * 1024
+"""Bytes of the largest file that is remembered: so all of them take no more than eight million."""
+
+
+class Decoded:
+    """What files held when they were found good. No record is kept: whoever has one may change it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[bytes, list[str] | None]] = {}
+        """The bytes by the path; and of what we wrote, the marks of the record."""
+
+    def get(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
+        """The record in a file; checked unless it has the bytes that it had when it was checked or written last.
+
+        Raises:
+            DamagedRecord: They have the wrong shape.
+        """
+        if self.knows(path, data):
+            return decode_checked(data, kind)
+        record = decode(data, kind, key, path)
+        if says_all(data, kind, key):
+            self.remember(path, data)
+        return record
+
+    def knows(self, path: str, data: bytes) -> bool:
+        """Whether the file had these bytes when it was checked or written last."""
+        return self._known.get(path, _NOTHING)[0] == data
+
+    def marks(self, path: str, data: bytes) -> list[str] | None:
+        """The marks of the record that was written with these bytes; None if that was another."""
+        known, marks = self._known.get(path, _NOTHING)  # once: another thread may forget it meanwhile
+        return marks if known == data else None
+
+    def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
+        """Take the bytes of the file for good; and those *marks* for those of the record that was written with them."""
+        if len(data) <= _SMALL:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[path] = data, marks

@@ -1,0 +1,127 @@
+"""Whole teams: making one, copying one from store to store to the byte, and removing a closed one."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from teams_cli import errors
+from teams_cli.records.records import Record
+from teams_cli.store.documents import decode, encode, headed
+from teams_cli.store.files import directories, disk, marks
+from teams_cli.store.files.layout import Layout
+from teams_cli.store.files.locks import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    from teams_cli.records.records import Record
+    from teams_cli.store.contract import Kind
+    from teams_cli.store.files.layout import Layout
+    from teams_cli.store.files.locks import Lock
+    from teams_cli.store.files.message_log import MessageLog
+
+    R = TypeVar("R", bound=Record)
+
+
+def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
+    """Make the file of a team, under the *lock* of the directory of all; an empty directory of a crashed creation is
+    taken over.
+
+    Raises:
+        AlreadyExists: There is one of that name, but for the case of its letters.
+    """
+    parent, directory = layout.teams, layout.team(team)
+    disk.make_directories(parent, layout.root)
+    with disk.Written(layout.temp, data := encode(record)) as temp, lock:
+        for name in disk.names_in(parent):
+            if name.lower() == team.lower() and "team.json" in disk.names_in(f"{parent}/{name}"):
+                disk.confirm(f"{parent}/{name}", f"{parent}/{name}/team.json")
+                raise errors.AlreadyExists(f"there is a team {name} already", "Choose another name, or join it.")
+        disk.make_directories(directory, layout.root)
+        disk.make_directories(layout.tasks(team), layout.root)
+        disk.commit(temp, f"{directory}/team.json")
+    return data
+
+
+def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """See the contract."""
+    for segment in log.segments():
+        for number, path in log.files(segment):
+            log.decode(kind, path)
+            yield os.path.basename(path).removesuffix(".json"), headed(log.content(path), kind, number)
+
+
+def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], key: str, data: bytes) -> None:
+    """See the contract."""
+    path = layout.path(team, kind, key)
+    record, directory = decode(data, kind, key, path), os.path.dirname(path)
+    disk.make_directories(directory, layout.root)
+    with lock(directory):
+        directories.settle(layout, team, kind)
+        marks.make(layout.marks(team, kind, key, record))
+        disk.commit(disk.write_temp(layout.temp, data), path)
+
+
+def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
+    """See the contract. The entries of a directory are brought to the disk together."""
+    by_directory: dict[str, list[tuple[str, bytes]]] = {}
+    for key, data in packed:
+        number, path = log.place_of(key)
+        decode(data, kind, f"{kind.prefix}-{number}", key)
+        by_directory.setdefault(os.path.dirname(path), []).append((path, data))
+    for directory, files in by_directory.items():
+        disk.make_directories(directory, log.root)
+        there = frozenset(log.listed(int(os.path.basename(directory))))
+        for path, data in files:
+            if os.path.basename(path) not in there:
+                disk.put(disk.write_temp(f"{log.root}/tmp", data), path)
+        disk.confirm(directory, directory)
+
+
+_PARTS = ("tasks", "index", "teams")
+"""Where a team has its files. A crash in between leaves a closed team with less in it, which can be removed again."""
+
+
+def take_away(root: str, team: str) -> str:
+    """Move the team's directories to where nobody looks for them; where that is. All its locks are held.
+
+    Raises:
+        StorageFailed: One can't be moved; all are where they were.
+        OutcomeUnknown: The disk did not confirm, or some are gone.
+    """
+    trash = f"{root}/tmp/dropped-{team}-{os.urandom(6).hex()}"
+    moved: list[str] = []
+    try:
+        os.mkdir(trash, 0o700)
+        for part in _PARTS:
+            with suppress(FileNotFoundError):
+                os.rename(f"{root}/{part}/{team}", f"{trash}/{part}")
+                moved.append(part)
+    except OSError as error:
+        _put_back(root, team, trash, moved)
+        raise disk.failed("remove", f"team {team} in {root}", error) from None
+    for part in moved:
+        disk.confirm(f"{root}/{part}", f"{root}/{part}/{team}")
+    return trash
+
+
+def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
+    try:
+        for part in moved:
+            os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
+        os.rmdir(trash)
+    except OSError as error:
+        raise errors.OutcomeUnknown(
+            f"team {team} is removed in part, and the disk refuses to go on: {error.strerror}",
+            "Repeat the command: it goes on.",
+        ) from None
+
+
+def empty(trash: str) -> None:
+    """Remove what was taken away. What can't be removed now takes room, and hurts nobody."""
+    import shutil
+
+    shutil.rmtree(trash, ignore_errors=True)
