@@ -80,7 +80,7 @@ class Place:
 
     def put_inbox(self, unread: int = UNREAD) -> None:
         """The last ten messages, or so many, unread, all before them handled."""
-        inbox = Inbox(agent="a0", up_to=self.count - unread, settled_at=NOW)
+        inbox = Inbox(agent="a0", up_to=max(self.count - unread, 0), settled_at=NOW)
         _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
 
     def drop_sent(self) -> None:
