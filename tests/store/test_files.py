@@ -136,23 +136,26 @@ def test_reading_makes_nothing(file_store, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_marks_of_numbers_above_a_thousand_are_found_where_version_0_2_put_them(file_store, root):
+def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions_made_them(file_store, root):
     make_team(file_store)
-    file_store.reserve("alpha", TASK, 999)
-    for _ in range(2):
+    file_store.reserve("alpha", TASK, 998)
+    for _ in range(3):
         file_store.create("alpha", TASK, None, Task(title="t"))
-    index, keys = root / "tasks/alpha/index", ["task-1000", "task-1001"]
-    (index / "pending.1").mkdir()
-    (index / "pending/task-1001").rename(index / "pending.1/task-1001")
+    index, keys = root / "tasks/alpha/index", ["task-999", "task-1000", "task-1001"]
+    assert {str(path.relative_to(index)) for path in index.rglob("task-*")} == {
+        "pending/task-999",
+        "pending.1/task-1000",
+        "pending.1/task-1001",
+    }
+    (index / "pending.1/task-1001").rename(index / "pending/task-1001")
     assert list(file_store.labelled("alpha", TASK, "pending")) == keys
-    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == keys
+    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == sorted(keys)
     watch = file_store.watch("alpha", ["task:in_progress"])
     task, revision = file_store.get("alpha", TASK, "task-1001")
     file_store.replace("alpha", TASK, "task-1001", task.having(status="in_progress"), revision)
     assert watch.wait(60)
     watch.close()
-    assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:1]
-    assert os.listdir(index / "pending.1") == []
+    assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:2]
 
 
 def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):

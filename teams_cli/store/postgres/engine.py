@@ -14,7 +14,7 @@ from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.records.records import Record
 from teams_cli.store.contract import Kind, Store, topics_of
-from teams_cli.store.documents import encode, encode_unnumbered
+from teams_cli.store.documents import encode
 from teams_cli.store.files import disk
 from teams_cli.store.files.message_log import check_addressees
 from teams_cli.store.postgres import journal, whole_team
@@ -99,7 +99,7 @@ class PostgresStore(Store):
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         if key is None:
-            encode_unnumbered(record, kind, 1)  # refused before a number is taken
+            encode(kind.numbering(record, 1))  # refused before a number is taken
             return self._numbered(team, kind, record, None)
         body = encode(record)
         values = [_checked(team), kind.name, _checked(key), label := _label(kind, record), body.decode()]
@@ -238,7 +238,7 @@ class PostgresStore(Store):
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
-        encode_unnumbered(record, kind, 1)
+        encode(kind.numbering(record, 1))
         earlier = self._with_uid(team, kind, uid) if uid is not None else None
         if earlier is None:
             try:
