@@ -127,6 +127,10 @@ def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, s
     return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
 
 
+OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
+"""What OpenCode reads of its directory, the second above the first."""
+
+
 def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
     """Where OpenCode's own configuration is: around the root, where that is in its usual place, else the user's."""
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):

@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from teams_cli.cli.show.ages import state
+from teams_cli.cli.show import state
 from teams_cli.cli.show.watching import reach_in_short
 from teams_cli.clock import length
 from teams_cli.tasks.tasks import FINISHED

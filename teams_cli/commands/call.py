@@ -5,8 +5,8 @@ from __future__ import annotations
 from teams_cli import environment, errors
 from teams_cli.store.contract import Store
 from teams_cli.teams import permission, presence, teams
+from teams_cli.teams.permission import verify
 from teams_cli.teams.teams import Team
-from teams_cli.teams.tokens import verify
 
 _NEVER = 3600.0
 

@@ -62,7 +62,7 @@ def _rules(config: Config, defined: set[str]) -> Iterator[Finding]:
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
         yield from _unknown_operations(place, [operation] if operation != "*" else [])
-        for role in sorted(opencode_rules.by_role(by_role).keys() - defined):
+        for role in sorted(roles.by_role(by_role).keys() - defined):
             yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))

@@ -8,8 +8,8 @@ from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks
 from teams_cli.teams import history, permission, roles, settings, teams
 from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import hash_token, new_token
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Member, Team
-from teams_cli.teams.tokens import hash_token, new_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import holding, overviews
 from teams_cli.teams import chronicle, history, permission, roles, teams
 from teams_cli.teams.caller import Caller
+from teams_cli.teams.permission import hash_token, new_token, verify
 from teams_cli.teams.teams import MEMBER, TEAM, Member, Team
-from teams_cli.teams.tokens import hash_token, new_token, verify
 
 
 def join(

@@ -9,9 +9,8 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, holding, leases, tasks
 from teams_cli.teams import history, teams
 from teams_cli.teams.caller import Caller
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import require, verify
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
-from teams_cli.teams.tokens import verify
 
 
 def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:

@@ -10,9 +10,8 @@ from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams
-from teams_cli.teams.permission import require
+from teams_cli.teams.permission import require, verify
 from teams_cli.teams.teams import TEAM, Member, Team
-from teams_cli.teams.tokens import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

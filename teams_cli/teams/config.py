@@ -5,14 +5,14 @@ Below it lies what OpenCode's own configuration says of roles and of who may use
 
 from __future__ import annotations
 
+import os
 from zlib import crc32
 
-from teams_cli.environment import opencode_directory
+from teams_cli.environment import OPENCODE_FILES, opencode_directory
 from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.files import disk
-from teams_cli.teams import opencode_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,12 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
         DamagedRecord: The file is not valid; names the field.
     """
     own = own_of(root)
-    permission, agent = opencode_rules.read(opencode_directory(root, environ))
+    directory = opencode_directory(root, environ)
+    if not any(os.path.exists(f"{directory}/{name}") for name in OPENCODE_FILES):
+        return own
+    from teams_cli.teams import opencode_rules
+
+    permission, agent = opencode_rules.read(directory)
     if not permission and not agent:
         return own
     tools = opencode_rules.laid_over(permission, own.permission.get("tool", {}))

@@ -5,9 +5,11 @@ It is another program's file: what in it is not of our form is meant for that pr
 
 from __future__ import annotations
 
+from teams_cli.environment import OPENCODE_FILES
 from teams_cli.names import is_name
 from teams_cli.records.json_text import loads
 from teams_cli.store.files import disk
+from teams_cli.teams.roles import by_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     Rules = dict[str, Any]
 
-FILES = ("opencode.json", "opencode.jsonc")
 _OURS = (b'"tool"', b'"extends"')
 _VERDICTS = ("allow", "ask", "deny")
 _LISTS = ("skill", "allow", "deny")
@@ -30,7 +31,7 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
     """The rules for tools, and the roles; nothing of them where there is no such file, or it can't be read."""
     rules: Rules = {}
     agents: RoleTable = {}
-    for name in FILES:
+    for name in OPENCODE_FILES:
         document = _document(f"{directory}/{name}") or {}
         rules = laid_over(rules, {tool: said for tool, said in _tools(document).items() if _counts(said)})
         agents.update(_roles(document.get("agent")))
@@ -45,14 +46,9 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
     return joined
 
 
-def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
-    """What rules say of each role; a single word is said of all."""
-    return {"*": said} if isinstance(said, str) else dict(said)
-
-
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
     """What there looks as if it were meant for us, and has no form that counts: where, and why."""
-    for name in FILES:
+    for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
         if document is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.teams import rights
-from teams_cli.teams.opencode_rules import by_role
 from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, Member, Team
 
 TYPE_CHECKING = False
@@ -43,6 +42,11 @@ def _said_by_user(line: list[str], operation: str, config: Config) -> str:
     tools = config.permission.get("tool", {})
     said = _nearest(line, operation, config.agent, by_role(tools.get(operation, {})))
     return said or _nearest(line, operation, {}, by_role(tools.get("*", {})))
+
+
+def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
+    """What rules say of each role; a single word is said of all."""
+    return {"*": said} if isinstance(said, str) else dict(said)
 
 
 def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from teams_cli.clock import SystemClock, parse_rfc3339, seconds_since
 from teams_cli.commands.declaration import Command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from teams_cli.cli.tables import Table
+
+
+_OLD = 60
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 def parts(command: Command, document: Any, words: str = "") -> list[str | Table]:
@@ -20,3 +26,53 @@ def parts(command: Command, document: Any, words: str = "") -> list[str | Table]
 def present(*lines: str | None) -> list[str | Table]:
     """The lines that are there."""
     return [line for line in lines if line]
+
+
+def ago(at: str | None) -> str:
+    """`35 s ago`; a dash for what never was."""
+    return "-" if at is None else f"{age(at)} ago"
+
+
+def is_old(at: str) -> bool:
+    """Whether that was long enough ago to be said: something may have been done since that it asks for."""
+    return seconds_since(at, SystemClock().now()) >= _OLD
+
+
+def age(at: str, now: datetime | None = None) -> str:
+    """`35 s`, from that moment to now, or to when it was *now*."""
+    return _length(seconds_since(at, now or SystemClock().now()))
+
+
+def moment(at: str | None) -> str:
+    """A time by the clock of this machine: `14:05:09` if it is today's, else with its date; a dash for none."""
+    if at is None:
+        return "-"
+    try:
+        then = parse_rfc3339(at).astimezone()
+    except ValueError:
+        return at
+    today = SystemClock().now().astimezone().date() == then.date()
+    return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def state(agent: dict[str, Any]) -> str:
+    """How a listed agent is, in a word; of one that its provider limits, also until when."""
+    said = str(agent.get("trouble") or agent["state"])
+    return f"{said} until {moment(agent['limitedUntil'])}" if said == "limited" else said
+
+
+def left(moment: str) -> str:
+    """`4 min left`."""
+    return f"{until(moment)} left"
+
+
+def until(moment: str, part: float = 1.0) -> str:
+    """`5 min`, from now to that moment, or a part of that time; a second less is no minute less."""
+    return _length(part * (1 - seconds_since(moment, SystemClock().now())))
+
+
+def _length(seconds: float) -> str:
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"

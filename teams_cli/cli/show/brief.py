@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show import ago
 from teams_cli.views import steps
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show.ages import age, ago
+from teams_cli.cli.show import age, ago
 from teams_cli.cli.tables import Table
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show.ages import moment
+from teams_cli.cli.show import moment
 from teams_cli.cli.tables import Table
 from teams_cli.teams import chronicle
 

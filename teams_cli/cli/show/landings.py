@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import age
+from teams_cli.cli.show import age, present
 from teams_cli.cli.tables import Table
 
 TYPE_CHECKING = False

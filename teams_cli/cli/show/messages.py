@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago, state
+from teams_cli.cli.show import ago, present, state
 from teams_cli.cli.tables import Table
 from teams_cli.messages.messages import Message, quote
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import text
-from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import age, ago, left, moment, until
+from teams_cli.cli.show import age, ago, left, moment, present, until
 from teams_cli.cli.tables import Table
 from teams_cli.clock import SystemClock
 from teams_cli.teams import presence

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present, tasks
-from teams_cli.cli.show.ages import ago
+from teams_cli.cli.show import ago, present, tasks
 from teams_cli.cli.tables import Table
 from teams_cli.names import HUMAN
 from teams_cli.views import steps

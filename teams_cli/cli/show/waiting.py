@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.cli.show import present
-from teams_cli.cli.show.ages import ago, is_old
+from teams_cli.cli.show import ago, is_old, present
 from teams_cli.messages.messages import Message, quote
 from teams_cli.tasks.tasks import Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from teams_cli import text
-from teams_cli.cli.show.ages import moment, state
+from teams_cli.cli.show import moment, state
 from teams_cli.cli.show.messages import how_far
 from teams_cli.cli.tables import Table
 from teams_cli.clock import length
