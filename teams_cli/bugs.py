@@ -9,6 +9,15 @@ import traceback
 from teams_cli import __version__, errors
 
 
+def directory_is_gone() -> bool:
+    """Whether the current directory was removed: then nothing can be found from there, which is no bug."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
+
+
 def report(error: Exception, words: list[str]) -> errors.TeamsError:
     """Write the traceback to a log; what to tell the person."""
     try:

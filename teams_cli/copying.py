@@ -39,6 +39,8 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     if target.address == store.address:
         raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Say another store with --to.")
     _refuse_gone(team, target)
+    if _is_copied(team, target):
+        return {}
     _refuse_taken(target, team_name)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
@@ -52,6 +54,16 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
         started_here.note(target, team_name, session)
     target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
     return {name: count for name, count in counts.items() if count}
+
+
+def _is_copied(team: Team, target: Store) -> bool:
+    """Whether an earlier copy to that store came to its end, and the team is open there: its record is put last."""
+    if team.state != "closed" or team.copied_to != target.address:
+        return False
+    try:
+        return not target.get(team.name, TEAM, team.name)[0].copied_to
+    except errors.NotFound:
+        return False
 
 
 def _refuse_gone(team: Team, target: Store) -> None:

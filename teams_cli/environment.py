@@ -86,8 +86,15 @@ def git_line(path: str) -> str:
     except OSError:  # a directory
         return ""
     finally:
-        os.close(descriptor)
+        _release(descriptor)
     return line.decode(errors="surrogateescape")
+
+
+def _release(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:  # of a file that was only read this changes nothing
+        return
 
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
@@ -116,15 +123,54 @@ def store_address(said: str | None, environ: Mapping[str, str], configured: str 
 
 
 def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where the teams are kept, and what says so."""
+    """Where the teams are kept, and what says so.
+
+    Raises:
+        InvalidValue: It would be another directory in each directory.
+    """
     if said:
-        return said, "flag"
+        return absolute(said, "--root", environ), "flag"
     if environ.get("TEAMS_HOME"):
-        return environ["TEAMS_HOME"], "TEAMS_HOME"
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if base.startswith("/"):  # the specification says to ignore others
+        return absolute(environ["TEAMS_HOME"], "TEAMS_HOME", environ), "TEAMS_HOME"
+    if base := config_base(environ):
         return f"{base}/{DEFAULT_BELOW_CONFIG}", "XDG_CONFIG_HOME"
-    return os.path.expanduser(f"~/.config/{DEFAULT_BELOW_CONFIG}"), "default"
+    return absolute(f"~/.config/{DEFAULT_BELOW_CONFIG}", "the default root", environ), "default"
+
+
+def config_base(environ: Mapping[str, str]) -> str:
+    """What XDG_CONFIG_HOME says; empty where that is not a whole path, which its specification says to ignore."""
+    base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
+    return base if base.startswith("/") else ""
+
+
+def absolute(directory: str, what: str, environ: Mapping[str, str]) -> str:
+    """The directory with `~` and `$HOME` at its beginning expanded: settings of clients reach no shell that would.
+
+    Raises:
+        InvalidValue: It does not begin at `/` then, so each directory would have one of its own.
+    """
+    path = _expanded(directory, environ)
+    if path.startswith("/"):
+        return os.path.abspath(path)
+    from teams_cli import errors
+
+    if directory.startswith(_HOME):
+        raise errors.InvalidValue(
+            f"{what} is {directory!r}, and this user has no home directory", "Set HOME, or TEAMS_HOME to a whole path."
+        )
+    raise errors.InvalidValue(
+        f"{what} is {directory!r}, which does not begin with /", "Give the whole path, or one that begins with ~/."
+    )
+
+
+_HOME = ("~", "$HOME", "${HOME}")
+
+
+def _expanded(path: str, environ: Mapping[str, str]) -> str:
+    for home in _HOME:
+        if path == home or path.startswith(f"{home}/"):
+            return (environ.get("HOME") or os.path.expanduser("~")).rstrip("/") + path.removeprefix(home) or "/"
+    return os.path.expanduser(path) if path.startswith("~") else path
 
 
 OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
@@ -135,9 +181,4 @@ def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
     """Where OpenCode's own configuration is: around the root, where that is in its usual place, else the user's."""
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
         return os.path.dirname(root)
-    base = environ.get("XDG_CONFIG_HOME", "")
-    return (
-        f"{base}/opencode"
-        if base.startswith("/")
-        else f"{environ.get('HOME') or os.path.expanduser('~')}/.config/opencode"
-    )
+    return f"{config_base(environ) or _expanded('~/.config', environ)}/opencode"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 TAG = "TEAMS_RUN_ID"
+CHECK = "TEAMS_CHECK_ID"
+"""Marks what the check of a task starts, for as long as that check runs."""
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -69,7 +71,7 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
     with open(log, "ab") as out:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _DETACH, *words],
-            env=dict(environment),
+            env={name: value for name, value in environment.items() if name != CHECK},
             cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -89,9 +91,9 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     return start_detached([sys.executable, "-P", "-c", _OWN, _PACKAGE, module, *words], environment, log, "/")
 
 
-def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
+def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
     """End all processes that carry *tag*, with the signals of the ladder, each given its seconds."""
-    _end(lambda: tagged(tag), ladder)
+    _end(lambda: tagged(tag, variable), ladder)
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
@@ -128,9 +130,9 @@ def kill(pid: int) -> None:
     _send([pid], "KILL")
 
 
-def tagged(tag: str) -> Iterator[int]:
+def tagged(tag: str, variable: str = TAG) -> Iterator[int]:
     """The processes that carry *tag* in the environment they were started with, but for ourselves."""
-    wanted = f"{TAG}={tag}".encode()
+    wanted = f"{variable}={tag}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and int(name) != os.getpid() and wanted in _environment(name):
             yield int(name)

@@ -7,6 +7,10 @@ from teams_cli import errors
 MAX_MESSAGE = 64 * 1024
 MAX_RESULT = 1024 * 1024
 MAX_LINE = 300
+MOST_ANSWER = 9_000
+"""Bytes of an answer that could be without end: the shells of some clients keep no more than 10,000."""
+MOST_LETTER = 8_000
+"""Bytes of one text in it."""
 MAX_SKILL = 64
 MAX_PATTERN = 255
 
@@ -100,6 +104,39 @@ def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
     """The first few names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def quoted(words: str | None, mark: str = "  ") -> list[str]:
+    """The lines of a text that somebody else wrote, each behind a mark, so that none passes for a line of the
+    program: agents obey a line that begins with `next:`.
+    """
+    return [f"{mark}{line}" for line in (words or "").splitlines()]
+
+
+def size(lines: list[str]) -> int:
+    """How many bytes the lines have as they are printed."""
+    return sum(len(one_part(line).encode(errors="replace")) + 1 for line in lines)
+
+
+def bounded(lines: list[str], most: int, rest: str) -> list[str]:
+    """The lines, if they have at most so many bytes; else the first of them, and as the last how to see the *rest*."""
+    if size(lines) <= most:
+        return lines
+    kept: list[str] = []
+    for line in lines:
+        if size([line]) > most:
+            while size([line]) > max(most, 1):
+                line = line[: len(line) * 7 // 8]
+            kept.append(line)
+            break
+        kept.append(line)
+        most -= size([line])
+    return [*kept, rest]
+
+
+def one_part(words: str) -> str:
+    """One part of an answer, as a terminal may have it; where somebody's text in it breaks the line, it is indented."""
+    return safe(words).replace("\n", "\n  ")
 
 
 def safe(text: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
-from teams_cli import environment, errors, text
+from teams_cli import environment, errors, processes, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.landings import outcomes
@@ -213,10 +214,11 @@ def run(
     """
     from teams_cli.agents import shell  # most tasks have no check
 
-    environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1"}
+    mark = os.urandom(8).hex()
+    environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1", processes.CHECK: mark}
     patience = float(settings.value(team, "checkTimeout"))
-    try:
-        running = shell.ShellCommand(command, place.directory, environ)
+    try:  # under a shell of its own: one that kills its parent kills that, and not this command
+        running = shell.ShellCommand(f"sh -c {shlex.quote(command)}; exit $?", place.directory, environ)
     except OSError as error:
         raise errors.TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
     ended = True
@@ -224,10 +226,13 @@ def run(
         ended = _wait(running, patience, meanwhile)
     finally:
         finished = running.finish(end=not ended)
+        processes.end_tagged(mark, variable=processes.CHECK)
     output = "\n".join(part.strip("\n") for part in (finished.output, finished.errors) if part.strip())
     status = finished.status if ended else TIMEOUT
     if not ended:
         output += f"\n[ended after {patience:g} seconds: the setting checkTimeout]"
+    elif status < 0:
+        output += f"\n[ended by signal {-status}: a check must not kill the process that runs it]"
     said, at = _end(output), teams.now(store)
     return Check(command=command, status=status, output=said, by=by, at=at, directory=place.directory)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors
+from teams_cli import errors, text
 from teams_cli.agents import git
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
@@ -26,6 +26,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
 
     Raises:
         SetupFailed: The command failed, with the end of what it said.
+        InvalidValue: The patterns lead out of the repository.
         StorageFailed: A file could not be copied.
     """
     _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
@@ -51,7 +52,7 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
         return
     from shutil import copy2
 
-    named = [f":(glob){pattern}" for pattern in patterns]
+    named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
     listed = git.must(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
     for name in filter(None, listed.split("\0")):
         target = f"{tree}/{name}"

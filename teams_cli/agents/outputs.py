@@ -53,12 +53,15 @@ def find(store: Store, team: str, agent: str) -> str | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether mail resumed this generation, and the caller was told by mail what came of it, or, where other agents
-    wrote and not the caller, one of these: it is told once.
+    """Whether nobody has to be told of the end of this generation. Mail resumed it, and the caller was told by mail
+    what came of it, or, where other agents wrote and not the caller, one of these: it is told once. Or it said nothing
+    on mail with which its caller asked for nothing: such an end would wake the caller for nothing.
     """
     if not _is_of_mail(session):
         return False
     wrote = _writers(session)
+    if not (find(store, team, session.agent) or "").strip() and not _asked(store, team, session, wrote):
+        return True
     others = set() if wrote & {session.caller, HUMAN} else wrote
     return any(_told(store, team, session, name) for name in {session.caller, *others})
 
@@ -75,6 +78,13 @@ def _is_of_mail(session: Session) -> bool:
 def _writers(session: Session) -> set[str]:
     """Whose messages the agent was given in this generation."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
+
+
+def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
+    """Whether the caller is among those who *wrote*, and the last that it wrote was more than information."""
+    start = max(0, store.last(team, MESSAGE) - _RECENT)
+    sent = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
+    return session.caller in wrote and not (sent and sent[-1].only_informs)
 
 
 def _told(store: Store, team: str, session: Session, name: str) -> bool:

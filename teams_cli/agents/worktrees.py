@@ -54,6 +54,13 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
         raise errors.AlreadyExists(
             f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
         )
+    parts = branch.split("/")
+    for above in ("/".join(parts[:count]) for count in range(1, len(parts))):
+        if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{above}").returncode == 0:
+            raise errors.AlreadyExists(
+                f"a branch is called {above}, so git can make no branch {branch}",
+                f"Give that branch another name: git branch -m {above} NAME",
+            )
     if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
         raise errors.AlreadyExists(
             f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
@@ -65,14 +72,14 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
     Raises:
         AlreadyExists: There is one of that name, with somebody's work in it.
-        StorageFailed: git did not make it.
+        Conflict: git did not make it.
     """
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path)
     if done.returncode != 0:
-        raise errors.StorageFailed(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
+        raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     return path, branch
 
 

@@ -37,15 +37,15 @@ def make_call(
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
     team, team_source = look_up("team", values.pop("team", None), environ)
     token = look_up("token", None, environ)[0]
-    around = None if agent_source == "flag" else _around(os.path.abspath(root), environ, is_named=bool(agent))
+    around = None if agent_source == "flag" else _around(root, environ, is_named=bool(agent))
     if around and team in ("", around.team):
         agent, team, token = around.agent, around.team, around.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
     if not agent and for_person and _is_typed() and not _is_ours(environ):
         agent, agent_source = HUMAN, "person"
-    if not team and (here := _team_here(os.path.abspath(root))):
+    if not team and (here := _team_here(root)):
         team, team_source = here, "here"
-    settings = config.load(os.path.abspath(root), environ)
+    settings = config.load(root, environ)
     address, store_source = store_address(said_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
     caller = _caller(agent, token, environ, settings) if agent else None

@@ -6,7 +6,7 @@ import os
 import sys
 
 from teams_cli import __version__, errors, streams
-from teams_cli.text import safe
+from teams_cli.text import MOST_ANSWER, one_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,13 @@ def run(words: list[str]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # as Python says it of one that came while it made a class
             raise error.__cause__ from None
-        from teams_cli.bugs import report
+        from teams_cli.bugs import directory_is_gone, report
 
+        if isinstance(error, OverflowError):
+            return _refuse(errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another."), words)
+        if isinstance(error, FileNotFoundError) and directory_is_gone():
+            gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
+            return _refuse(gone, words)
         return _refuse(report(error, words), words, BUG)
 
 
@@ -124,6 +129,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
     call = calls.make_call(values, os.environ, _ask_person, _talk, command.for_person)
+    call.room = 0 if as_json else MOST_ANSWER
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
         status = _answer(command, call, values, as_json)
@@ -135,7 +141,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     if call.follows and not as_json:
         streams.written(lambda: print(f"next: {call.follows}"))
     if line:
-        _talk(safe(line))
+        _talk(one_part(line))
     return status
 
 
@@ -150,7 +156,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         call.begin_answer = lambda document: _begun(command, document, call.words)
     answer = command.answer(call, values)
     for problem in call.problems:
-        _talk(f"teams: {safe(problem.message)}")
+        _talk(f"teams: {one_part(problem.message)}")
     if not isinstance(answer, dict | list):
         return _answer_otherwise(command, call, answer, as_json)
     _print(command, answer, as_json, call.words)

@@ -8,7 +8,7 @@ import sys
 from teams_cli.cli import output
 from teams_cli.runs.steps import key_of
 from teams_cli.tasks.tasks import Task
-from teams_cli.text import safe
+from teams_cli.text import one_part, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Something worth a line happened."""
         try:
-            sys.stderr.write(safe(line) + "\n")
+            sys.stderr.write(one_part(line) + "\n")
             sys.stderr.flush()
         except OSError:  # nobody listens; the run goes on
             return
@@ -113,7 +113,7 @@ class Screen(Progress):
     def say(self, line: str) -> None:
         from rich.text import Text
 
-        self._live.console.print(Text(safe(line)))
+        self._live.console.print(Text(one_part(line)))
 
     def update(self, found: list[Task], living: list[str]) -> None:
         super().update(found, living)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli.text import safe
+from teams_cli.text import clipped, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,15 @@ def aligned(table: Table) -> Iterable[str]:
     """The rows as plain lines, their columns under each other and under their headings."""
     if not table.rows:
         return [table.empty] if table.empty else []
-    rows = [[column.upper() for column in table.columns], *map(_lines, table.rows)]
+    rows = [[column.upper() for column in table.columns], *map(_bounded, map(_lines, table.rows))]
     columns = zip(*rows, strict=True)
     shape = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
     return [(shape % tuple(row)).rstrip() for row in rows]
+
+
+def _bounded(row: list[str]) -> list[str]:
+    """The cells, of which none but the last makes all rows as wide as it is without bound."""
+    return row if max(map(len, row[:-1]), default=0) <= _WIDEST else [clipped(c, _WIDEST) for c in row[:-1]] + row[-1:]
 
 
 def _lines(row: list[str]) -> list[str]:
@@ -46,23 +51,61 @@ def draw(table: Table, out: TextIO) -> None:
         return
     from rich.console import Console
 
-    Console(file=out, highlight=False).print(drawn(table))
+    console = Console(file=out, highlight=False)
+    console.print(_drawn(table, console.width))
 
 
-def drawn(table: Table, compact: bool = False) -> Any:
-    """The table as rich draws it; *compact*, with one line a row; nothing where there are no rows."""
+def _drawn(table: Table, width: int) -> Any:
+    """The table as rich draws it on a terminal of that width: only the last column is broken into lines. Where there
+    is no room for it beside the others, columns in which nothing is said are left out; else each row is a paragraph.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    if not table.rows:
-        return table.empty
-    shown = RichTable(box=None if compact else SIMPLE_HEAD, header_style="dim" if compact else "bold")
-    for column in table.columns:
-        shown.add_column(column, no_wrap=compact, overflow="ellipsis" if compact else "fold")
-    for row in table.rows:
-        shown.add_row(*(Text(safe(_line(cell)), style=_STYLES.get(cell, "")) for cell in row))
+    rows = [[safe(_line(cell)) for cell in _bounded(row)] for row in table.rows]
+    columns, cells = table.columns, rows
+    if not _fits(columns, cells, width):
+        says = [any(row[place] not in ("", "-") for row in rows) for place in range(len(columns))]
+        columns = [name for name, kept in zip(columns, says, strict=True) if kept]
+        cells = [[cell for cell, kept in zip(row, says, strict=True) if kept] for row in rows]
+    if not _fits(columns, cells, width):
+        return _paragraphs(table.columns, rows)
+    shown = RichTable(box=SIMPLE_HEAD, header_style="bold")
+    for place, column in enumerate(columns):
+        is_last = place == len(columns) - 1
+        shown.add_column(column, no_wrap=not is_last, overflow="fold")
+    for row in cells:
+        shown.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return shown
+
+
+def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
+    """Whether all columns but the last can be drawn whole, and the last so that it can be read."""
+    from rich.cells import cell_len
+
+    widest = [max(map(cell_len, each)) for each in zip(columns, *rows, strict=True)]
+    last = min(widest.pop(), _READABLE) if widest else 0
+    return sum(widest) + last + 3 * (len(widest) + 1) + 1 <= width
+
+
+def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
+    """Each row as its first cell, and below it what the others say."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown: list[Any] = []
+    for first, *others in rows:
+        said = [f"{name}: {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell not in ("", "-")]
+        shown += [Text(first, style="bold"), Padding(Text("; ".join(said)), (0, 0, 0, 2))]
+    return Group(*shown)
+
+
+_WIDEST = 80
+"""Characters of a cell that is not the last of its row."""
+_READABLE = 20
+"""Columns in which a text can be read."""
 
 
 _STYLES = {

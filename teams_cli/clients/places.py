@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli.clients import known
+from teams_cli.environment import absolute, config_base
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     """
     client, files = _known(name)
     base = f"{home}/{files.directory}"
-    if files.directory.startswith(".config/") and environ.get("XDG_CONFIG_HOME"):
-        base = environ["XDG_CONFIG_HOME"] + files.directory.removeprefix(".config")
-    said = environ.get(files.variable)
+    if files.directory.startswith(".config/") and (config := config_base(environ)):
+        base = config + files.directory.removeprefix(".config")
+    said = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
     found = []
     for file in files.files:
         top = said or (home if file.beside else base)

@@ -87,6 +87,8 @@ class Call:
         """How the answer is told to a person, where that depends on what was asked: a function below `cli.show`."""
         self.more = ""
         """What a list has left out, and how to get it."""
+        self.room = 0
+        """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
         self.follows = ""
         """The command that follows, where the answer is told in words."""
         if store.on_append is None:

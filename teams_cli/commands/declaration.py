@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from teams_cli import errors
 from teams_cli.clock import seconds_in
 from teams_cli.store.meanwhile import meanwhile
@@ -256,6 +258,15 @@ class Command:
             if call.store.changed == before or isinstance(failure, errors.OutcomeUnknown):
                 raise
             raise _after_a_change(failure) from None
+        except OSError as failure:
+            if failure.errno in _OURS:
+                raise
+            refused = errors.StorageFailed(
+                f"the system refused: {failure.strerror}", "Look at the disk and its limits."
+            )
+            if call.store.changed == before:
+                raise refused from None
+            raise _after_a_change(refused) from None
         except errors.TeamsError:
             if self.changes or not self.at_shell:
                 call.note_seen(refused=True)  # it is alive, too
@@ -267,9 +278,15 @@ class Command:
         return document
 
 
+_OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
+"""What the system says of a mistake in this program, or of a reader that has gone."""
+
+
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     """What is to be said of a failure behind a change: that nothing was changed would be wrong."""
-    hint = "Repeat the command: what is done stays done."
+    again = "repeat the command: what is done stays done."
+    first = failure.hint if isinstance(failure, errors.StorageFailed) else ""  # what refuses the disk stays so
+    hint = f"{first} Then {again}" if first else again.capitalize()
     return errors.OutcomeUnknown(f"something was changed, and then it could not go on: {failure.message}", hint)
 
 

@@ -70,10 +70,10 @@ def _read(
     if limit is not None and limit < 1:
         raise errors.WrongUsage(f"{limit} is not a valid limit", "Give a number from 1.")
     after = number_of(since, "msg") if since else 0
-    selection = Selection(from_ or "", after, limit or 0, handled=all)
+    selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
     found = _found(call, selection, peek, wait)
     if found.more:
-        call.more = f"{found.more} more: teams read-messages{_rest(found, all)}"
+        call.more = f"{found.more} more: teams read-messages{_rest(found, all)}{f' --from {from_}' if from_ else ''}"
     elif found and not (all or peek):
         from teams_cli.views import steps
 

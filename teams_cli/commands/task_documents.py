@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
     """The task as JSON, with its open blockers."""
-    return dependencies.to_document(task, dependencies.stored(call.store, call.team))
+    return with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+
+
+def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
+    """The task with when its lease ends by the clock as it is now."""
+    if "leaseExpiresAt" not in document:
+        return document
+    return {**document, "leaseExpiresAt": leases.expires_at(call.store, Task.from_json(document))}
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, named, option, switch, table
-from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_plan
+from teams_cli.commands.task_documents import refuse_stopped, to_document, whole, with_blockers, with_lease, with_plan
 from teams_cli.names import id_of
 from teams_cli.tasks import checks, dependencies, leases, tasks
 from teams_cli.tasks.tasks import PRIORITIES, STATUSES, Task
@@ -128,7 +128,7 @@ def _of_interest(
     team = call.load_team()
     for document in tasks.documents(call.store, call.team, call.problems):
         if document["status"] == "in_progress":
-            document = leases.current(call.store, team, Task.from_json(document)).to_document()
+            document = with_lease(call, leases.current(call.store, team, Task.from_json(document)).to_document())
         now = seen[document["id"]] = document["status"]
         fits = now == (status or now) and (not owner or document.get("owner") == owner)
         if fits and (not pending or now == "pending"):

@@ -108,7 +108,7 @@ def _as_shown(member: Member) -> dict[str, Any]:
 
 def _leave(call: Call) -> Any:
     team = call.team
-    freed = leaving.leave(call.store, team, call.caller)
+    freed = leaving.leave(call.store, team, call.caller, call.problems)
     call.try_to(lambda: logs.sweep(call.store, team))
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": freed}
 

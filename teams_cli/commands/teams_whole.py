@@ -34,7 +34,7 @@ def _restore(call: Call, team_name: str | None) -> Any:
 
 def _copy(call: Call, name: str | None, to: str) -> Any:
     call.said_team = name or call.team
-    target = opening.open_target(call.store.root, to, call.store.host)
+    target = opening.open_target(call.store.root, to, call.environ, call.store.host)
     counts = copying.copy(call.store, target, call.team, call.caller)
     return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
 

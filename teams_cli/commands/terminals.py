@@ -14,7 +14,7 @@ from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.names import HUMAN
-from teams_cli.teams import history, teams
+from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,17 +86,31 @@ def _open(
             return Service("cli.opening", "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
         return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
-    wish = OpenRequest(client, options, call.directory, agent=agent_id, wrap=wrap)
+    wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
+    pid = os.getpid()
     if in_window:
-        windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+        pid = windows.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
     elif detach:
-        detached.start(call.store, call.team, opened)
+        pid = detached.start(call.store, call.team, opened)
+    call.try_to(lambda: presence.register_process(call.store, call.team, opened.agent, pid))
     if detach:
         return {"agent": opened.agent, "client": client, "team": call.team}
     if tmux:
         return _attach(call, opened.agent)
     return Service("cli.opening", "", {"opened": opened})
+
+
+def _named(call: Call, agent_id: str | None) -> str | None:
+    """The name of the member that the client becomes: `--as` says it, too."""
+    by_flag = call.caller is not None and not call.caller.is_human and call.sources["agent"][1] == "flag"
+    if not (call.caller and by_flag):
+        return agent_id
+    if agent_id not in (None, call.caller.name):
+        raise errors.WrongUsage(
+            f"--as {call.caller.name} and --agent-id {agent_id} name two members", "Leave --as out: a person opens it."
+        )
+    return call.caller.name
 
 
 def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:

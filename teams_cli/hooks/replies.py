@@ -106,7 +106,7 @@ def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[li
         part = _quoted(message)
         if len(part) + 2 > room and shown:
             break
-        parts.append(part if len(part) + 2 <= room else _cut(part, message, room))
+        parts.append(part if len(part) + 2 <= room else _quoted(message, room))
         shown.add(message.number)
         room -= len(part) + 2
     if len(shown) < len(unread):
@@ -114,14 +114,11 @@ def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[li
     return parts, shown
 
 
-def _quoted(message: Message) -> str:
+def _quoted(message: Message, room: int = 0) -> str:
+    quote = "\n".join(messages.quote_bounded(message, room)) if room else messages.quote(message)
     if message.only_informs:
-        return messages.quote(message)
-    return f"{messages.quote(message)}\n(answer with: teams reply {message.id} TEXT; or: teams ack {message.id})"
-
-
-def _cut(part: str, message: Message, room: int) -> str:
-    return f"{part[:room]}\n[cut; the whole of {message.id}: teams read-messages]"
+        return quote
+    return f"{quote}\n(answer with: teams reply {message.id} TEXT; or: teams ack {message.id})"
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 
 from starlette.applications import Starlette
@@ -55,6 +56,7 @@ class Api:
         words = [
             Route("/agents", _answering(self.agents)),
             Route("/board", _answering(self.boards.whole)),
+            Route("/proof", _answering(lambda request: _prove(request, token))),
             Route("/events", _answering(self.events)),
             *(self._route(command) for command in requests.offered()),
         ]
@@ -125,6 +127,14 @@ class Api:
     async def description(self, request: Request) -> Response:
         """The description of the API."""
         return Document(openapi.document())
+
+
+async def _prove(request: Request, token: str) -> Response:
+    """What only who has the token can make of the nonce: a page that was open while the server was away sends its
+    credentials again only to who can.
+    """
+    nonce = request.query_params.get("nonce", "")
+    return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
 class _ByWord:

@@ -1,4 +1,4 @@
-"""What a server leaves in the root: while it runs, where it is to be found; and the token, which stays."""
+"""What a server leaves in the root while it runs: where it is to be found, and its token, new at each start."""
 
 from __future__ import annotations
 
@@ -18,29 +18,11 @@ if TYPE_CHECKING:
 
 _LIMIT = 4096
 _PATIENCE = 10.0
-_TOKEN_LENGTH = 43
-
-
-def token(root: str) -> str:
-    """The token that changes are asked for; made the first time.
-
-    Raises:
-        StorageFailed: It can't be kept.
-    """
-    path = f"{root}/server.token"
-    disk.prepare_root(root)
-    with PortableLock(root, _PATIENCE):
-        found = _read(path).decode(errors="replace").strip()
-        if len(found) < _TOKEN_LENGTH or not found.isascii() or os.stat(path).st_mode & 0o077:
-            import secrets
-
-            found = secrets.token_urlsafe(32)
-            disk.commit(disk.write_temp(f"{root}/tmp", found.encode() + b"\n"), path)
-    return found
 
 
 def register(root: str, url: str, token: str) -> dict[str, Any]:
-    """Write down where the server is; what was written.
+    """Write down where the server is; what was written. A token that an earlier version kept is taken away: while no
+    server runs, another user can listen on its port, and would be handed that token.
 
     Raises:
         Conflict: Another server of this root is running; names it.
@@ -48,12 +30,14 @@ def register(root: str, url: str, token: str) -> dict[str, Any]:
     pid = os.getpid()
     document = {"url": url, "token": token, "pid": pid, "startedAt": rfc3339(datetime.now(UTC))}
     document.update(pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope())
+    disk.prepare_root(root)
     with PortableLock(root, _PATIENCE):
         if other := running(root):
             hint = f"Use it, or end it first: kill {other.get('pid')}"
             raise errors.Conflict(f"a server of these teams is running at {other['url']}", hint)
         data = json.dumps(document, indent=2).encode() + b"\n"
         disk.commit(disk.write_temp(f"{root}/tmp", data), _path(root))
+        disk.discard(f"{root}/server.token")
     return document
 
 
@@ -87,7 +71,7 @@ def _found(root: str) -> dict[str, Any]:
         document = json.loads(_read(_path(root)) or b"{}")
     except ValueError:
         return {}
-    return document if isinstance(document, dict) and {"url", "pid"} <= document.keys() else {}
+    return document if isinstance(document, dict) and {"url", "pid", "token"} <= document.keys() else {}
 
 
 def _runs(other: dict[str, Any]) -> bool:

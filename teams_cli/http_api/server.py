@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -36,16 +37,15 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this root is running, or no port is free.
     """
-    token = registration.token(call.store.root)
     if settings["browse"] and (found := registration.running(call.store.root)):
         import webbrowser
 
         call.say(f"a server of these teams is running; to end it: kill {found['pid']}")
-        call.show(_shown({**found, "token": token}))
-        webbrowser.open(_address(found["url"], token))
+        call.show(_shown(found))
+        webbrowser.open(_address(found["url"], found["token"]))
         return 0
     with _listen(call, settings["port"]) as listener:
-        server = HttpServer(call, listener, token, settings["private"], settings["browse"])
+        server = HttpServer(call, listener, secrets.token_urlsafe(32), settings["private"], settings["browse"])
         try:
             server.run([listener])
         finally:

@@ -13,14 +13,16 @@ from teams_cli.teams.permission import require, verify
 from teams_cli.teams.teams import LEADER, MEMBER, TEAM, Team
 
 
-def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
+def leave(
+    store: Store, team_name: str, caller: Caller | None, problems: list[errors.TeamsError] | None = None
+) -> list[str]:
     """Leave the team. What you have in progress becomes free, and your messages stay.
 
     Raises:
         Conflict: The leader can't leave.
     """
     if caller and _has_left(store, team_name, caller):
-        return _freed(store, teams.get(store, team_name), caller.name)
+        return _freed(store, teams.get(store, team_name), caller.name, problems)
     caller = require(store, team_name, caller, "leave-team").caller
     name = caller.name
 
@@ -35,16 +37,19 @@ def leave(store: Store, team_name: str, caller: Caller | None) -> list[str]:
 
     _, team = update(store, team_name, TEAM, team_name, change)
     history.note(store, team_name, name, "member left")
-    return _freed(store, team, name)
+    return _freed(store, team, name, problems)
 
 
-def _freed(store: Store, team: Team, name: str) -> list[str]:
+def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
     """Give back what a member had that has left; the ids of its tasks."""
     try:
         freed = holding.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")
         return freed
-    except errors.TeamsError:  # it has left: its claims are over, whoever writes that down
+    except errors.TeamsError as failure:  # it has left: its claims are over, whoever writes that down
+        said = f"its tasks are free once another command has looked: they could not be released ({failure.message})"
+        if problems is not None:
+            problems.append(errors.StorageFailed(said, failure.hint))
         return []
 
 

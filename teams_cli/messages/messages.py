@@ -177,5 +177,24 @@ def quote(message: Message) -> str:
     """The message as it is delivered: who it is from on a line of its own, and every line of the body marked, so that
     a body can't pass for another message.
     """
-    lines = message.message.splitlines() or [""]
-    return "\n".join([f'[From agent "{message.from_}"]:', *(f"| {line}" for line in lines)])
+    return "\n".join([f'[From agent "{message.from_}"]:', *(text.quoted(message.message, "| ") or ["| "])])
+
+
+def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
+    """The lines of a message; of one that is too long the beginning, and the command that shows it whole."""
+    return text.bounded(
+        quote(message).split("\n"), room, f"[cut; the whole of {message.id}: teams show-message {message.id}]"
+    )
+
+
+def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
+    """As many of the first messages as one answer has room for, each as it is delivered: one at least."""
+    for count, message in enumerate(found):
+        room -= _BESIDE + text.size(quote_bounded(message))
+        if room < 0:
+            return found[: max(1, count)]
+    return found
+
+
+_BESIDE = 200
+"""Bytes that an answer says beside each message: its id, its age, what follows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import INBOX, Inbox
-from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.messages.messages import MESSAGE, Message, fitting
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
@@ -24,13 +24,16 @@ class Reading(list[dict[str, object]]):
 
 
 class Selection:
-    """Which messages to show: of one sender, after a number, at most so many, also handled ones."""
+    """Which messages to show: of one sender, after a number, at most so many, also handled ones; with *room*, as many
+    as are printed in so many bytes.
+    """
 
-    def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False) -> None:
+    def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:
         self.sender = sender
         self.since = since
         self.limit = limit
         self.handled = handled
+        self.room = room
 
     def fitting(self, found: list[Message]) -> list[Message]:
         """Those of that sender, after that number."""
@@ -39,12 +42,15 @@ class Selection:
     def pick(self, found: list[Message], inbox: Inbox) -> list[Message]:
         """Those to show. Where there are too many, what was read before gives way to what is new."""
         chosen = self.fitting(found)
-        if not self.limit or len(chosen) <= self.limit:
-            return chosen
+        new = inbox.unread_numbers()
         if not self.handled:
-            new = inbox.unread_numbers()
             chosen.sort(key=lambda message: message.number not in new)  # stable: each part oldest first
-        return sorted(chosen[: self.limit], key=lambda message: message.number)
+        if self.limit:
+            chosen = chosen[: self.limit]
+        if self.room:
+            whole = [message for message in chosen if self.handled or message.number in new]
+            chosen = fitting(whole, self.room) + [message for message in chosen if message not in whole]
+        return sorted(chosen, key=lambda message: message.number)
 
 
 def read(

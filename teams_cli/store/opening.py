@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.environment import to_install
+from teams_cli.environment import absolute, to_install
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FILES, FileStore
 
@@ -54,10 +54,10 @@ _ENGINES = {"postgresql": _postgres, "postgres": _postgres}
 """What opens the stores whose addresses begin so."""
 
 
-def open_target(root: str, word: str, host: str = "") -> Store:
+def open_target(root: str, word: str, environ: Mapping[str, str], host: str = "") -> Store:
     """The store that *word* means to someone who copies: an address, or a directory for the files of another root."""
     if word != FILES and "://" not in word:
-        return FileStore(word)
+        return FileStore(absolute(word, "--to", environ))
     return open_store(root, word, host=host)
 
 

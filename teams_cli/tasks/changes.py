@@ -356,6 +356,10 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         notices.append(Owed(to=task.owner, message=body, uid=f"given-{task.id}-{task.claim}", by=who.name))
         if before.owner not in (None, who.name) and team.member(before.owner or ""):
             notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
+    if before.status == IN_REVIEW != task.status and task.status not in FINISHED:
+        from teams_cli.tasks import reviews
+
+        notices += reviews.withdrawn(team, before, task, who.caller.config, who.name)
     if task.status == IN_REVIEW != before.status:
         from teams_cli.tasks import reviews
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.clock import later, of_day, rfc3339
+from teams_cli.clock import later, of_day, rfc3339, seconds_since
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
@@ -25,6 +25,8 @@ WAS_YOURS = ", which was yours: "
 _LOST = " is no longer yours: "
 _RELEASED = " released it ("
 """How a notice goes on that gives somebody's reason."""
+_SET = 30.0
+"""Seconds from which on a clock was set, and does not merely differ a little."""
 _AGAIN = 1.0
 """Seconds until a claim that is over, and for others to release, is looked at again."""
 
@@ -39,6 +41,16 @@ def leased(store: Store, team: Team, task: Task) -> Task:
     epoch, seconds = store.steady()
     expires = rfc3339(later(store.now(), length(team)))
     return task.having(lease_epoch=epoch, lease_until=round(seconds + length(team), 3), lease_expires_at=expires)
+
+
+def expires_at(store: Store, task: Task) -> str | None:
+    """When the lease ends by the wall clock as it is now: what was noted may be of before that was set."""
+    epoch, seconds = store.steady()
+    if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
+        return task.lease_expires_at
+    left = task.lease_until - seconds
+    is_so = abs(left + seconds_since(task.lease_expires_at, store.now())) < _SET
+    return task.lease_expires_at if is_so else rfc3339(later(store.now(), left))
 
 
 def over(store: Store, team: Team, task: Task, known: Callable[[str], presence.Agent] | None = None) -> str:

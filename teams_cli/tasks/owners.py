@@ -19,6 +19,9 @@ def refuse_stranger(task: Task, name: str) -> None:
         )
     if task.status == "pending":
         raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
+    if task.owner is None:
+        hint = f"Open it again: teams update-task {task.id} --status pending"
+        raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", hint)
     raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
 
 

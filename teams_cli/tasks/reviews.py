@@ -108,6 +108,24 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     return [Owed(to=name, message=body, uid=f"{uid}~{name}", by=by, about=task.id) for name in to or [team.leader]]
 
 
+def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
+    """What the owner and the reviewers of a task are to be told when somebody, *by*, takes it out of review: its claim
+    is another from then on, or nobody has it.
+    """
+    told = []
+    if task.owner == before.owner != by:
+        body = f"{task.id} ({task.title}) is yours again, taken out of review by {by}: teams show-task {task.id}"
+        told.append(Owed(to=task.owner or "", message=body, uid=f"back-{task.id}-{task.claim}", by=by))
+    elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
+        told.append(leases.loss(before, f"{by} took it out of review", by=by))
+    body = f"{task.id} ({task.title}) does not wait for your review any more: {by} took it out"
+    for asked_before in asked(team, before, config):
+        if asked_before.to not in (by, task.owner, before.owner):
+            uid = f"withdrawn-{task.id}-{before.claim}~{asked_before.to}"
+            told.append(Owed(to=asked_before.to, message=body, uid=uid, type="info", by=by))
+    return told
+
+
 def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
     told = keeping.ready_notices(store, at.team, task)
     said = f"{at.name} accepted {task.id} ({task.title})"

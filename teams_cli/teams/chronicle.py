@@ -66,9 +66,9 @@ def moment(word: str, now: datetime) -> datetime:
     from datetime import datetime, timedelta
 
     number = word[:-1]
-    if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
-        return now - timedelta(seconds=seconds_in(word))
     try:
+        if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
+            return now - timedelta(seconds=seconds_in(word))
         said = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if word == "today" else word)
         return said if said.tzinfo else said.astimezone()
     except (ValueError, OverflowError):

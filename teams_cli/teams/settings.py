@@ -38,6 +38,7 @@ class Setting:
         name: bool = False,
         seconds: bool = False,
         prose: bool = False,
+        files: bool = False,
         of_person: bool = False,
         least: float = 0,
         most: float = 1e6,
@@ -48,6 +49,8 @@ class Setting:
         self.name = name
         self.seconds = seconds
         self.prose = prose
+        self.files = files
+        """Whether it is patterns of files in the repository, with spaces between."""
         self.of_person = of_person
         """Whether only the person may set it: it is a command that is run for them."""
         self.least = least
@@ -63,6 +66,8 @@ class Setting:
             return self.default if word == OFF and not self.default else check_name(word, key)
         if self.of_person and not word.strip():
             raise errors.InvalidValue(f"the command of {key} is blank", f"To end it: teams set {key} {OFF}")
+        if self.files and word.strip():
+            text.file_patterns(word.split())
         if self.prose:
             return text.checked(word, key, _MAX_TEXT)
         if self.choices:
@@ -116,7 +121,10 @@ SETTINGS = {
         "", "the command that prepares each new worktree of an agent; if it fails, the agent is not started", prose=True
     ),
     WORKTREE_COPY: Setting(
-        "", "files that git ignores and that each new worktree needs: patterns, with spaces between", prose=True
+        "",
+        "files that git ignores and that each new worktree needs: patterns, with spaces between",
+        prose=True,
+        files=True,
     ),
     OVERLAPS: Setting(
         "advise",

@@ -163,6 +163,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     unhandled = inboxes.unanswered(inbox, mail, len(mail))
     return {
         "unread": len(unread),
+        **({"moreUnread": True} if len(inbox.open) >= inboxes.MOST_OPEN else {}),
         "unreadFrom": [f"{m.id} from {m.from_}" for m in mail if m.number in unread][-_WAITING:],
         "unhandled": unhandled[:_WAITING],
         "unhandledCount": len(unhandled),

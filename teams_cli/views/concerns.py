@@ -9,7 +9,7 @@ from __future__ import annotations
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
-from teams_cli.messages.messages import Message
+from teams_cli.messages.messages import Message, fitting
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.meanwhile import Ended
@@ -113,6 +113,8 @@ class Lookout:
         self._is_to_say = waits
         self._has_said = False
         self._told_alone = False
+        self._left = 0
+        """Unread messages for which there was no room."""
 
     def _say_if_waiting(self, facts: Facts) -> None:
         """Have the others know, once, that this one waits for work."""
@@ -197,7 +199,8 @@ class Lookout:
         happened, mail = self._news(team, agent, there)
         if not (happened or mail):
             return {}
-        return _with_next(happened, mail, lambda: self._otherwise(team))
+        found = _with_next(happened, mail, lambda: self._otherwise(team))
+        return {**found, "moreMessages": self._left} if self._left else found
 
     def _look_after_started(self) -> None:
         """See who of those that the caller started was lost, and when another may be."""
@@ -253,9 +256,10 @@ class Lookout:
         if self.wanted.needed and not ends_expected:  # the last may have ended behind the look into the mail
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST]
-        found = mailbox.messages(numbers)
-        if not told and len(found) < _MOST and self._can_wait(found, ends_expected):
+        fetched = mailbox.messages(numbers)
+        if not told and len(fetched) < _MOST and self._can_wait(fetched, ends_expected):
             return []
+        found = fitting(fetched)
         shown, told = [], told | _plans_among(agent.told)
         for each in found:
             document = each.to_document()
@@ -263,7 +267,9 @@ class Lookout:
             known = step is None and reminders.was_told(agent, each)
             if not (known or _is_notice(each, told) or reminders.is_done(self.store, self.team, name, each)):
                 shown.append({**document, "next": step})
-        mailbox.mark_read(set(numbers))
+        read = set(numbers) - {message.number for message in fetched[len(found) :]}
+        self._left = len(mailbox.unread(quiet=True)) - len(read)
+        mailbox.mark_read(read)
         return shown
 
     def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:

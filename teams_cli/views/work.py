@@ -65,7 +65,7 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
     return {
         "id": task.id,
         "title": text.clipped_line(task.title, _TITLE),
-        "leaseExpiresAt": task.lease_expires_at,
+        "leaseExpiresAt": leases.expires_at(store, task),
         "leaseSeconds": (left := _seconds_left(store, task)),
         "leaseEndsSoon": left is not None and left < leases.length(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
@@ -78,9 +78,8 @@ def row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: 
 
 
 def _seconds_left(store: Store, task: Task) -> int | None:
-    if task.lease_expires_at is None:
-        return None
-    return max(0, round(-seconds_since(task.lease_expires_at, store.now())))
+    ends = leases.expires_at(store, task)
+    return None if ends is None else max(0, round(-seconds_since(ends, store.now())))
 
 
 def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:

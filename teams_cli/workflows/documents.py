@@ -74,9 +74,26 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
         if node is None:
             return None, None
         _size(node, {})
+        _refuse_twice(node, set())
         return node, loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _refuse_twice(node: yaml.Node, seen: set[int]) -> None:
+    """Raises YAMLError: A key stands twice in a mapping: YAML takes the last, in silence."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    keys: set[str] = set()
+    for part in node.value if isinstance(node, yaml.MappingNode | yaml.SequenceNode) else ():
+        key, child = part if isinstance(node, yaml.MappingNode) else (None, part)
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in keys:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"the key {key.value} stands twice, again in line {line}")
+            keys.add(key.value)
+        _refuse_twice(child, seen)
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:

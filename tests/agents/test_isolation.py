@@ -49,8 +49,8 @@ def test_a_worktree_is_furnished_before_its_agent_starts(cli: Cli, repository: P
     cli.ok("set", "worktree.copy", ".env local/** a.py", agent="lea")
     cli.ok("set", "worktree.setup", 'echo "$TEAMS_AGENT_ID $TEAMS_PORT_BASE" > made; cat .env >> made', agent="lea")
     answer = start(cli, repository, "ann", 'cat made local/deep/x; ls other; echo "port $TEAMS_PORT_BASE"')
-    port = next(line for line in answer.stdout.splitlines() if line.startswith("port "))[5:]
-    assert f"ann {port}\nSECRET=1\nx" in answer.stdout and (repository / "other").exists()
+    port = next(line for line in answer.stdout.splitlines() if line.startswith("  port "))[7:]
+    assert f"  ann {port}\n  SECRET=1\n  x" in answer.stdout and (repository / "other").exists()
     assert not (cli.root / "worktrees" / ALPHA / "ann" / "other").exists()
     again = start(cli, repository, "bob", 'echo "port $TEAMS_PORT_BASE"').stdout
     assert f"port {int(port) + 20}" in again

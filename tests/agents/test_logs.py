@@ -27,7 +27,7 @@ def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
     assert cli.ok("logs", "ann", agent="lea") == {"agent": "ann", "lines": ["1", "2", "3", "4", "5", "oh"]}
     assert cli.ok("logs", "ann", "--lines", "2", agent="lea")["lines"] == ["5", "oh"]
     assert cli.ok("logs", "ann", "-n", "0", agent="lea")["lines"] == []
-    assert cli("logs", "ann", "-n", "1", agent="lea").stdout == "oh\n"
+    assert cli("logs", "ann", "-n", "1", agent="lea").stdout == "  oh\n"
     assert cli.refused("logs", "nobody", agent="lea") == (10, "agent_not_found")
     assert cli.refused("logs", "lea", agent="lea") == (10, "agent_not_found")
     assert cli.refused("logs", "ann", "-n", "-1", agent="lea")[0] == 2

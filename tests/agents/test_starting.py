@@ -138,7 +138,7 @@ def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
     answer = cli("run-agent", script, "--agent-id", "a", "--description", "the first", agent="lea")
     assert answer.status == 0
     output, summary = answer.stdout.split("\n\n")
-    assert output == "from A"
+    assert output == "a: completed\n  from A"
     assert summary.splitlines()[:2] == ["a: completed after 2 turn(s) (the first)", "  → first"]
     assert [line.split(":")[0] for line in summary.splitlines()] == ["a", "  → first", "b", "c", "  → deepest"]
     events = [event for event in cli.ok("history") if event["what"] == "session completed"]

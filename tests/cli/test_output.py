@@ -186,7 +186,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 def test_cat_and_head(full: Cli) -> None:
     """Whoever stops reading has what it wanted: no complaint, whatever the status of a broken pipe is elsewhere."""
-    assert len(shell(full, "$TEAMS get-tasks | cat").stdout.splitlines()) == 301
+    assert " more lines; " in shell(full, "$TEAMS get-tasks | cat").stdout.splitlines()[-1]
     for more in ("", " --json"):
         done = shell(full, f"set -o pipefail; $TEAMS get-tasks{more} | head -c 20")
         assert (done.returncode, len(done.stdout), done.stderr) == (0, 20, "")
@@ -210,7 +210,7 @@ def test_standard_error_that_is_closed(full: Cli) -> None:
     assert shell(full, "$TEAMS show-task 1 2>&- | grep -c ^task-1").stdout == "1\n"
     spoilt = full.root / "tasks/alpha/task-301.json"
     spoilt.write_text("{")
-    assert shell(full, "$TEAMS get-tasks 2>&- | wc -l").stdout.strip() == "301"
+    assert " more lines; " in shell(full, "$TEAMS get-tasks 2>&- | tail -1").stdout
     spoilt.unlink()
 
 

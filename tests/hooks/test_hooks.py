@@ -106,7 +106,7 @@ def test_long_mail_comes_in_pieces_and_none_is_lost(cli: Cli) -> None:
         assert len(shown[-1]) <= replies.MAX_TEXT
     assert [sum(f"\n| {body[:2]}" in text for text in shown) for body in bodies] == [1] * 6
     assert "4 more: teams read-messages" in shown[0] or "3 more: teams read-messages" in shown[0]
-    assert "whole of msg-6: teams read-messages" in shown[-1]
+    assert "whole of msg-6: teams show-message msg-6" in shown[-1]
     assert [len(m["message"]) for m in cli.ok("read-messages", agent="bob")] == [len(body) for body in bodies]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import signal
@@ -41,17 +42,22 @@ def test_a_private_server(cli: Cli) -> None:
 
 
 def test_the_server_is_found_and_forgotten(cli: Cli) -> None:
-    """`server.json` is there while it runs, for its owner alone; the token stays."""
+    """`server.json` is there while it runs, for its owner alone; each start has a token of its own, which only the
+    server that has it can prove.
+    """
+    kept = cli.root / "server.token"
+    kept.write_text("of an earlier version")
     first = Server(cli)
     path = cli.root / "server.json"
     found = json.loads(path.read_text())
     assert {"url": first.url, "token": first.token, "pid": first.pid}.items() <= found.items() and found["startedAt"]
-    for secret in (path, cli.root / "server.token"):
-        assert secret.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600 and not kept.exists()
+    proof = hmac.new(first.token.encode(), b"once", "sha256").hexdigest()
+    assert first.get("/api/proof?nonce=once") == {"proof": proof}
     assert cli("doctor").status == 0
     assert first.end() == 0 and not path.exists()
     second = Server(cli)
-    assert second.token == first.token and second.pid != first.pid
+    assert second.token != first.token and second.pid != first.pid
     assert second.end(signal.SIGINT) == 130 and not path.exists()
 
 
@@ -113,7 +119,9 @@ def test_the_address_for_the_person(cli: Cli) -> None:
     process = cli.start("serve", "--port", "0", agent="", team="", text=True)
     try:
         url, _, token = process.stdout.readline().strip().partition("/#token=")
-        assert url.startswith("http://127.0.0.1:") and token == (cli.root / "server.token").read_text().strip()
+        assert (
+            url.startswith("http://127.0.0.1:") and token == json.loads((cli.root / "server.json").read_text())["token"]
+        )
     finally:
         process.terminate()
         process.communicate(timeout=TIMEOUT)

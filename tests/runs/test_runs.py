@@ -70,7 +70,7 @@ def test_the_answer_for_people_is_the_report_and_progress_is_beside_it(cli: Cli,
     report = tmp_path / "my report.md"
     answer = cli("run", str(path), "--report", str(report), "--team", "mine")
     assert answer.status == 0
-    assert answer.stdout.startswith("# Report: small\n") and "\\u001b[31mred" in answer.stdout
+    assert answer.stdout.startswith("  # Report: small\n") and "\\u001b[31mred" in answer.stdout
     assert answer.stdout.endswith(f"status: completed; team: mine; report: {report}\n")
     assert "\x1b" not in answer.stdout + report.read_text()
     said = answer.stderr.splitlines()

@@ -49,7 +49,7 @@ def moment(at: str | None) -> str:
         return "-"
     try:
         then = parse_rfc3339(at).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):
         return at
     today = SystemClock().now().astimezone().date() == then.date()
     return then.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")

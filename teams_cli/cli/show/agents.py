@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import present
 
 TYPE_CHECKING = False
@@ -30,8 +31,10 @@ def _started(session: dict[str, Any]) -> Parts:
 def ended(done: dict[str, Any]) -> Parts:
     """How an agent ended, and what came out."""
     if done["outcome"] == "completed":
-        return [(done["output"] or "").rstrip("\n") or f"{done['agent']}: completed without output"]
-    return present(f"{done['agent']}: {done['outcome']}: {done['failure']}", done["output"], done.get("hint"))
+        output = text.quoted(done["output"])
+        return [f"{done['agent']}: completed{'' if output else ' without output'}", *output]
+    head = f"{done['agent']}: {done['outcome']}: {done['failure']}"
+    return present(head, *text.quoted(done["output"]), done.get("hint"))
 
 
 def _summary(agent: dict[str, Any]) -> Parts:
@@ -52,12 +55,12 @@ def recalled(found: dict[str, Any]) -> Parts:
     for agent in found["agents"]:
         lines.append(f"{agent['name']}: {agent['state'] or 'not started by teams'}")
         lines += [f"  → {entry['status']}" for entry in agent["statusHistory"]]
-        lines += present(agent.get("output"), agent.get("failure"))
+        lines += [*text.quoted(agent.get("output")), *text.quoted(agent.get("failure"))]
     return lines or ["no agents"]
 
 
 def printed(said: dict[str, Any]) -> Parts:
-    return list(said["lines"])
+    return [*text.quoted("\n".join(said["lines"]))]
 
 
 def interjected(message: dict[str, Any]) -> Parts:

@@ -20,7 +20,7 @@ def who(found: dict[str, Any]) -> Parts:
         return ["nobody: say who you are with --as AGENT or TEAMS_AGENT_ID"]
     role = found["role"] or ("no member" if found["team"] else "in no team")
     team = f" of team {found['team']}" if found["team"] else ""
-    about = [found["about"]] if found.get("about") else []
+    about = text.quoted(found.get("about"))
     return [f"{found['agentId']}: {role}{team}", *about, f"root: {found['root']} ({found['sources']['root']})"]
 
 
@@ -59,8 +59,8 @@ def _mine(found: dict[str, Any]) -> Lines:
         by = f" by {found['closedBy']}" if found.get("closedBy") else ""
         when = ago(found["closed"]["at"])
         lines.append((f"the team was closed{by} {when}: you are done, nothing is left to do", _NEEDED))
-    lines += [(found["about"], _NEEDED)] if found.get("about") else []
-    lines += [(f"| {line}", _SEEN) for line in found.get("rules", "").splitlines()]
+    lines += [(line, _NEEDED) for line in text.quoted(found.get("about"))]
+    lines += [(line, _SEEN) for line in text.quoted(found.get("rules"), "| ")]
     for task in found["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(f"  {done['id']} ({done['owner']}): {done['result']}", _USEFUL) for done in task["results"]]
@@ -86,7 +86,9 @@ def _state(task: dict[str, Any]) -> str:
 def _waiting(found: dict[str, Any]) -> Lines:
     lines: list[str | None] = [
         f"asked to shut down: {found['shutdown']}" if found["shutdown"] else None,
-        f"unread: {found['unread']} ({', '.join(found['unreadFrom'])})" if found["unread"] else None,
+        f"unread: {'at least ' if found.get('moreUnread') else ''}{found['unread']} ({', '.join(found['unreadFrom'])})"
+        if found["unread"]
+        else None,
         _first("read, not answered", found["unhandled"], found["unhandledCount"], "teams read-messages --peek"),
         *(f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}" for late in found["overdue"]),
         _first("questions to you", found["questions"], found["questionCount"], "teams get-questions"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import age, ago
 from teams_cli.cli.tables import Table
 
@@ -21,7 +22,8 @@ def whole(one: dict[str, Any]) -> Parts:
     head = f"{one['name']}: {one['size']} bytes, handed in with {one['task']} by {one['by']} {ago(one['at'])}"
     if "text" not in one:
         return [head, f"it is no text: teams get-evidence {one['task']} {one['id']} --out FILE"]
-    return [head, *one["text"].splitlines()]
+    rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"
+    return [head, *text.bounded(text.quoted(one["text"]), text.MOST_LETTER, rest)]
 
 
 def written(one: dict[str, Any]) -> Parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import age, present
 from teams_cli.cli.tables import Table
 
@@ -29,8 +30,8 @@ def over(landing: dict[str, Any]) -> Parts:
         what + at,
         f"conflict in: {', '.join(landing['files'])}" if landing.get("files") else None,
         f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
-        *(f"  {line}" for line in (check["output"].splitlines() if check.get("status") else ())),
-        landing.get("reason"),
+        *(text.quoted(check["output"]) if check.get("status") else ()),
+        *text.quoted(landing.get("reason")),
         f"pull request: {landing['url']}" if "url" in landing else None,
     )
 
@@ -42,7 +43,7 @@ def rows(landings: list[dict[str, Any]]) -> Parts:
 
 def _row(landing: dict[str, Any]) -> list[str]:
     check = landing.get("checked") or {}
-    about = ", ".join(landing.get("files", ())) or landing.get("reason") or ""
+    about = text.listed(landing.get("files", ())) or landing.get("reason") or ""
     if landing["state"] == "red":
         about = f"{check.get('command')}: exit status {check.get('status')}"
     return [

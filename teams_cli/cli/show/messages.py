@@ -5,7 +5,7 @@ from __future__ import annotations
 from teams_cli import text
 from teams_cli.cli.show import ago, present, state
 from teams_cli.cli.tables import Table
-from teams_cli.messages.messages import Message, quote
+from teams_cli.messages.messages import Message, quote, quote_bounded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ def sent(message: dict[str, Any]) -> Parts:
 
 def read(messages: list[dict[str, Any]]) -> Parts:
     """What is new in full; of what was read before and is still open a line each."""
-    new = [_message(message) for message in messages if not message.get("readBefore")]
+    new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
     before = [_line(message) for message in messages if message.get("readBefore")]
     if before:
         before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: read-messages --all):")
     return [*(new or ["no new messages" if before else "no messages"]), *before]
 
 
-def _message(document: dict[str, Any]) -> str:
+def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
     about = f", answers {document['replyTo']}" if "replyTo" in document else ""
     done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
     wanted = (
@@ -44,7 +44,8 @@ def _message(document: dict[str, Any]) -> str:
         else ""
     )
     head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
-    return f"{head}\n{quote(Message.from_json(document))}"
+    found = Message.from_json(document)
+    return [head, *(quote_bounded(found) if is_bounded else quote(found).split("\n"))]
 
 
 def _line(document: dict[str, Any]) -> str:
@@ -76,7 +77,7 @@ def reached(document: dict[str, Any]) -> Parts:
         for to in document["reach"]
     ]
     late = [f"overdue: it was to be acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
-    return [_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
+    return [*_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
 
 
 def replied(answer: dict[str, Any]) -> Parts:
@@ -94,7 +95,7 @@ def agents(found: dict[str, Any]) -> Parts:
             state(agent),
             str(agent["queueDepth"]),
             ago(agent["lastSeen"]),
-            ",".join(agent.get("tasks", ())) or "-",
+            text.listed(agent.get("tasks", ()), 3) or "-",
             agent["status"] or "-",
         ]
         for agent in found["agents"]
@@ -120,8 +121,7 @@ def attention(payload: dict[str, Any]) -> Parts:
     for agent in output["agents"]:
         lines.append(f"{agent['name']}{' (idle)' if agent['idle'] else ''}: {agent['status'] or '-'}{_tree(agent)}")
     for message in output["messages"]:
-        body = "\n".join(f"| {line}" for line in message["content"].splitlines())
-        lines.append(f'#{message["id"]}\n[From agent "{message["from"]}"]:\n{body}')
+        lines += [f"#{message['id']}", f'[From agent "{message["from"]}"]:', *text.quoted(message["content"], "| ")]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.tables import Table
 
 TYPE_CHECKING = False
@@ -12,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def shown(found: list[dict[str, Any]]) -> Parts:
-    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), ", ".join(each["files"])] for each in found]
+    rows = [[" ".join(each["agents"]), " ".join(each["branches"]), text.listed(each["files"], 20)] for each in found]
     return [Table(["agents", "branches", "conflict in"], rows, "no branches conflict")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import age, ago
 from teams_cli.cli.tables import Table
 
@@ -33,7 +34,8 @@ def _untold(page: dict[str, Any]) -> str:
 
 
 def whole(page: dict[str, Any]) -> Parts:
-    return [f"{page['key']}: version {page['version']} by {page['author']}, {ago(page['updatedAt'])}", page["text"]]
+    head = f"{page['key']}: version {page['version']} by {page['author']}, {ago(page['updatedAt'])}"
+    return [head, *text.quoted(page["text"])]
 
 
 def listed(found: list[dict[str, Any]]) -> Parts:

@@ -51,7 +51,7 @@ def whole(plan: dict[str, Any]) -> Parts:
     said = [("note", plan.get("note")), ("feedback", plan.get("feedback")), ("revises", plan.get("revises"))]
     return [
         *decided(plan),
-        *(f"  {line}" for line in plan["plan"].splitlines()),
+        *text.quoted(plan["plan"]),
         *(f"{name}: {value}" for name, value in said if value),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from teams_cli import text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +18,7 @@ def result(found: dict[str, Any]) -> Parts:
     lines += [found["note"]] if "note" in found else []
     for said in found["responses"]:
         lines.append(f"{said['responder_id']}{' (failed)' if said.get('failed') else ''}:")
-        lines += [f"| {line}" for line in said["content"].splitlines()]
+        lines += text.quoted(said["content"], "| ")
     for said in found.get("human_qa_history", ()) if found["status"] == "deferred" else ():
         lines += [f"the human was asked: {said['question']}", f"and answered: {said['answer']}"]
     if found["status"] == "deferred":

@@ -50,11 +50,15 @@ def _row(task: dict[str, Any], now: datetime) -> list[str]:
         _status(task),
         task["priority"],
         _whose(task) or "-",
-        ",".join(task["openBlockers"]) or "-",
+        text.listed(task["openBlockers"], _NAMED) or "-",
         left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
         age(task["createdAt"], now),
         task["title"],
     ]
+
+
+_NAMED = 2
+"""Blockers that a row names."""
 
 
 def _whose(task: dict[str, Any]) -> str | None:
@@ -121,7 +125,7 @@ def _edited_unseen(task: dict[str, Any]) -> Parts:
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", kept for {task['assignee']}" if "assignee" in task else ""
-    waits = f", waits for {', '.join(task['openBlockers'])}" if task["openBlockers"] else ""
+    waits = f", waits for {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
 
 
@@ -179,7 +183,7 @@ def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
         return [f"your {approved['id']} is approved for it: go on with that (teams show-plan {approved['id']})"]
     noted = f", with the note: {approved['note']}" if "note" in approved else ""
     said = f"{approved['id']} of {approved['from']} is approved for it: go on with that{noted}"
-    return [said, *_indented(approved["plan"])]
+    return [said, *text.quoted(approved["plan"])]
 
 
 def _taken_over(before: dict[str, Any] | None, owner: str | None) -> Parts:
@@ -218,7 +222,7 @@ _CLIPPED = 1200
 def standing(task: dict[str, Any]) -> Parts:
     """What changes: how it stands, with whom, how long, with what it waits for, and what came out."""
     lease = f", {left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
-    blockers = ", ".join(f"{one['id']} ({one['status']})" for one in task.get("blockers", ()))
+    blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
     return [
         f"{task['id']}: {task['title']}",
         *present(
@@ -228,8 +232,11 @@ def standing(task: dict[str, Any]) -> Parts:
             f"plan: {task['plan']}{_by_its_id(task.get('planId'))}" if "plan" in task else None,
         ),
         *_proof(task),
-        *(["result:", *_indented(task["result"])] if task.get("result") else []),
+        *(["result:", *text.quoted(task["result"])] if task.get("result") else []),
     ]
+
+
+_MOST_NAMED = 100
 
 
 def _by_its_id(plan: str | None) -> str:
@@ -249,7 +256,7 @@ def _proof(task: dict[str, Any]) -> Parts:
     said = f": {review['verdict']} by {review['by']}{why}" if review else ""
     return present(
         run,
-        *(_indented(check["output"]) if check and check["status"] else ()),
+        *(text.quoted(check["output"]) if check and check["status"] else ()),
         f"review by {task['reviewBy']}{_handed_in_at(task)}{said}" if "reviewBy" in task else None,
         *(_handed_in(task["id"], one) for one in task.get("evidence", ())),
         f"landing: {task['landing']}" if "landing" in task else None,
@@ -276,12 +283,7 @@ def whole(task: dict[str, Any]) -> Parts:
 
 
 def _text(task: dict[str, Any]) -> Parts:
-    return present(*_indented(task.get("description")), f"run: {task['run']}" if "run" in task else None)
-
-
-def _indented(text: str | None) -> list[str]:
-    """The lines of a text of somebody's, set off from what the program says."""
-    return [f"  {line}" for line in (text or "").splitlines()]
+    return present(*text.quoted(task.get("description")), f"run: {task['run']}" if "run" in task else None)
 
 
 def _because(note: dict[str, Any]) -> str:

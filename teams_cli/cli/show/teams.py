@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import ago, present, tasks
 from teams_cli.cli.tables import Table
 from teams_cli.names import HUMAN
@@ -56,7 +57,7 @@ def team(team: dict[str, Any]) -> Parts:
     head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {ago(team['createdAt'])}"
     roles = [f"role {name} extends {role['extends']}" for name, role in team["roles"].items()]
     members = Table(["agent", "role", "type", "name", "state"], rows, "no members")
-    return [*present(head, team.get("description")), members, *roles]
+    return [*present(head, *text.quoted(team.get("description"))), members, *roles]
 
 
 def joined(member: dict[str, Any]) -> Parts:
@@ -64,7 +65,7 @@ def joined(member: dict[str, Any]) -> Parts:
         f"{member['agentId']}: in team {member['team']} as {member['role']}",
         f"token: {member['token']}" if "token" in member else None,
         "rules of the team:" if "rules" in member else None,
-        *(f"| {line}" for line in member.get("rules", "").splitlines()),
+        *text.quoted(member.get("rules"), "| "),
         *(tasks.claimed(member["claimed"]) if "claimed" in member else ()),
     )
 
@@ -81,7 +82,7 @@ def role(role: dict[str, Any]) -> Parts:
 def copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
     return present(
-        f"{done['team']}: copied to {done['to']} ({counts})",
+        f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
         f"closed here; go on there: teams brief --team {done['team']} --store …",
     )
 

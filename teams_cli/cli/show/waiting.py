@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli import text
 from teams_cli.cli.show import ago, is_old, present
-from teams_cli.messages.messages import Message, quote
+from teams_cli.messages.messages import Message, quote_bounded
 from teams_cli.tasks.tasks import Task
 
 TYPE_CHECKING = False
@@ -28,9 +29,9 @@ def waited(found: dict[str, Any]) -> Parts:
     if "plan" in found:
         lines += _plan(found["plan"])
     if "unread" in found:
-        lines.append(f"unread: {', '.join(found['unread'])}")
+        lines.append(f"unread: {text.listed(found['unread'], _MOST_NAMED)}")
     if "ready" in found:
-        lines.append(f"ready: {', '.join(found['ready'])}")
+        lines.append(f"ready: {text.listed(found['ready'], _MOST_NAMED)}")
     if "taskCounts" in found:
         lines += _settled(found)
     if "outcome" in found:
@@ -46,9 +47,11 @@ def came(found: dict[str, Any]) -> Parts:
     """What concerns the caller, each with what follows; and the task that it has now."""
     lines: Parts = []
     for message in found.get("messages", ()):
-        lines += [_message(message), *present(_step(message["next"]))]
+        lines += [*_message(message), *present(_step(message["next"]))]
     for each in found.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
+    if "moreMessages" in found:
+        lines.append(f"{found['moreMessages']} more messages: teams read-messages")
     if "claimed" in found:
         from teams_cli.cli.show import tasks
 
@@ -59,10 +62,10 @@ def came(found: dict[str, Any]) -> Parts:
     return lines
 
 
-def _message(document: dict[str, Any]) -> str:
+def _message(document: dict[str, Any]) -> list[str]:
     about = f" answers {document['replyTo']}" if "replyTo" in document else ""
     old = f", {ago(document['timestamp'])}" if is_old(document["timestamp"]) else ""
-    return f"{document['id']}{about}{old}\n{quote(Message.from_json(document))}"
+    return [f"{document['id']}{about}{old}", *quote_bounded(Message.from_json(document))]
 
 
 def _step(command: str | None) -> str | None:
@@ -72,7 +75,13 @@ def _step(command: str | None) -> str | None:
 def _task(task: dict[str, Any]) -> Parts:
     by = f" by {task['owner']}" if task.get("owner") else ""
     why = Task.from_json(task).why_ended
-    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", task.get("result"))
+    return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *_result(task))
+
+
+def _result(task: dict[str, Any]) -> list[str]:
+    return text.bounded(
+        text.quoted(task.get("result")), text.MOST_LETTER, f"[cut; the whole: teams show-task {task['id']}]"
+    )
 
 
 def _plan(plan: dict[str, Any]) -> Parts:
@@ -82,4 +91,9 @@ def _plan(plan: dict[str, Any]) -> Parts:
 
 def _settled(found: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {status}" for status, count in found["taskCounts"].items() if count) or "no tasks"
-    return present(f"settled: {counts}", f"stuck: {', '.join(found['stuck'])}" if found["stuck"] else None)
+    return present(
+        f"settled: {counts}", f"stuck: {text.listed(found['stuck'], _MOST_NAMED)}" if found["stuck"] else None
+    )
+
+
+_MOST_NAMED = 20

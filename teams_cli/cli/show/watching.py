@@ -46,10 +46,11 @@ def frame(found: dict[str, Any]) -> Parts:
 
 def happened(found: dict[str, Any]) -> Parts:
     """What happened, each with what to do about it."""
-    return [
-        f"{event['event']}: {event['text']}" + (f"\n  next: {event['next']}" if "next" in event else "")
-        for event in found["events"]
-    ]
+    lines: Parts = []
+    for event in found["events"]:
+        lines.append(f"{event['event']}: {event['text']}")
+        lines += [f"  next: {event['next']}"] if "next" in event else []
+    return lines
 
 
 def _course(course: dict[str, Any]) -> str:

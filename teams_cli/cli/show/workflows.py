@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(done: dict[str, Any]) -> Parts:
-    return [done["text"], f"status: {done['status']}; team: {done['team']}; report: {done['report']}"]
+    return [*text.quoted(done["text"]), f"status: {done['status']}; team: {done['team']}; report: {done['report']}"]
 
 
 def workflows(rows: list[dict[str, Any]]) -> Parts:

@@ -5,6 +5,8 @@ const READING = 20_000; // milliseconds
 const CHANGING = 60_000; // stopping an agent may take a while
 const FOR_A_PERSON = { Prefer: 'hints=shell' }; // what to do next as a command, not as a request
 let token = '';
+let proven = false; // whether who answers is the server that has the token
+const own = {}; // the person's own token in each team: kept nowhere, as another server may come by this address
 let team = '';
 const watchers = [];
 
@@ -18,6 +20,7 @@ export class Refusal extends Error {
   }
 }
 
+const WRONG = { code: 'wrong_token', message: 'the token is wrong', hint: 'Each start of `teams serve` prints a new one.' };
 const UNREACHABLE = {
   code: 'unreachable',
   message: "The server can't be reached.",
@@ -43,19 +46,37 @@ function stored(work) {
   }
 }
 
-export function setToken(given) {
+function setToken(given) {
   token = given;
+  proven = false;
   stored(() => (token ? localStorage.setItem(KEPT, token) : localStorage.removeItem(KEPT)));
   watchers.forEach((tell) => tell());
 }
 
 /** The person's own token in the chosen team, which `spawn-team --secure` gave. */
 export function setOwnToken(given) {
-  stored(() => (given ? localStorage.setItem(`${KEPT}.${team}`, given) : localStorage.removeItem(`${KEPT}.${team}`)));
+  own[team] = given;
 }
 
-function ownToken() {
-  return (team && stored(() => localStorage.getItem(`${KEPT}.${team}`))) || '';
+/** Use no token any more. */
+export function forgetTokens() {
+  for (const name of Object.keys(own)) delete own[name];
+  setToken('');
+}
+
+/** The connection broke: who answers from now on has to prove itself before it is sent a token. */
+export function doubt() {
+  proven = false;
+}
+
+/** Whether who answers has that token. Throws a Refusal if nobody answers. */
+async function hasToken(given) {
+  const bytes = (text) => new TextEncoder().encode(text);
+  const nonce = crypto.randomUUID();
+  const { proof = '' } = await answered(`/api/proof?nonce=${nonce}`, { cache: 'no-store', signal: AbortSignal.timeout(READING) });
+  const key = await crypto.subtle.importKey('raw', bytes(given), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+  const said = Uint8Array.from(String(proof).match(/../g) ?? [], (pair) => parseInt(pair, 16));
+  return crypto.subtle.verify('HMAC', key, said, bytes(nonce));
 }
 
 export function mayChange() {
@@ -78,35 +99,40 @@ export function address(path, query = {}) {
   return `/api/${path}${said.size ? `?${said}` : ''}`;
 }
 
-/** What says who asks: the server's token, and in a team made with `--secure` the person's own. */
-export function credentials() {
-  const own = ownToken();
-  return { ...(token && { Authorization: `Bearer ${token}` }), ...(own && { 'X-Teams-Token': own }) };
+/**
+ * What says who asks: the server's token, and in a team made with `--secure` the person's own. Who answers has to have
+ * that token, or both are forgotten: while the server is away, another user of the machine can listen in its place.
+ */
+export async function credentials() {
+  if (token && !proven) {
+    if (await hasToken(token)) proven = true;
+    else forgetTokens();
+  }
+  if (!token) return {};
+  return { Authorization: `Bearer ${token}`, ...(own[team] && { 'X-Teams-Token': own[team] }) };
 }
 
 /** Read something. Throws a Refusal. */
-export function read(path, query = {}) {
-  return answered(address(path, query), { headers: credentials(), cache: 'no-store', signal: AbortSignal.timeout(READING) });
+export async function read(path, query = {}) {
+  return answered(address(path, query), { headers: await credentials(), cache: 'no-store', signal: AbortSignal.timeout(READING) });
 }
 
 /** Use that token from now on. Throws a Refusal if it is not the server's. */
 export async function tryToken(given) {
-  const headers = { Authorization: `Bearer ${given}` };
-  const response = await fetch(address('board'), { method: 'POST', headers }).catch(() => null);
-  if (!response) throw new Refusal(0, UNREACHABLE);
-  if (response.status === 401) throw await refusalOf(response);
-  setToken(given); // that method is refused to everybody, but the token is looked at first
+  if (!(await hasToken(given))) throw new Refusal(401, WRONG);
+  setToken(given);
+  proven = true;
 }
 
 /**
  * Have a command carried out as the person. Throws a Refusal; one for a wrong token also ends the use of it.
  */
 export async function change(command, values) {
-  const headers = { 'Content-Type': 'application/json', ...credentials() };
+  const headers = { 'Content-Type': 'application/json', ...(await credentials()) };
   try {
     return await answered(address(command), { method: 'POST', headers, body: JSON.stringify(values), signal: AbortSignal.timeout(CHANGING) });
   } catch (refusal) {
-    if (refusal.status === 401) setToken('');
+    if (refusal.status === 401) forgetTokens();
     throw refusal;
   }
 }
@@ -116,6 +142,7 @@ async function answered(url, options) {
   try {
     response = await fetch(url, { credentials: 'omit', redirect: 'error', ...options, headers: { ...FOR_A_PERSON, ...options.headers } });
   } catch {
+    doubt();
     throw new Refusal(0, UNREACHABLE);
   }
   if (!response.ok) throw await refusalOf(response);

@@ -1,6 +1,6 @@
 // The page: which team is shown, how the connection is, whether the person may change anything; the rest has its modules.
 
-import { findToken, mayChange, onToken, read, setOwnToken, setToken, tryToken } from './api.js';
+import { findToken, forgetTokens, mayChange, onToken, read, setOwnToken, tryToken } from './api.js';
 import { startAgents } from './agents.js';
 import { startComposer } from './composer.js';
 import { button, byId, el, setText } from './dom.js';
@@ -163,7 +163,7 @@ function showAccess() {
 function askToken() {
   const secure = current()?.team.secure;
   const forget = button('Forget the token', () => {
-    setToken('');
+    forgetTokens();
     asked.close();
   });
   const asked = ask({
@@ -176,8 +176,8 @@ function askToken() {
     ],
     label: 'Use it',
     submit: async ({ token, own }) => {
-      if (own) setOwnToken(own);
       if (token) await tryToken(token);
+      if (own) setOwnToken(own);
     },
   });
 }

@@ -1,6 +1,6 @@
 // The stream of changes: read for ever, taken up where it broke off, with growing pauses while the server is away.
 
-import { address, credentials } from './api.js';
+import { address, credentials, doubt } from './api.js';
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
@@ -63,7 +63,7 @@ export class Events {
     let quiet = setTimeout(end, SILENCE);
     let open = false;
     try {
-      const response = await fetch(address('events'), this.options(connection.signal));
+      const response = await fetch(address('events'), await this.options(connection.signal));
       if (!response.ok) return false;
       open = this.live = true;
       this.told('live', 0);
@@ -79,14 +79,15 @@ export class Events {
       return open;
     } finally {
       this.live = false;
+      doubt();
       clearTimeout(quiet);
       outer.removeEventListener('abort', end);
     }
     return open;
   }
 
-  options(signal) {
-    const headers = { Accept: 'text/event-stream', ...credentials() };
+  async options(signal) {
+    const headers = { Accept: 'text/event-stream', ...(await credentials()) };
     if (this.position !== null) headers['Last-Event-ID'] = this.position;
     return { headers, signal, cache: 'no-store', credentials: 'omit' };
   }
