@@ -21,7 +21,7 @@ HARNESS = {
     "interrupt": [["INT", 1], ["KILL", 1]],
 }
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
