@@ -93,10 +93,8 @@ def test_who_stands_in_no_checkout_completes_nothing_that_is_not_in_one(shop: Sh
 
 
 HIDINGS = {
-    "taken as unchanged": "echo 2 >file; git update-index --assume-unchanged file",
     "skipped": "echo 2 >file; git update-index --skip-worktree file",
     "ignored by the branch": "echo new >.gitignore; git add .; git commit -qm ignored; touch new",
-    "ignored by the repository": 'echo new >>"$(git rev-parse --git-path info/exclude)"; touch new',
     "ignored by its settings": "echo new >../rules; git config core.excludesFile $PWD/../rules; touch new",
 }
 
