@@ -41,6 +41,17 @@ def test_what_only_informs_is_handled_by_reading(cli: Cli) -> None:
     assert handled(cli) == ["msg-1"]
 
 
+def test_notices_of_the_system_are_handled_by_reading(cli: Cli) -> None:
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--status", "failed", agent="bob")
+    ((text, before),) = read(cli, "lea")
+    assert "task-1 (t) failed by bob" in text and not before
+    assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
+    refused = cli("reply", "1", "thanks", agent="lea")
+    assert refused.status == 11 and "send-message" not in refused.stderr
+
+
 def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
     """A plan, and a shutdown; also where the message was not read yet."""
     cli.ok("propose-plan", "so", agent="bob")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError
+from teams_cli.errors import AgentNotFound, AlreadyHandled, MessageNotFound, StorageFailed, TeamsError, WaitRanOut
 from teams_cli.membership import joining, leaving
 from teams_cli.messages import arrivals, handling, inboxes, messages, reading
 from teams_cli.messages.inboxes import INBOX, Inbox, Open
@@ -50,6 +50,18 @@ def numbers(store: Store, caller: Caller = BOB, peek: bool = False, **selection:
 
 def say(store: Store, *texts: str, to: str = "bob", sender: Caller = LEA) -> list[int]:
     return [messages.send(store, ALPHA, sender, to, text).number for text in texts]
+
+
+def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
+    say(team, "a", "b", "c")
+    for _ in range(3):
+        assert numbers(team) == [1, 2, 3]
+    handling.handle(team, ALPHA, BOB, ["2"])
+    assert numbers(team) == [1, 3]
+    handling.reply(team, ALPHA, BOB, "1", "yes", [])
+    assert numbers(team) == [3]
+    say(team, "d")
+    assert numbers(team) == [3, 5]
 
 
 def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> None:
@@ -153,6 +165,21 @@ def test_messages_of_who_left_stay(team: Store) -> None:
     assert numbers(team) == [1]
     joining.join(team, ALPHA, MIA)
     assert numbers(team, MIA) == [2]
+
+
+@pytest.mark.slow
+def test_many_handled_messages(team: Store) -> None:
+    """Times are remembered of the last 200; before those, that they are handled."""
+    say(team, *(str(n) for n in range(230)))
+    handling.handle(team, ALPHA, BOB, [str(n) for n in range(1, 226)])
+    assert numbers(team) == [226, 227, 228, 229, 230]
+    found = shown(team, handled=True)
+    assert [message["number"] for message in found] == list(range(1, 231))
+    assert all(("handledAt" in message) == (message["number"] <= 225) for message in found)
+    with pytest.raises(AlreadyHandled):
+        handling.reply(team, ALPHA, BOB, "3", "again", [])
+    inbox = team.get(ALPHA, INBOX, "bob")[0]
+    assert len(inbox.handled) == 200
 
 
 def test_a_uid_is_of_one_sender(team: Store) -> None:
@@ -268,6 +295,18 @@ def test_waiting_in_another_process(tmp_path: Path) -> None:
     cli.ok("ack", "1", agent="bob")
     assert cli.refused("read-messages", "--wait", "0.2", agent="bob") == (14, "wait_ran_out")
     assert cli.refused("read-messages", "--wait", "0.2", agent="zoe")[0] == 13
+
+
+def test_waiting_for_a_sender(team: Store) -> None:
+    """What comes from others meanwhile ends no wait, and stays unread."""
+    say(team, "from lea")
+
+    def sleep(ready: Any, timeout: float) -> bool:
+        return pace.sleep_until(team, ALPHA, ready, timeout)
+
+    with pytest.raises(WaitRanOut):
+        arrivals.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep)
+    assert inboxes.unread(team, ALPHA, "bob") == [1]
 
 
 def test_the_human_has_an_inbox(tmp_path: Path) -> None:

@@ -86,6 +86,11 @@ def test_who_waits_hears_of_it(cli: Cli) -> None:
     assert [(each["what"], each["id"]) for each in said["happened"]] == [("overdue", "msg-1")]
 
 
+def test_a_message_can_not_both_want_and_need_no_answer(cli: Cli) -> None:
+    refused = cli("send-message", "bob", "x", "--fyi", "--ack-required", "--json", agent="lea")
+    assert refused.status == 2 and "--ack-required" in refused.error["message"]
+
+
 def test_noting_it_again_waits_once(cli: Cli) -> None:
     for _ in range(2):
         assert cli("send-message", "bob", "Sign", "--ack-required", "--uid", "sign-1", agent="lea").status == 0

@@ -78,6 +78,13 @@ def test_next_is_by_priority_then_by_age(team: Store) -> None:
     assert refusal.value.status == 10
 
 
+def test_next_counts_numbers_and_not_letters(team: Store) -> None:
+    """task-2 is older than task-10."""
+    for number in range(1, 12):
+        add(team, str(number))
+    assert [choosing.claim_next(team, ALPHA, BOB).title for _ in range(11)] == [str(n) for n in range(1, 12)]
+
+
 def test_next_passes_over_what_is_blocked_or_asks_for_more(team: Store) -> None:
     add(team, "needs rust", require=["rust"], priority="high")
     add(team, "free")
@@ -147,6 +154,15 @@ def test_a_heartbeat_says_what_one_does(team: Store) -> None:
     for note in ("", "two\nlines", "x" * 301):
         with pytest.raises(TeamsError):
             holding.heartbeat(team, ALPHA, BOB, note=note)
+
+
+def test_fifty_notes_are_kept(team: Store) -> None:
+    add(team)
+    for _ in range(30):
+        claims.claim(team, ALPHA, BOB, "1")
+        holding.release(team, ALPHA, BOB, "1")
+    task = tasks.get(team, ALPHA, "1")
+    assert (task.claim, len(task.notes), task.notes[-1].claim) == (30, 50, 30)
 
 
 def test_a_blocked_task_names_what_it_waits_for(tmp_path: Path) -> None:

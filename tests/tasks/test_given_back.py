@@ -34,6 +34,11 @@ def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
 
 
+def test_a_leader_that_releases_it_hears_nothing_of_itself(cli: Cli) -> None:
+    cli.ok("release-task", "1", *WHY, agent="lea")
+    nothing(cli, "lea")
+
+
 def test_a_wait_offers_it_to_others(cli: Cli) -> None:
     cli.ok("release-task", "1", *WHY, agent="bob")
     nothing(cli, "bob")
@@ -47,6 +52,14 @@ def test_it_is_offered_once_it_was_edited(cli: Cli) -> None:
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
     cli.ok("update-task", "1", "--append", "The key is in the vault.", agent="lea")
     assert ended(waiting)["claimed"]["id"] == "task-1"
+
+
+@pytest.mark.slow
+def test_it_is_offered_when_nobody_took_it_for_as_long_as_a_lease_lasts(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    cli.ok("release-task", "1", *WHY, agent="bob")
+    nothing(cli, "bob")
+    assert ended(begin(cli, "bob"))["happened"][0]["id"] == "task-1"
 
 
 def test_the_next_is_another_where_there_is_one(cli: Cli) -> None:

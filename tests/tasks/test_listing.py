@@ -50,3 +50,10 @@ def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_pa
     assert cli.ok("show-task", "1", agent="lea")["title"] == "a"
     problems: list[TeamsError] = []
     assert frame.frame(cli.store(), ALPHA, problems) and not problems
+
+
+def test_an_empty_owner_is_none_that_was_asked_for(tmp_path: Path) -> None:
+    """As from a variable of a shell that is not set."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("create-task", "a", agent="lea")
+    assert len(cli.ok("get-tasks", "--owner", "", agent="lea")) == 1

@@ -15,7 +15,7 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.pages import PageNotFound
 from teams_cli.teams.sharing import StaleVersion
 from teams_cli.views import brief, concerns, search
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -208,3 +208,17 @@ def test_a_plan_that_is_approved_can_become_a_page(cli: Cli) -> None:
     assert cli.ok("approve-plan", "1", "--share", "how", agent="lea")["status"] == "approved"
     page = cli.ok("shared", "how")
     assert (page["text"], page["author"]) == ("1. a test 2. the fix", "lea")
+
+
+def test_who_begins_work_or_shares_hears_of_those_of_others(tmp_path: Path) -> None:
+    """Each once."""
+    cli = make_team(tmp_path / "root", "bob")
+    add_tasks(cli, "one", "two")
+    cli.ok("share", "api", "GET /users", agent="lea")
+    told = "page api (version 1 by lea): GET /users: teams shared api\n"
+    assert told in cli("claim-task", "1", agent="bob").stdout
+    assert "page" not in cli("claim-task", "2", agent="bob").stdout
+    cli.ok("share", "api", "GET /people", agent="lea")
+    said = cli("share", "ways", "as you like", agent="bob").stdout
+    assert said == "ways: version 1\npage api (version 2 by lea): GET /people: teams shared api\n"
+    assert [page["key"] for page in cli.ok("share", "more", "text", agent="lea")["pages"]] == ["ways"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from teams_cli import closing
-from teams_cli.errors import NeedsHuman, NotAllowed
+from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed
 from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, messages, reading
 from teams_cli.messages.reading import Selection
@@ -307,6 +307,13 @@ def test_a_role_that_extends_nothing_known_may_do_nothing() -> None:
     for role in broken:
         with pytest.raises(NotAllowed):
             roles.verdict(role, "send-message", None, Config(agent=broken))
+
+
+def test_only_known_operations_are_given(tmp_path: Path) -> None:
+    store = workplace()
+    with pytest.raises(InvalidValue) as refusal:
+        role_definitions.define(store, ALPHA, Caller("lea"), "scout", allow=["fly"])
+    assert "claim-task" in refusal.value.hint
 
 
 def test_secure_teams_ask_for_the_token(tmp_path: Path) -> None:

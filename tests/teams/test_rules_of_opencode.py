@@ -68,6 +68,13 @@ def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
         assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
 
 
+def test_a_refusal_names_those_whom_the_rules_allow_it(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"send-message": {"team-member": "deny"}}}}')
+    hint = cli("send-message", "lea", "hi", "--json", agent="bob").error["hint"]
+    assert hint == "Allowed to: team-leader, task-manager, human."
+
+
 def test_members_make_no_teams_whatever_they_say_of_themselves(tmp_path: Path) -> None:
     """Their role is that of the files; the environment can only take from it."""
     cli = make_team(tmp_path / "root", "bob")
@@ -88,6 +95,19 @@ def test_the_human_is_asked_for_those_who_are_no_leaders(tmp_path: Path) -> None
     (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
     assert cli("spawn-team", "second", "--json", agent="bob").error["code"] == "needs_human"
     assert cli.ok("spawn-team", "second", agent="lea")["leader"] == "lea"
+
+
+def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
+    """In `whoami`, in its first brief, and by its client's hook when that begins."""
+    cli = make_team(tmp_path / "root")
+    (cli.root / "config.json").write_text(json.dumps({"agent": {"security": SPECIALIST}}))
+    cli.ok("join-team", "--role", "security", agent="sue")
+    about = "Your role: security: Security-focused team member. Your skills: security-review, team-coordination."
+    assert about in cli("whoami", agent="sue").stdout
+    assert cli.ok("whoami", agent="sue")["skills"] == ["security-review", "team-coordination"]
+    started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()
+    assert about in cli("hook", "claude", agent="sue", stdin=started).stdout
+    assert about in cli("brief", agent="sue").stdout and about not in cli("brief", agent="sue").stdout
 
 
 def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_path: Path) -> None:

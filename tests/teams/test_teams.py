@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from teams_cli import closing, names
-from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState
+from teams_cli.errors import AlreadyExists, Conflict, NotAllowed, WrongState, WrongUsage
 from teams_cli.membership import founding, joining, leaving
 from teams_cli.messages import messages
 from teams_cli.tasks import claims, tasks
@@ -43,6 +43,39 @@ def test_a_leader_whom_a_file_by_another_hand_leaves_out_is_shown_like_others(tm
     assert [row["name"] for row in cli.ok("list-agents")["agents"]] == ["agentA", "bob"]
     assert cli.ok("recall", "agentA")["agents"][0]["name"] == "agentA"
     assert cli.ok("join-team")["agentId"] == "agentB"
+
+
+def test_the_only_open_team_need_not_be_named(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("spawn-team", "beta", agent="eve", team="")
+    assert cli("get-tasks", team="").status == 2
+    cli.ok("close-team", "--team", "beta", agent="eve", team="")
+    assert cli.ok("whoami", agent="bob", team="")["team"] == ALPHA
+    cli.ok("create-task", "t", agent="lea", team="")
+    assert [task["title"] for task in cli.ok("get-tasks", team="")] == ["t"]
+
+
+def test_the_brief_says_what_was_not_answered(tmp_path: Path) -> None:
+    """Messages that were read and left, and questions: else one would wait for what is there already."""
+    cli = make_team(tmp_path / "root", "bob")
+    cli.ok("send-message", "bob", "hi", agent="lea")
+    assert cli.ok("brief", agent="bob")["next"] == "teams read-messages"
+    cli.ok("read-messages", agent="bob")
+    found = cli.ok("brief", agent="bob")
+    assert (found["unhandled"], found["next"]) == (["msg-1"], "teams reply msg-1 TEXT, or ack msg-1")
+    cli.ok("ack", "1", agent="bob")
+    assert cli.ok("brief", agent="bob")["next"] == "teams wait"
+    cli.ok("send-message", "lea", "which?", agent="bob")
+    cli.ok("read-messages", agent="lea")
+    cli.ok("reply", "2", "the first", agent="lea")
+    cli.ok("read-messages", agent="bob")
+    found = cli.ok("brief", agent="bob")
+    assert (found["unhandled"], found["next"]) == ([], "teams wait")  # an answer wants none
+    cli.ok("set", "broadcast", "human", agent="lea")
+    cli.ok("ask-others", "which?", "--no-wait", agent="lea")
+    found = cli.ok("brief", agent="human")
+    assert (found["questions"], found["next"]) == (["ask-1"], "teams human")
+    assert "questions to you: ask-1" in cli("brief", agent="human").stdout
 
 
 def test_a_team_that_lost_its_file_is_not_begun_anew(tmp_path: Path) -> None:
@@ -212,3 +245,17 @@ def test_the_root_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_looking_at_nothing_makes_nothing(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root")
     assert cli.ok("discover-teams") == [] and tree(cli.root) is None
+
+
+def test_the_history_is_told_in_words(tmp_path: Path) -> None:
+    """Of several each, and not as a program would write it."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    cli.ok("set", "broadcast", "agents", agent="lea")
+    cli.ok("ask-others", "which?", "--to", "lea", "--to", "mia", "--no-wait", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("update-task", "1", "--title", "two", "--priority", "high", agent="lea")
+    said = cli("history").stdout
+    assert cli("history", "--limit", "1").stdout == said.splitlines(keepends=True)[-1]
+    assert cli("history", "--limit", "2", "--since", "1d").stdout.splitlines() == said.splitlines()[-2:]
+    assert cli("history", "--limit", "0").status == WrongUsage.status
+    assert "bob: question asked ask-1 lea, mia\n" in said and "lea: task edited task-1 title, priority\n" in said

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from teams_cli.tasks import leases, tasks
 from teams_cli.teams import presence, teams
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import begin, ended, until
@@ -42,6 +47,20 @@ def test_who_was_killed_as_it_waited_is_not_said_to_wait(cli: Cli) -> None:
     assert "waits for work" not in told()
 
 
+@pytest.mark.slow
+def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
+    add_tasks(cli, "one")
+    cli.ok("claim-task", "1", agent="bob")
+    store = cli.store()
+    until(lambda: leases.over(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, "1")))
+    said = cli("wait", "--claim", agent="bob").stdout.splitlines()
+    assert said[0] == "task-1: in_progress by bob: one" and said[2].startswith("1 s after your last `teams` command ")
+    assert re.fullmatch(r"it was yours before, until the lease of bob ended [\d:]+ UTC", said[1])
+    assert said[3].startswith("next: teams update-task task-1 ") and len(said) == 4
+    assert "no longer yours" not in cli("brief", agent="bob").stdout
+
+
 def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) -> None:
     """It may have been claimed anew since one last looked; who has a result says what to do with that."""
     add_tasks(cli, "one")
@@ -55,3 +74,10 @@ def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) ->
     refused = cli("update-task", "1", "--status", "completed", agent="mia")
     note = "Keep your result: teams note task-1 TEXT; its files are bob's now. Go on: teams wait --claim"
     assert (refused.status, refused.stderr.splitlines()[-1].strip()) == (11, note)
+
+
+def test_who_waits_in_vain_for_a_team_hears_how_to_wait_on(cli: Cli) -> None:
+    said = cli("join-team", "beta", "--wait", "0", "--claim", agent="bob").stderr
+    assert "Nobody has made it yet. Wait on: teams join-team beta --claim --wait 540\n" in said
+    said = cli("join-team", "--wait", "0", "--as", "bob", "--team", "beta", agent="lea").stderr
+    assert "Wait on: teams join-team --as bob --wait 540\n" in said

@@ -10,7 +10,7 @@ from teams_cli.names import HUMAN
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK
-from teams_cli.teams import presence, teams
+from teams_cli.teams import history, presence, teams
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, nothing
@@ -152,6 +152,13 @@ def test_one_that_was_handed_over_counts_as_taken(cli: Cli) -> None:
     cli.ok("claim-task", "35", agent="mia")
     cli.ok("update-task", "35", "--owner", "bob", agent=HUMAN)
     cli.ok("release-task", "35", agent=HUMAN)
+    assert "task-1 is ready" in told(cli)
+    nothing(cli, "bob")
+
+
+def test_much_later_they_are_told_of_again(cli: Cli) -> None:
+    for number in range(101):
+        history.note(cli.store(), ALPHA, "mia", "status announced", status=f"at {number}")
     assert "task-1 is ready" in told(cli)
     nothing(cli, "bob")
 

@@ -157,6 +157,12 @@ def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path) -> None:
     assert ended(joining)["role"] == "team-member"
 
 
+def test_a_closed_team_ends_it(cli: Cli) -> None:
+    waiting = begin(cli, "bob")
+    cli.ok("close-team", agent="lea")
+    assert ended(waiting, 11)["error"]["code"] == "wrong_state"
+
+
 def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
@@ -170,6 +176,12 @@ def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
     found = ended(waiting)
     assert (found["because"], found["task"]["result"]) == (["task"], "it works")
     assert cli("wait", "--task", "1", agent="mia").stdout == "task-1: completed by bob\nit works\n"
+
+
+def test_a_decision_is_told_with_its_reason(cli: Cli) -> None:
+    cli.ok("propose-plan", "so", agent="bob")
+    cli.ok("reject-plan", "1", "--feedback", "too long", agent="lea")
+    assert cli("wait", "--plan", "1", agent="bob").stdout == "plan-1: rejected by lea: too long\n"
 
 
 def test_a_plan_that_is_told_before_its_message_is_there_is_told_once(cli: Cli) -> None:
@@ -315,3 +327,11 @@ def test_a_wait_for_one_of_several_tasks_ends_with_the_first(cli: Cli) -> None:
     cli.ok("update-task", "2", "--status", "completed", agent="bob")
     found = cli.ok("wait", "--task", "1,2", "--timeout", "0")
     assert (found["task"]["id"], found["because"]) == ("task-2", ["task"])
+
+
+def test_a_wait_for_mail_or_work_says_what_follows(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    assert cli("wait", "--ready", agent="bob").stdout == "ready: task-1\nnext: teams claim-task --next\n"
+    cli.ok("send-message", "bob", "how?", agent="lea")
+    said = cli("wait", "--message", "--ready", agent="bob").stdout
+    assert said == "unread: msg-1\nready: task-1\nnext: teams read-messages\n"
