@@ -122,13 +122,12 @@ def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
     wait(lambda: "said: [teams] You have mail" in look(cli))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL])
-def test_its_client_ends_with_it(cli: Cli, number: int) -> None:
+def test_its_client_ends_with_it(cli: Cli) -> None:
     door = opened(cli)
     terminal = attached(cli)
     (pid,) = (pid for pid in of_office(cli) if b'"door"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid))
-    os.kill(pid, number)
-    assert terminal.end() in (0, 128 + number) and "of ann is gone" in terminal.text
+    os.kill(pid, signal.SIGKILL)
+    assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
     wait(lambda: not of_office(cli))
     assert opened(cli) == door
     attached(cli)
