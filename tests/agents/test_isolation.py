@@ -83,6 +83,7 @@ def as_session(top: Path, name: str, **more: Any) -> Session:
 
 
 def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "ann/link").symlink_to(tmp_path / "repository/a.py")
     for place, may in [
         ("ann/a.py", True),
         ("ann/new/deep.py", True),
@@ -92,7 +93,6 @@ def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path) ->
         ("ann/link", False),
         ("ann-else/a.py", False),
     ]:
-        (tmp_path / "ann/link").symlink_to(tmp_path / "repository/a.py")
         assert (isolation.of_write(session, str(tmp_path / place)) == "") == may
 
 

@@ -218,8 +218,8 @@ def test_a_link_in_a_circle_is_refused(home: Home) -> None:
 
 def test_a_damaged_note_of_what_was_before_is_told(home: Home) -> None:
     """And the settings are left as they are: what they were is not known."""
+    home.change("install", "claude")
     for kept in ["[1]", '{"a": 1}', '{"before": null, "after": 5, "made": []}', '{"after": "x"}']:
-        home.change("install", "claude")
         for path in (home.cli.root / "installed").glob("*.json"):
             path.write_text(kept)
         for command in ("install", "uninstall"):

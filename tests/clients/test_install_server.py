@@ -89,7 +89,7 @@ CODEX = {
 def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Home) -> None:
     for text in CODEX.values():
         path = home.path / ".codex/config.toml"
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(text.encode())
         home.change("install", "codex")
         assert path.read_bytes().startswith(text.encode()) and server_in(path, "codex")

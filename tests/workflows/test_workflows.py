@@ -141,7 +141,7 @@ def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None
 
 def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path) -> None:
     """Aliases repeat what they name, and so do those in it."""
-    for how in ["list", "map", "merge", "itself"]:
+    for how in ["itself", "list", "map", "merge"]:
         parts = {"list": "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}]", "map": "{{a: *{0}, b: *{0}, c: *{0}, d: *{0}}}"}
         parts["merge"] = "{{<<: [*{0}, *{0}, *{0}, *{0}]}}"
         lines = ["x0: &x0 {a: 1}"]
@@ -234,9 +234,9 @@ def test_code_review_of_a_branch_and_of_a_conflict(cli: Cli, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path) -> None:
     """What can't be found out fails its task, and what waits for it is not run; nothing is made of the words."""
-    for base in ["no-such", "--output=pwned", "HEAD; touch pwned"]:
-        repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
-        before = tree(repository)
+    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
+    before = tree(repository)
+    for base in ["--output=pwned", "HEAD; touch pwned"]:
         found = review(cli, "code-review", repository, "--var", f"base={base}", status=1)
         assert statuses(found).pop("change") == "failed" and "there is no revision" in found["text"]
         assert tree(repository) == before and not (tmp_path / "pwned").exists()
