@@ -35,16 +35,16 @@ def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
     assert told(cli, "bob") == ["task-1 (for bob) is kept for you and ready: teams claim-task --next"]
 
 
-def test_who_may_assign(cli: Cli, who: str = "mia") -> None:
+def test_who_may_assign(cli: Cli) -> None:
     add_tasks(cli, "first", "second")
     cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
     for task in ("1", "2"):
-        kept = cli.ok("update-task", task, "--owner", "bob", agent=who)
+        kept = cli.ok("update-task", task, "--owner", "bob", agent="mia")
         assert (kept["status"], kept["assignee"], "owner" in kept) == ("pending", "bob", False)
     assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
-    assert cli.refused("update-task", "1", "--owner", "lea", agent=who) == (13, "not_allowed")
-    assert cli.refused("update-task", "1", "--owner", "nobody", agent=who) == (10, "agent_not_found")
-    assert cli.refused("create-task", "t", "--for", "nobody", agent=who) == (10, "agent_not_found")
+    assert cli.refused("update-task", "1", "--owner", "lea", agent="mia") == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--owner", "nobody", agent="mia") == (10, "agent_not_found")
+    assert cli.refused("create-task", "t", "--for", "nobody", agent="mia") == (10, "agent_not_found")
     first, second = told(cli, "bob")
     assert first.endswith("is kept for you and ready: teams claim-task --next")
     assert second.endswith("it waits for task-1 (pending), and you will be told when it is ready")
