@@ -157,7 +157,7 @@ def test_the_human_is_asked_alone(cli: Cli) -> None:
 
 def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli) -> None:
     asked = ask(cli, "which colour?", "--human", "--no-wait")["requestId"]
-    assert cli("human", "--once", stdin=b"caf\xe9\n" + b"x" * 30_000 + b"\nblue\n").status == 0
+    assert cli("human", "--once", stdin=b"caf\xe9\n" + b"x" * 70_000 + b"\nblue\n").status == 0
     (given,) = cli.ok("show-question", asked)["answers"]
     assert given["content"] == "blue"
 
