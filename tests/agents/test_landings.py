@@ -130,6 +130,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
 
 
+@pytest.mark.slow
 def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     """Said alone, checked, accepted; and that what landed is not what was checked."""
     shop.create("t", "--check", CHECK)
@@ -270,6 +271,7 @@ def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypat
     assert shop.landed("bob", "1")["state"] == "landed"
 
 
+@pytest.mark.slow
 def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
     """And not tried for ever: behind the lock of one that was killed, or by a name that only leads to it."""
     shop.create("t")

@@ -34,6 +34,7 @@ def events(path: Path) -> list[str]:
     return [event["id"] for call in told(path) for event in call["events"]]
 
 
+@pytest.mark.slow
 def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     assert cli("set", "notify", f"cat >>{heard}", agent="human").status == 0

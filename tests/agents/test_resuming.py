@@ -77,6 +77,7 @@ def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
     assert ["plan-1" in told[0], "shutdown-1" in told[1], "task-1" in told[2], len(told)] == [True, True, True, 3]
 
 
+@pytest.mark.slow
 def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
     """What the agent printed in that turn is no second one; who answers by what it prints is heard all the same."""
     kid = "test $TEAMS_RESUME || { echo first; exit; }; grep -q please && $T reply msg-2 done; echo printed"

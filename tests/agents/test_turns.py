@@ -49,6 +49,7 @@ FOREIGN = {
 KEPT = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
 
 
+@pytest.mark.slow
 def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> None:
     """Neither from whoever starts it nor from whoever wakes it; keys and the rest of the environment are."""
     for name in ("shell", "own"):

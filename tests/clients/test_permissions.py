@@ -43,6 +43,7 @@ def run(cli: Cli, *words: str, level: str = "") -> str:
     return str(answer.json["output"]).strip()
 
 
+@pytest.mark.slow
 def test_edit_is_the_default_and_call_beats_profile_beats_team(cli: Cli) -> None:
     assert run(cli, "--harness", "own") == "pen edit"
     assert run(cli, "--harness", "own", "--permissions", "all") == "axe all fire"
@@ -106,6 +107,7 @@ def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp
     assert profiles.of_place("/r", {"TEAMS_STORE": "postgresql://h/d"})["network"] == "true"
 
 
+@pytest.mark.slow
 def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
     assert run(cli, "--harness", "own", level="edit") == "pen edit"
     assert run(cli, "--harness", "own", "--permissions", "all", level="all") == "axe all fire"

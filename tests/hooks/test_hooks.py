@@ -135,6 +135,7 @@ def test_agents_at_work_are_a_reason_not_to_stop(cli: Cli) -> None:
         cli.ok("stop-agent", child, agent="lea")
 
 
+@pytest.mark.slow
 def test_mail_is_found_in_every_segment_of_the_log(cli: Cli) -> None:
     """The cheap look knows the log's directories: a message is the first, the last, or alone in its segment."""
     from teams_cli.messages import messages

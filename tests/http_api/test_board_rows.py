@@ -73,6 +73,7 @@ def test_only_what_changed_is_told_again(cli: Cli, server: Server) -> None:
     assert page.rows["mail"] == {}
 
 
+@pytest.mark.slow
 def test_a_page_that_comes_back_to_another_server_gets_the_whole(cli: Cli) -> None:
     add_tasks(cli, "One")
     with serving(cli) as server:

@@ -28,6 +28,7 @@ def listed_bytes(tools: list[Any]) -> int:
     return len(ListToolsResult(tools=tools).model_dump_json(by_alias=True, exclude_none=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", EITHER)
 def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
     """In few words: models read the list with every request, also that they may ask."""

@@ -109,6 +109,7 @@ def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
     assert checkout.cli.ok("show-team", "web")["leader"] == "lea"
 
 
+@pytest.mark.slow
 def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checkout) -> None:
     for text, said in [
         ("name: web\nmembers: [{name: ann}, {name: ann}]", "ann is there twice"),

@@ -187,6 +187,7 @@ def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
 # What is refused
 
 
+@pytest.mark.slow
 def test_variables_and_agents_are_checked_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
     path = str(
         write_workflow(

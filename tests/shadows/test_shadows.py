@@ -18,6 +18,7 @@ HEADLESS = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[2:]).return
 """What runs the hook as a client that takes one turn does: by its words it is no terminal."""
 
 
+@pytest.mark.slow
 def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
     joining.join(cli.store(), ALPHA, Caller("bad"), answer="echo no >&2; exit 4")
     joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 300")

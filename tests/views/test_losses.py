@@ -27,6 +27,7 @@ def test_who_loses_a_task_to_another_s_decision_is_told(cli: Cli) -> None:
         assert said.startswith("task-1 (one) is no longer yours: human") and why in said
 
 
+@pytest.mark.slow
 def test_who_was_killed_as_it_waited_is_not_said_to_wait(cli: Cli) -> None:
     cli.ok("set", "staleAfterSeconds", "2", agent="lea")
     add_tasks(cli, "one")

@@ -45,6 +45,7 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
     assert f"team {ALPHA} is closed, by lea" in cli("claim-task", "1", agent="bob").stderr
 
 
+@pytest.mark.slow
 def test_from_a_team_to_its_end(cli: Cli) -> None:
     for words in (("spawn-team", ALPHA), ("brief",)):
         assert cli(*words, agent="lea").stdout.endswith(f"\nnext: {steps.CREATE}\n")

@@ -36,6 +36,7 @@ def review(cli: Cli, word: str, repository: Path, *words: str, status: int = 0) 
 # Finding, listing, checking
 
 
+@pytest.mark.slow
 def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
     rows = {row["name"]: row for row in cli.ok("list-workflows")}
     assert sorted(rows) == SHIPPED
@@ -46,6 +47,7 @@ def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
     assert {row["pattern"] for row in rows.values()} == {"leader", "council", "pipeline", "swarm"}
 
 
+@pytest.mark.slow
 def test_a_shipped_workflow_says_what_a_person_needs(cli: Cli) -> None:
     for name in SHIPPED:
         text = Path(cli.ok("check-workflow", name)["path"]).read_text()
@@ -106,6 +108,7 @@ tasks:
     assert tree(cli.root) is None
 
 
+@pytest.mark.slow
 def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
     for front, what in [
         ("tasks: [{id: a, title: A, require: [law], run: x}]", "no agent has law"),
