@@ -66,6 +66,7 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     assert "commit" not in shop.task("2")["checked"]
 
 
+@pytest.mark.slow
 def test_who_stands_in_no_checkout_completes_nothing_that_is_not_in_one(shop: Shop, tmp_path: Path) -> None:
     """What would pass in an empty directory is checked where it was set, or in the worktree that its owner was seen in;
     with no checkout anywhere it is run where its owner is.
@@ -93,10 +94,8 @@ def test_who_stands_in_no_checkout_completes_nothing_that_is_not_in_one(shop: Sh
 
 
 HIDINGS = {
-    "taken as unchanged": "echo 2 >file; git update-index --assume-unchanged file",
     "skipped": "echo 2 >file; git update-index --skip-worktree file",
     "ignored by the branch": "echo new >.gitignore; git add .; git commit -qm ignored; touch new",
-    "ignored by the repository": 'echo new >>"$(git rev-parse --git-path info/exclude)"; touch new',
     "ignored by its settings": "echo new >../rules; git config core.excludesFile $PWD/../rules; touch new",
 }
 
@@ -113,6 +112,7 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
     assert shop.task()["status"] == "in_progress"
 
 
+@pytest.mark.slow
 def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
     """Under that claim; one that is said later goes before it."""
     shop.create("t", "--check", "test -e new")
@@ -146,6 +146,7 @@ def test_a_result_that_was_kept_is_none_of_a_task_that_failed(shop: Shop) -> Non
     assert "result" not in shop.task()
 
 
+@pytest.mark.slow
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
     """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
     shop.trees["bob"] = shop.main

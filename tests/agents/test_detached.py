@@ -84,7 +84,7 @@ def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
     assert cli("attach", "ann", agent="human").status == 10
 
 
-@pytest.mark.parametrize("key", ["\x1c", "\x1b[92;5u", "\x1b[92;133:1u", "\x1b[27;5;92~"])
+@pytest.mark.parametrize("key", ["\x1c", "\x1b[92;5u"])
 def test_the_key_detaches_however_the_terminal_says_it(cli: Cli, key: str) -> None:
     opened(cli)
     terminal = attached(cli)
@@ -122,13 +122,12 @@ def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
     wait(lambda: "said: [teams] You have mail" in look(cli))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_its_client_ends_with_it(cli: Cli, number: int) -> None:
+def test_its_client_ends_with_it(cli: Cli) -> None:
     door = opened(cli)
     terminal = attached(cli)
     (pid,) = (pid for pid in of_office(cli) if b'"door"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid))
-    os.kill(pid, number)
-    assert terminal.end() in (0, 128 + number) and "of ann is gone" in terminal.text
+    os.kill(pid, signal.SIGKILL)
+    assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
     wait(lambda: not of_office(cli))
     assert opened(cli) == door
     attached(cli)

@@ -104,7 +104,6 @@ def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     assert (done["outcome"], done["output"]) == ("completed", "as you wish")
 
 
-@pytest.mark.usefixtures("each_engine")
 def test_two_that_answer_each_other_come_to_an_end(office: Office) -> None:
     """Each answers every message, in every turn: refused stops and resumptions are counted, and the guard speaks."""
     office.cli.ok("set", "max_resumes_per_hour", "3", agent="lea")

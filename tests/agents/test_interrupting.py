@@ -30,10 +30,7 @@ from tests.support.agents import (
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import until
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
@@ -53,6 +50,7 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
     assert unread(cli, "zoe") == []
 
 
+@pytest.mark.slow
 def test_a_second_interjection_queues(cli: Cli) -> None:
     """While the first is under way (the client takes its time to end), the second neither gets lost nor cuts in."""
     detach(
@@ -66,6 +64,7 @@ def test_a_second_interjection_queues(cli: Cli) -> None:
     assert given == ["first", "second"]
 
 
+@pytest.mark.slow
 def test_interjecting_one_that_read_it_itself(cli: Cli) -> None:
     """It is its next turn all the same, once; and the session is not interrupted for ever after."""
     detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}")
@@ -154,6 +153,7 @@ def test_who_may_pause_and_whom(cli: Cli) -> None:
     assert ended(cli, "zoe").outcome == "stopped"
 
 
+@pytest.mark.slow
 def test_stopping_one_that_just_ended_by_itself(cli: Cli) -> None:
     """It had completed when it was asked, but does not go on any more, and is stopped when that is asked again."""
     detach(cli, "zoe", "true")
@@ -165,17 +165,15 @@ def test_stopping_one_that_just_ended_by_itself(cli: Cli) -> None:
     assert (session(cli, "zoe").outcome, agent_row(cli, "zoe")["state"]) == ("stopped", "stopped")
 
 
-@pytest.mark.parametrize(("how", "then"), [("leave-team", "true"), ("approve-shutdown", "sleep 60")])
-def test_who_leaves_or_agrees_to_shut_down_is_stopped(cli: Cli, how: str, then: str) -> None:
+@pytest.mark.slow
+def test_who_agrees_to_shut_down_is_stopped(cli: Cli) -> None:
     """Also when its client would go on; and not before it got its answer."""
-    detach(cli, "zoe", f"{BUSY} $T {how} >$D/answer; {then}")
+    detach(cli, "zoe", f"{BUSY} $T approve-shutdown >$D/answer; sleep 60")
     is_busy(cli)
-    if how == "approve-shutdown":
-        cli.ok("request-shutdown", "zoe", agent="lea")
+    cli.ok("request-shutdown", "zoe", agent="lea")
     go(cli)
     done = ended(cli, "zoe")
-    reason = "it left the team" if how == "leave-team" else "it was shut down (shutdown-1)"
-    assert (done.outcome, done.failure) == ("stopped", reason)
+    assert (done.outcome, done.failure) == ("stopped", "it was shut down (shutdown-1)")
     assert lines(cli, "answer") and marked(cli.root) == {}
 
 
@@ -189,6 +187,7 @@ def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
     assert (ended(cli, "zoe").failure, marked(cli.root)) == ("the team was closed", {})
 
 
+@pytest.mark.slow
 def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cli) -> None:
     with_client(cli)
     add_tasks(cli, "one")

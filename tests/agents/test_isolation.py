@@ -82,9 +82,9 @@ def as_session(top: Path, name: str, **more: Any) -> Session:
     return Session(**said, worktree=str(top / name), branch=f"teams/alpha/{name}", **more)
 
 
-@pytest.mark.parametrize(
-    ("place", "may"),
-    [
+def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "ann/link").symlink_to(tmp_path / "repository/a.py")
+    for place, may in [
         ("ann/a.py", True),
         ("ann/new/deep.py", True),
         ("bob/a.py", False),
@@ -92,16 +92,12 @@ def as_session(top: Path, name: str, **more: Any) -> Session:
         ("ann/../bob/a.py", False),
         ("ann/link", False),
         ("ann-else/a.py", False),
-    ],
-)
-def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path, place: str, may: bool) -> None:
-    (tmp_path / "ann/link").symlink_to(tmp_path / "repository/a.py")
-    assert (isolation.of_write(session, str(tmp_path / place)) == "") == may
+    ]:
+        assert (isolation.of_write(session, str(tmp_path / place)) == "") == may
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_git_may_change_what_is_ones_own(session: Session, tmp_path: Path) -> None:
+    for command in [
         "git commit -am x",
         "git -C ../bob log --oneline",
         "cd ../repository && git status && git diff main",
@@ -112,15 +108,12 @@ def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path, pl
         "echo 'git -C ../bob commit'",
         "cd /tmp && git init clone",
         "git log 'unclosed",
-    ],
-)
-def test_git_may_change_what_is_ones_own(session: Session, tmp_path: Path, command: str) -> None:
-    assert isolation.of_command(session, command, str(tmp_path / "ann")) == ""
+    ]:
+        assert isolation.of_command(session, command, str(tmp_path / "ann")) == ""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_git_may_not_change_what_is_anothers(session: Session, tmp_path: Path) -> None:
+    for command in [
         "git -C ../bob commit -am x",
         "cd ../repository && git checkout -b other",
         "cd ../repository; git merge teams/alpha/ann",
@@ -135,11 +128,9 @@ def test_git_may_change_what_is_ones_own(session: Session, tmp_path: Path, comma
         "git stash",
         "git push . HEAD:main",
         "git checkout -B main",
-    ],
-)
-def test_git_may_not_change_what_is_anothers(session: Session, tmp_path: Path, command: str) -> None:
-    why = isolation.of_command(session, command, str(tmp_path / "ann"))
-    assert str(tmp_path / "ann") in why
+    ]:
+        why = isolation.of_command(session, command, str(tmp_path / "ann"))
+        assert str(tmp_path / "ann") in why
 
 
 def test_the_hook_refuses_what_leads_out(cli: Cli, repository: Path) -> None:

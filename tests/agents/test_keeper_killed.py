@@ -28,17 +28,13 @@ from tests.support.agents import (
     marked,
     outputs_to,
     place,
-    run_agent,
     session,
     statuses,
 )
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
 from tests.support.waits import until
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 def kill(cli: Cli, agent: str) -> None:
@@ -64,6 +60,7 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
     until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     waiting = cli.start("run-agent", f"{BUSY}", "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
     is_busy(cli)
@@ -78,6 +75,7 @@ def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     assert json.loads(out)[0]["message"] == "Agent yan failed: its keeper was killed"
 
 
+@pytest.mark.slow
 def test_a_keeper_that_is_killed_after_the_output_was_written_down(cli: Cli) -> None:
     """Between writing down and telling: it is told as what it was."""
     detach(cli, "zoe", BUSY)
@@ -95,6 +93,7 @@ def draft(cli: Cli) -> sessions.Session:
     return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
 
 
+@pytest.mark.slow
 def test_a_run_lasts_until_its_keepers_are_gone(cli: Cli) -> None:
     """The last that a keeper does, with its own session done, is to resume others, or itself."""
     store = cli.store()
@@ -131,12 +130,7 @@ def test_a_launcher_that_is_killed(cli: Cli) -> None:
     assert "yan" not in [row["name"] for row in cli.ok("list-agents")["agents"]]
 
 
-def test_a_name_as_long_as_names_may_be(cli: Cli) -> None:
-    name = "a" * 64
-    run_agent(cli, "exit 1", "--agent-id", name, status=1)
-    assert len(outputs_to(cli, "lea")) == 1
-
-
+@pytest.mark.slow
 def test_an_agent_started_from_the_background_can_be_interrupted(cli: Cli) -> None:
     """A shell has what it starts with `&` ignore the signal; the client does not."""
     cli.more["P"] = "trap 'echo got >$D/int; exit' INT; touch $D/ready; while :; do sleep 0.05; done"

@@ -80,10 +80,11 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, each_engine: str) -> Shop:
+def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
     """What git ignores is copied, and the command prepares it; where that fails nothing is tried."""
     shop.cli.ok("set", "worktree.copy", ".env", agent="lea")
@@ -101,6 +102,7 @@ def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
     assert landing["state"] == "refused" and "worktree.setup failed" in landing["reason"]
 
 
+@pytest.mark.slow
 def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     """What touches nothing in common is checked once; of what is red then each is tried alone."""
     shop.cli.ok("set", "landingTogether", "3", agent="lea")
@@ -128,6 +130,7 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
 
 
+@pytest.mark.slow
 def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     """Said alone, checked, accepted; and that what landed is not what was checked."""
     shop.create("t", "--check", CHECK)
@@ -163,6 +166,7 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
     assert row["merge"] == shop.tip() and "output" not in row["checked"]
 
 
+@pytest.mark.slow
 def test_while_another_adds_a_worktree_it_is_known_where_one_is(shop: Shop) -> None:
     """Git lists no worktrees in that moment."""
     half = shop.main / ".git/worktrees/half"
@@ -188,6 +192,7 @@ def test_completed_it_lands_by_itself(shop: Shop) -> None:
     assert len(shop.cli.ok("get-landings", agent="lea")) == 1
 
 
+@pytest.mark.slow
 def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
     """Not where the server is: it is checked there, and lands from there; where others write to the same store, once a
     landing was asked for in that repository on this machine.
@@ -224,6 +229,7 @@ def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -
         assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
 
 
+@pytest.mark.slow
 def test_who_made_their_own_worktrees_hear_of_a_conflict_with_the_next_command(shop: Shop) -> None:
     """Whatever that is, once the second has committed; and only then."""
     for key, name in (("1", "bob"), ("2", "mia")):
@@ -265,6 +271,7 @@ def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypat
     assert shop.landed("bob", "1")["state"] == "landed"
 
 
+@pytest.mark.slow
 def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
     """And not tried for ever: behind the lock of one that was killed, or by a name that only leads to it."""
     shop.create("t")
@@ -280,6 +287,7 @@ def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
     assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "new").exists()
 
 
+@pytest.mark.slow
 def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
     git(shop.main, "branch", "release")
     for key, name in (("1", "bob"), ("2", "mia")):
@@ -293,6 +301,7 @@ def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
     assert [one["files"] for one in shop.cli.ok("overlaps", agent="lea")] == [["file"]]
 
 
+@pytest.mark.slow
 def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     """Good alone, and not with what is there by now: the tip stays, and the owner has it again with the output."""
     shop.create("t", "--check", "! grep 2 file || ! test -e new")
@@ -352,6 +361,7 @@ def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
     assert ALPHA and git(shop.main, "log", "--oneline").count("\n") == 0
 
 
+@pytest.mark.slow
 def test_by_a_pull_request(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commits are pushed and `gh` is asked; the branch here stays. Where that can't be, it says how by hand."""
     shop.create("t")

@@ -18,6 +18,8 @@ from teams_cli.store.retrying import update
 from tests.agents.test_landings import CHECK, Shop, git, shop
 from tests.support.cli import ALPHA
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["shop"]
 
 

@@ -62,6 +62,7 @@ def test_what_is_done_then_is_one_of_what_can_be(cli: Cli) -> None:
     assert cli.ok("set", "onLimit", "off", agent="lea")["value"] == ""
 
 
+@pytest.mark.slow
 def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:
     limited(cli, "2 seconds")
     cli.ok("set", "onLimit", "wait", agent="lea")
@@ -69,6 +70,7 @@ def test_it_waits_and_goes_on_where_that_is_set(cli: Cli) -> None:
     assert lines(cli, "turns") == ["first resumed"] and row(cli)["state"] == "idle"
 
 
+@pytest.mark.slow
 def test_another_client_takes_its_place_where_that_is_set(cli: Cli) -> None:
     limited(cli, "2 hours")
     cli.ok("set", "onLimit", "other", agent="lea")

@@ -21,6 +21,7 @@ def cli(tmp_path: Path) -> Cli:
     return team_of_agents(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
     cli.ok("run-agent", "seq 5; echo oh >&2", "--agent-id", "ann", "--detach", agent="lea")
     ended(cli, "ann")
@@ -48,6 +49,7 @@ def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
     assert follower.returncode == 0 and lines == ["turn ", "gone", "end", "turn 1", "gone", "end"]
 
 
+@pytest.mark.slow
 def test_what_can_not_be_done_in_the_background_is_written_down_once(cli: Cli, tmp_path: Path) -> None:
     """However often it is tried: a log without end would fill the disk of whoever is away."""
     path, log = cli.root / "teams/alpha/team.json", tmp_path / "log"

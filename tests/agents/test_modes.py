@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from teams_cli.agents.terminals.modes import Modes, Shown, answers
 
 
@@ -27,6 +29,7 @@ def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> 
     assert shown.repeated() == b"\x1b[?1049hother!?\x1b[?2004h"
 
 
+@pytest.mark.slow
 def test_so_much_is_kept_as_can_be_shown_again() -> None:
     shown = Shown()
     for number in range(100_000):

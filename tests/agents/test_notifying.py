@@ -34,6 +34,7 @@ def events(path: Path) -> list[str]:
     return [event["id"] for call in told(path) for event in call["events"]]
 
 
+@pytest.mark.slow
 def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     assert cli("set", "notify", f"cat >>{heard}", agent="human").status == 0
@@ -56,6 +57,7 @@ def test_what_waits_what_failed_and_the_end_are_told_once(cli: Cli, tmp_path: Pa
     assert cli("close-team", "--force", agent="lea").status == 0
 
 
+@pytest.mark.slow
 def test_a_burst_is_one_call(cli: Cli, tmp_path: Path) -> None:
     """What is so when the notifier begins is told at once, and what comes within its rest."""
     for number in range(5):

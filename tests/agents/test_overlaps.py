@@ -117,6 +117,7 @@ def reads(cli: Cli, agent: str, paths: list[Path]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_who_writes_a_file_that_anothers_branch_changed_is_told(start: Any, repository: Path) -> None:
     """Each of 20 files, committed or not, and nobody who reads it, or writes another file of that directory."""
     cli = start.cli

@@ -73,6 +73,7 @@ def outcome(shop: Shop) -> tuple[str, str | None]:
     return landing["state"], landing.get("url")
 
 
+@pytest.mark.slow
 def test_what_was_opened_though_gh_failed_is_not_refused(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

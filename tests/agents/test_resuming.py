@@ -31,10 +31,7 @@ from tests.support.agents import (
 from tests.support.cli import Cli, add_tasks
 from tests.support.waits import until
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
@@ -80,6 +77,7 @@ def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
     assert ["plan-1" in told[0], "shutdown-1" in told[1], "task-1" in told[2], len(told)] == [True, True, True, 3]
 
 
+@pytest.mark.slow
 def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
     """What the agent printed in that turn is no second one; who answers by what it prints is heard all the same."""
     kid = "test $TEAMS_RESUME || { echo first; exit; }; grep -q please && $T reply msg-2 done; echo printed"
@@ -100,6 +98,7 @@ def test_an_answer_by_mail_is_one_message_and_one_turn(cli: Cli) -> None:
     until(lambda: len(lines(cli, "turns")) > before)
 
 
+@pytest.mark.slow
 def test_an_answer_to_another_is_none_to_the_caller(cli: Cli) -> None:
     """Who wrote is told by mail; whoever started the agent hears nothing of it, unless it, or the person, wrote too."""
     kid = "test $TEAMS_RESUME && for n in 2 3 4; do $T reply msg-$n done; done; echo printed"
@@ -114,15 +113,11 @@ def test_an_answer_to_another_is_none_to_the_caller(cli: Cli) -> None:
     assert len(outputs_to(cli, "lea")) == 2
 
 
-@pytest.mark.parametrize(
-    "asks", ["$T send-message asker which", "$T ask-others which --to asker --timeout 60 >>$D/said &"]
-)
-def test_a_spawner_that_waits_can_be_asked_by_its_child(cli: Cli, asks: str) -> None:
+@pytest.mark.slow
+def test_a_spawner_that_waits_can_be_asked_by_its_child(cli: Cli) -> None:
     """It has a turn for that, and then waits on; the answer comes to the child while that is at work."""
     cli.ok("set", "broadcast", "agents", agent="lea")
-    cli.more["KID"] = f"{asks}\n$T read-messages --wait 60 >>$D/said; wait; echo rc $?"
-    if "ask-others" in asks:
-        cli.more["KID"] = f"{asks.removesuffix('&')}; echo rc $?"
+    cli.more["KID"] = "$T ask-others which --to asker --timeout 60 >>$D/said; echo rc $?"
     answers = 'id=$(sed \'s/.*"id": *"\\(msg-[0-9]*\\)".*/\\1/\' $TEAMS_MESSAGES_FILE | head -1); $T reply $id this'
     resumed = f"grep -q which $TEAMS_MESSAGES_FILE && {{ {answers}; }}"
     prompt = f'if test $TEAMS_RESUME; then {resumed}; else $T spawn "$KID" --agent-id kid; fi; true'
@@ -142,6 +137,7 @@ def test_a_task_taken_in_the_name_of_an_agent_that_ended_is_kept(cli: Cli) -> No
     assert cli.ok("update-task", "1", "--status", "completed", agent="zoe")["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
     """However many write to it at once: each message is delivered once, in order, and no two turns overlap."""
     prompt = (
@@ -162,6 +158,7 @@ def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
     assert lines(cli, "bad") == []
 
 
+@pytest.mark.slow
 def test_two_that_write_to_each_other_while_finishing_end(cli: Cli) -> None:
     """Each writes once more when it is resumed the first time; then both are done, and nothing is unread."""
     cli.more["P"] = "echo x >>$D/$TEAMS_AGENT_ID; test $(wc -l <$D/$TEAMS_AGENT_ID) -gt 2 || $T send-message $OTHER hi"
@@ -174,6 +171,7 @@ def test_two_that_write_to_each_other_while_finishing_end(cli: Cli) -> None:
     assert len(lines(cli, "a")) >= 2 and len(lines(cli, "b")) >= 2 and keepers(cli.root) == []
 
 
+@pytest.mark.slow
 def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     """Two that answer each other for ever are stopped by it; interjecting lets one go on."""
     cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
@@ -195,6 +193,7 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     assert unread(cli, "a") == []
 
 
+@pytest.mark.slow
 def test_an_agent_that_starts_another_in_each_turn_is_paused(cli: Cli) -> None:
     """A command that is run again for each output, and again starts one: what it starts is counted together."""
     cli.ok("set", "max_resumes_per_hour", "3", agent="lea")
@@ -204,6 +203,7 @@ def test_an_agent_that_starts_another_in_each_turn_is_paused(cli: Cli) -> None:
     assert len(told) == 1 and "3 times by what it started itself" in told[0]
 
 
+@pytest.mark.slow
 def test_many_outputs_in_one_turn_are_one(cli: Cli) -> None:
     """However many an agent starts at once, it is resumed for all together."""
     cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
@@ -229,8 +229,8 @@ def test_two_that_pause_each_other_at_one_moment_are_told_of_once(cli: Cli) -> N
     assert [message.partition(", ")[2].partition(".")[0] for message in told] == ["why", "again"]
 
 
-@pytest.mark.parametrize("how", [["resume-agent", "a"], ["interject", "a", "go on"]])
-def test_one_that_is_let_go_on_before_it_rested_is_counted_anew(cli: Cli, how: list[str]) -> None:
+@pytest.mark.slow
+def test_one_that_is_let_go_on_before_it_rested_is_counted_anew(cli: Cli) -> None:
     """The guard that had asked it to rest does not do so again at the next message."""
     store, now = cli.store(), teams.now(cli.store())
     running = sessions.of_client("a", "shell", "a", "/", now).kept_by(os.getpid(), store.host)
@@ -239,6 +239,6 @@ def test_one_that_is_let_go_on_before_it_rested_is_counted_anew(cli: Cli, how: l
     store.create(ALPHA, sessions.SESSION, "a", running.having(state="running", resumes=often))
     resuming.pause_pair(store, ALPHA, "a", "bob", "too often")
     assert session(cli, "a").pause_asked
-    assert cli(*how, agent="lea").status == 0
+    cli.ok("resume-agent", "a", agent="lea")
     assert session(cli, "a").pause_asked is None
     assert resuming.too_often(store, ALPHA, session(cli, "a"), "bob") == ""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.agents.test_landings import Shop, git, shop
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["shop"]
 

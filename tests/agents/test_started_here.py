@@ -79,6 +79,7 @@ def failed(cli: Cli) -> Session | None:
     return found if found and found.ended and found.outcome == "failed" else None
 
 
+@pytest.mark.slow
 def test_an_agent_answers_by_its_command_where_it_joined(cli: Cli) -> None:
     """On another machine the question goes to its inbox."""
     cli.ok("set", "broadcast", "agents", agent="lea")

@@ -23,7 +23,7 @@ NAME = "agentA"
 
 
 @pytest.fixture
-def cli(each_engine: str, tmp_path: Path) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob")
 
 
@@ -362,7 +362,7 @@ def test_what_its_tools_run_knows_who_it_is(cli: Cli, seat: Callable[..., Seated
     assert cli("whoami", "--json", agent="bob").json["agentId"] == "bob"
 
 
-def test_a_token_stands_in_files_of_its_owner_alone(each_engine: str, tmp_path: Path) -> None:
+def test_a_token_stands_in_files_of_its_owner_alone(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", team=ALPHA)
     tokens = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")
     client = SeatedClient(cli.environ("", ALPHA))

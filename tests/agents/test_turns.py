@@ -26,10 +26,7 @@ from tests.support.agents import (
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 FOREIGN = {
@@ -52,6 +49,7 @@ FOREIGN = {
 KEPT = {"ANTHROPIC_API_KEY": "key", "CODEX_API_KEY": "key", "PLAIN": "x", "PYTHONPATH": "/some/where"}
 
 
+@pytest.mark.slow
 def test_nothing_of_another_identity_is_inherited(cli: Cli, tmp_path: Path) -> None:
     """Neither from whoever starts it nor from whoever wakes it; keys and the rest of the environment are."""
     for name in ("shell", "own"):
@@ -113,6 +111,7 @@ def test_a_type_that_is_a_role_is_one(cli: Cli) -> None:
     assert rows["tom"] == ("task-manager", None) and rows["sue"] == ("team-member", "security-review")
 
 
+@pytest.mark.slow
 def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
     """Declared in the user's configuration; resumed by the id that it printed, the batch quoted as its next turn."""
     with_client(cli)
@@ -131,6 +130,7 @@ def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
     assert ended(cli, "yan").outcome == "failed"
 
 
+@pytest.mark.slow
 def test_a_client_that_may_have_no_hooks_is_told_in_its_first_prompt_who_it_is(cli: Cli) -> None:
     with_client(cli)
     config = json.loads((cli.root / "config.json").read_text())
@@ -146,6 +146,7 @@ def test_a_client_that_may_have_no_hooks_is_told_in_its_first_prompt_who_it_is(c
     assert "You are zoe" not in second
 
 
+@pytest.mark.slow
 def test_a_client_says_several_megabytes(cli: Cli) -> None:
     """Its session id, at the beginning, and its answer, at the end, are found; a long answer keeps its end."""
     with_client(cli)
@@ -167,6 +168,7 @@ def lose_session(cli: Cli) -> None:
     started_here.note(cli.store(), ALPHA, lost)
 
 
+@pytest.mark.slow
 def test_a_client_that_was_killed_before_it_said_its_id_starts_over(cli: Cli) -> None:
     """With the prompt, and what came meanwhile behind it."""
     with_client(cli)

@@ -96,17 +96,14 @@ def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
     assert terminal.end() == 7
 
 
-@pytest.mark.parametrize("before", ["half a line", "work\r", "ask\r"])
-def test_the_wrapper_types_nothing_beside_a_person_or_at_work(cli: Cli, before: str) -> None:
+def test_the_wrapper_types_nothing_beside_a_person(cli: Cli) -> None:
     terminal = wrapped(cli)
-    terminal.type(before)
-    terminal.until(f"said: {before.strip()}" if before.endswith("\r") else before)
-    terminal.read(1)
+    terminal.type("half a line")
+    terminal.until("half a line")
     ring(cli)
-    for _ in range(8):
-        terminal.read(0.5)
+    terminal.read(4)
     assert "[teams]" not in terminal.text
-    terminal.type("\r" if before == "half a line" else "rest\r")
+    terminal.type("\r")
     terminal.until("said: [teams] You have mail")
     terminal.type("bye\r")
     assert terminal.end() == 7
@@ -152,15 +149,6 @@ def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
     assert terminal.end() == 3
 
 
-def test_the_wrapper_is_small(cli: Cli) -> None:
-    terminal = wrapped(cli)
-    status = Path(f"/proc/{terminal.pid}/status").read_text()
-    resident = int(status.partition("VmRSS:")[2].split()[0])
-    assert resident < 15 * 1024
-    os.kill(terminal.pid, signal.SIGHUP)
-    assert terminal.end() == -signal.SIGHUP
-
-
 def taken_over(cli: Cli) -> Terminal:
     """An agent that took a turn, and in whose place a person sits now."""
     assert cli("run-agent", "begin", "--agent-id", "ann", "--harness", "claude", agent="lea").status == 0
@@ -197,19 +185,17 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     assert row["state"] == "idle"
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
-def test_it_is_given_back_however_the_terminal_ends(cli: Cli, number: int) -> None:
+def test_it_is_given_back_however_the_terminal_ends(cli: Cli) -> None:
     terminal = taken_over(cli)
     cli.ok("send-message", "ann", "one more thing", agent="lea")
-    os.kill(terminal.pid, number)
+    os.kill(terminal.pid, signal.SIGKILL)
     terminal.end()
     cli.ok("send-message", "ann", "are you there?", agent="lea")
     wait(lambda: session(cli).state == "done" and not inboxes.unread(cli.store(), ALPHA, "ann"))
     assert session(cli).turns > 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli, number: int) -> None:
+def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli) -> None:
     """Nobody is kept from its work by one who came and went."""
     assert cli.refused("open", "claude", "--resume", "bob", agent="human") == (10, "agent_not_found")
     assert cli("run-agent", "work", "--agent-id", "ann", "--harness", "claude", "--detach", agent="lea").status == 0
@@ -218,7 +204,7 @@ def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli, number: int) -> Non
     terminal = Terminal(cli, "open", "claude", "--resume", "ann")
     terminal.until("ann is at work")
     wait(lambda: session(cli).pause_asked is not None)
-    os.kill(terminal.pid, number)
+    os.kill(terminal.pid, signal.SIGINT)
     terminal.end()
     assert session(cli).pause_asked is None and session(cli).state == "running"
     cli.ok("stop-agent", "ann", agent="lea")

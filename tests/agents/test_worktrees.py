@@ -12,10 +12,7 @@ import pytest
 from tests.support.agents import NEEDS_PROC, agent_row, place, run_agent
 from tests.support.cli import ALPHA, TIMEOUT, Cli
 
-pytestmark = [
-    NEEDS_PROC,
-    pytest.mark.usefixtures("each_engine"),
-]
+pytestmark = NEEDS_PROC
 
 
 @pytest.fixture

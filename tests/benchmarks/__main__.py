@@ -13,7 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks import before, versions
 from tests.benchmarks.commands import (
     FEW,
     FURTHER,
@@ -29,7 +28,6 @@ from tests.benchmarks.commands import (
 )
 from tests.benchmarks.completing import bench_completion
 from tests.benchmarks.crowds import bench_crowds
-from tests.benchmarks.disk import bench_disk
 from tests.benchmarks.engines import bench_engines
 from tests.benchmarks.hooks import bench_hook
 from tests.benchmarks.limits import TRIES, against
@@ -60,7 +58,6 @@ def main() -> None:
     parser = argparse.ArgumentParser("bench.py", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a judgement")
     parser.add_argument("--directory", help="where to keep the teams meanwhile; the disk matters")
-    parser.add_argument("--before", default=versions.COMMIT, help="the commit to stand beside")
     said = parser.parse_args()
     rounds = 7 if said.quick else 40
     directory = Path(tempfile.mkdtemp(prefix="teams-bench-", dir=said.directory))
@@ -85,8 +82,6 @@ def main() -> None:
         bench_mcp(Place(directory / "mcp", 400).root, TEAMS, 50 if said.quick else 200, show)
         bench_throughput(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
         bench_postgres(directory, 50 if said.quick else 200, 1 if said.quick else 3, show)
-        slower += before.bench_before(directory / "before", TEAMS, said.before, said.quick, show)
-        bench_disk(many.root, MANY, show, against)
     finally:
         shutil.rmtree(directory)
     if slower and not _is_editable():

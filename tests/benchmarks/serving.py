@@ -5,13 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import statistics
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.versions import Version
 from tests.support.cli import make_team
 from tests.support.serving import serving
 
@@ -45,21 +43,6 @@ def bench_serving(root: Path, rounds: int) -> None:
 def _median(seconds: list[float]) -> float:
     """In milliseconds."""
     return statistics.median(seconds) * 1000
-
-
-def reads_a_second(version: Version, root: Path, path: str) -> float:
-    """How many requests of several clients a server of that version answers, of a team with a hundred tasks."""
-    version.make_place(root, 100)
-    words = [*version.teams, "serve", "--json", "--port", "0"]
-    with subprocess.Popen(words, env={**version.environ, "TEAMS_HOME": str(root)}, stdout=subprocess.PIPE) as server:
-        try:
-            assert server.stdout
-            said = json.loads(server.stdout.readline())
-            where = int(said["url"].rpartition(":")[2]), said["token"], ("GET", path, None)
-            _by_several(*where, 20)
-            return _by_several(*where, 200)
-        finally:
-            server.terminate()
 
 
 def _by_several(port: int, token: str, kind: tuple[str, str, Any], each: int) -> float:

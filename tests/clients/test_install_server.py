@@ -86,26 +86,28 @@ CODEX = {
 }
 
 
-@pytest.mark.parametrize("text", CODEX.values(), ids=CODEX)
-def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Home, text: str) -> None:
-    path = home.path / ".codex/config.toml"
-    path.parent.mkdir()
-    path.write_bytes(text.encode())
-    home.change("install", "codex")
-    assert path.read_bytes().startswith(text.encode()) and server_in(path, "codex")
-    servers = tomllib.loads(text).get("mcp_servers", {})
-    assert {name: s for name, s in tomllib.loads(path.read_text())["mcp_servers"].items() if name != "team"} == servers
-    assert home.change("install", "codex")["changed"] is False
-    path.write_bytes(path.read_bytes() + b"[later]\nz = 1\n")
-    home.change("install", "codex")
-    assert path.read_bytes().count(b"[mcp_servers.team]") == 1 and tomllib.loads(path.read_text())["later"]
-    home.change("uninstall", "codex")
-    document = tomllib.loads(path.read_text())
-    assert document == {**tomllib.loads(text), "later": {"z": 1}} or "profiles" in document
-    path.write_bytes(text.encode())
-    home.change("install", "codex")
-    home.change("uninstall", "codex")
-    assert path.read_bytes() == text.encode()
+def test_what_is_in_codexs_settings_stays_and_comes_back_byte_for_byte(home: Home) -> None:
+    for text in CODEX.values():
+        path = home.path / ".codex/config.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+        home.change("install", "codex")
+        assert path.read_bytes().startswith(text.encode()) and server_in(path, "codex")
+        servers = tomllib.loads(text).get("mcp_servers", {})
+        assert {
+            name: s for name, s in tomllib.loads(path.read_text())["mcp_servers"].items() if name != "team"
+        } == servers
+        assert home.change("install", "codex")["changed"] is False
+        path.write_bytes(path.read_bytes() + b"[later]\nz = 1\n")
+        home.change("install", "codex")
+        assert path.read_bytes().count(b"[mcp_servers.team]") == 1 and tomllib.loads(path.read_text())["later"]
+        home.change("uninstall", "codex")
+        document = tomllib.loads(path.read_text())
+        assert document == {**tomllib.loads(text), "later": {"z": 1}} or "profiles" in document
+        path.write_bytes(text.encode())
+        home.change("install", "codex")
+        home.change("uninstall", "codex")
+        assert path.read_bytes() == text.encode()
 
 
 def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:

@@ -84,6 +84,7 @@ def test_it_is_started(teams: Callable[..., Any]) -> None:
     assert teams("run-agent", "hello", "--harness", "parrot", "--json")["output"] == "--hook --server:\nhello"
 
 
+@pytest.mark.slow
 def test_its_hooks_are_answered(teams: Callable[..., Any]) -> None:
     asked = json.dumps({"hook_event_name": "Perch"})
     assert teams("hook", "parrot", given=asked, agent="bob") == ""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from teams_cli.clients.limits import limited_until
 
 NOW = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("said", "until"),
-    [
+def test_the_end_of_a_limit_is_read() -> None:
+    for said, until in [
         ("Claude AI usage limit reached|1772413200", datetime(2026, 3, 2, 1, tzinfo=UTC)),
         ("You've hit your session limit · resets 4am (UTC)", datetime(2026, 3, 2, 4, tzinfo=UTC)),
         ("You've hit your weekly limit · resets 11:45pm (UTC)", datetime(2026, 3, 1, 23, 45, tzinfo=UTC)),
@@ -26,7 +23,5 @@ NOW = datetime(2026, 3, 1, 22, 30, tzinfo=UTC)
         ("429 Too Many Requests", NOW + timedelta(minutes=15)),
         ("exit status 1: no such file", None),
         ("the limit of the loop is 5: try again at 4:05", None),
-    ],
-)
-def test_the_end_of_a_limit_is_read(said: str, until: datetime | None) -> None:
-    assert limited_until(said, NOW) == until
+    ]:
+        assert limited_until(said, NOW) == until

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli import commands
-from teams_cli.cli import boxes
 from teams_cli.clients import known, permissions, profiles
 from tests.support.cli import ALPHA, COMMAND, Cli, make_team
 
@@ -45,6 +43,7 @@ def run(cli: Cli, *words: str, level: str = "") -> str:
     return str(answer.json["output"]).strip()
 
 
+@pytest.mark.slow
 def test_edit_is_the_default_and_call_beats_profile_beats_team(cli: Cli) -> None:
     assert run(cli, "--harness", "own") == "pen edit"
     assert run(cli, "--harness", "own", "--permissions", "all") == "axe all fire"
@@ -78,24 +77,23 @@ CONFINED = [
 ]
 
 
-@pytest.mark.parametrize("words", CONFINED, ids=lambda words: " ".join(words)[:40])
-def test_who_is_held_back_has_nobody_else_do_more(cli: Cli, words: tuple[str, ...]) -> None:
+def test_who_is_held_back_has_nobody_else_do_more(cli: Cli) -> None:
     """Where a client lets its model run `teams` unasked, `teams` is no way around it."""
-    cli.more[permissions.VARIABLE] = "edit"
-    status, code = cli.refused(*words, agent="new" if words[0] == "join-team" else "lea")
-    assert (status, code) == (13, "not_allowed")
+    for words in CONFINED:
+        cli.more[permissions.VARIABLE] = "edit"
+        status, code = cli.refused(*words, agent="new" if words[0] == "join-team" else "lea")
+        assert (status, code) == (13, "not_allowed")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what is above a process is not to be seen here")
-@pytest.mark.parametrize("words", CONFINED[:2] + CONFINED[-3:], ids=lambda words: " ".join(words)[:40])
-@pytest.mark.parametrize("instead", ["-u TEAMS_PERMISSIONS", "TEAMS_PERMISSIONS=all"])
-def test_nor_by_a_command_that_is_told_something_else(cli: Cli, words: tuple[str, ...], instead: str) -> None:
+def test_nor_by_a_command_that_is_told_something_else(cli: Cli) -> None:
     """What its client was started with is still to be seen above."""
-    script = f'env {instead} "$@"; exit $?'
     environ = {**os.environ, "TEAMS_HOME": str(cli.root), "TEAMS_AGENT_ID": "lea", permissions.VARIABLE: "edit"}
-    words = (*words, "--team", ALPHA)
-    done = subprocess.run(["sh", "-c", script, "sh", *COMMAND, *words], env=environ, capture_output=True, text=True)
-    assert done.returncode == 13 and "an agent with permissions edit may not" in done.stderr
+    for words, instead in ((CONFINED[0], "-u TEAMS_PERMISSIONS"), (CONFINED[-1], "TEAMS_PERMISSIONS=all")):
+        script = [*("sh", "-c", f'env {instead} "$@"; exit $?', "sh"), *COMMAND, *words, "--team", ALPHA]
+        done = subprocess.run(script, env=environ, capture_output=True, text=True)
+        assert done.returncode == 13 and "permissions edit" in done.stderr
 
 
 def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp_path: Path) -> None:
@@ -109,6 +107,7 @@ def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp
     assert profiles.of_place("/r", {"TEAMS_STORE": "postgresql://h/d"})["network"] == "true"
 
 
+@pytest.mark.slow
 def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
     assert run(cli, "--harness", "own", level="edit") == "pen edit"
     assert run(cli, "--harness", "own", "--permissions", "all", level="all") == "axe all fire"
@@ -125,17 +124,17 @@ def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_pa
     assert profiles.get("codex", own).description == "mine"
 
 
-@pytest.mark.parametrize("client", known.installable())
-def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit(client: str) -> None:
-    profile = profiles.get(client, None)
-    for level in ("ask", "edit"):
-        if isinstance(profile.modes[level], str):
-            continue
-        mode = permissions.mode(profile, level)
-        words = profiles.fill(profile.start, {}, {"permissions": mode.words})
-        said = " ".join([*words, *mode.set.values()])
-        for skips in ("yolo", "bypassPermissions", "dangerously", "danger-full-access", "--auto "):
-            assert skips not in f"{said} "
+def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit() -> None:
+    for client in known.installable():
+        profile = profiles.get(client, None)
+        for level in ("ask", "edit"):
+            if isinstance(profile.modes[level], str):
+                continue
+            mode = permissions.mode(profile, level)
+            words = profiles.fill(profile.start, {}, {"permissions": mode.words})
+            said = " ".join([*words, *mode.set.values()])
+            for skips in ("yolo", "bypassPermissions", "dangerously", "danger-full-access", "--auto "):
+                assert skips not in f"{said} "
 
 
 def test_whoever_chooses_is_told_what_each_may_do() -> None:
@@ -146,15 +145,8 @@ def test_whoever_chooses_is_told_what_each_may_do() -> None:
     assert len(permissions.rows()) == 15
 
 
-def test_the_help_for_people_has_the_table() -> None:
-    for command in ("run-agent", "spawn", "run", "install"):
-        said = boxes.said_of(commands.find(command))
-        assert "* codex, all: everything, unasked, without its sandbox.\n" in said
-
-
-@pytest.mark.parametrize(
-    ("tool", "input", "ours"),
-    [
+def test_what_is_ours_needs_no_leave() -> None:
+    for tool, input, ours in [
         ("mcp__team__claim_task", {}, True),
         ("mcp__teams__rm", {}, False),
         ("Bash", {"command": "teams announce 'a; b'"}, True),
@@ -169,10 +161,8 @@ def test_the_help_for_people_has_the_table() -> None:
         ("Bash", {"command": "teamsx"}, False),
         ("Write", {"file_path": "teams"}, False),
         ("Bash", None, False),
-    ],
-)
-def test_what_is_ours_needs_no_leave(tool: str, input: object, ours: bool) -> None:
-    assert permissions.is_ours(tool, input) is ours
+    ]:
+        assert permissions.is_ours(tool, input) is ours
 
 
 def test_the_transcript_in_the_documentation_is_true(cli: Cli) -> None:

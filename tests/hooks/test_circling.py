@@ -49,7 +49,6 @@ def told(cli: Cli) -> list[str]:
     return [said for said in found if "in circles" in said]
 
 
-@pytest.mark.usefixtures("each_engine")
 def test_the_leader_hears_of_it_once(cli: Cli) -> None:
     call(cli, *["make", "ls"] * 12)
     (said,) = told(cli)

@@ -56,15 +56,15 @@ def test_mail_is_shown_after_a_tool_call_once(cli: Cli) -> None:
     assert cli.ok("before-complete", agent="bob")["mayFinish"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_client_is_spoken_to_in_its_words(cli: Cli, dialect: str) -> None:
-    cli.ok("send-message", "bob", "one", agent="lea")
-    told = hook(cli, AFTER_TOOLS[dialect], dialect)
-    assert told["hookSpecificOutput"]["hookEventName"] == AFTER_TOOLS[dialect] and "| one" in context(told)
-    cli.ok("send-message", "bob", "two", agent="lea")
-    gate = hook(cli, STOP[dialect], dialect, stop_hook_active=False)
-    assert gate["decision"] == ("deny" if dialect == "gemini" else "block") and "| two" in gate["reason"]
-    assert hook(cli, STOP[dialect], dialect, stop_hook_active=True) is None
+def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
+    for dialect in DIALECTS:
+        cli.ok("send-message", "bob", "one", agent="lea")
+        told = hook(cli, AFTER_TOOLS[dialect], dialect)
+        assert told["hookSpecificOutput"]["hookEventName"] == AFTER_TOOLS[dialect] and "| one" in context(told)
+        cli.ok("send-message", "bob", "two", agent="lea")
+        gate = hook(cli, STOP[dialect], dialect, stop_hook_active=False)
+        assert gate["decision"] == ("deny" if dialect == "gemini" else "block") and "| two" in gate["reason"]
+        assert hook(cli, STOP[dialect], dialect, stop_hook_active=True) is None
 
 
 def test_at_the_start_it_is_said_who_is_there(cli: Cli) -> None:
@@ -135,6 +135,7 @@ def test_agents_at_work_are_a_reason_not_to_stop(cli: Cli) -> None:
         cli.ok("stop-agent", child, agent="lea")
 
 
+@pytest.mark.slow
 def test_mail_is_found_in_every_segment_of_the_log(cli: Cli) -> None:
     """The cheap look knows the log's directories: a message is the first, the last, or alone in its segment."""
     from teams_cli.messages import messages
@@ -231,11 +232,11 @@ def test_a_closed_pipe_leaves_the_mail_unread(cli: Cli) -> None:
     assert "| hi" in context(hook(cli, "PostToolUse", "codex"))
 
 
-@pytest.mark.parametrize("words", [[], ["emacs"], ["claude", "codex"], ["claude", "--nonsense"], ["--root"]])
-def test_wrong_usage_is_never_a_2(cli: Cli, words: list[str]) -> None:
+def test_wrong_usage_is_never_a_2(cli: Cli) -> None:
     """To clients 2 means: stop."""
-    answer = cli("hook", *words, agent="bob", stdin=b"{}")
-    assert answer.status == 1 and answer.stdout == "" and answer.stderr.startswith("usage:")
+    for words in [[], ["emacs"], ["claude", "codex"], ["claude", "--nonsense"], ["--root"]]:
+        answer = cli("hook", *words, agent="bob", stdin=b"{}")
+        assert answer.status == 1 and answer.stdout == "" and answer.stderr.startswith("usage:")
 
 
 def test_flags_go_before_the_environment(cli: Cli) -> None:

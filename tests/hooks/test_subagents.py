@@ -90,6 +90,7 @@ process.exit(0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
 def test_a_session_inside_opencode_is_an_agent(cli: Cli, tmp_path: Path) -> None:
     """From its creation until it is idle, in the plugin as OpenCode calls it."""

@@ -9,7 +9,10 @@ import pytest
 
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import Cli
+from tests.support.one_engine import store
 from tests.support.serving import Server, serving
+
+__all__ = ["store"]
 
 
 @pytest.fixture

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.http_api.clients import message
 from tests.support.cli import make_team
 from tests.support.serving import serving
 
 
+@pytest.mark.slow
 def test_agents_of_all_open_teams_are_listed_with_their_team(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     with serving(cli) as server:

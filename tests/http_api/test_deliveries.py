@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.http_api.clients import BUSY, message
 from tests.support.agents import end_all, ended, place, session, team_of_agents
 from tests.support.cli import TIMEOUT, Cli
@@ -16,6 +18,7 @@ from tests.support.waits import until
 LISTENS = f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}"
 
 
+@pytest.mark.slow
 def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
     """Two agents; each sees both; one writes to the other, which is interrupted and has it as its next turn; the
     sender is told at once; an unknown name is refused with those that there are; and curl sees the same.
@@ -52,6 +55,7 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
         end_all(cli.root)
 
 
+@pytest.mark.slow
 def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) -> None:
     """It is in the inbox either way; the team's setting says what happens when nobody does, also at the shell."""
     cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
@@ -75,6 +79,7 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
     assert cli.refused("set", "delivery", "pigeon", agent="lea") == (2, "invalid_value")
 
 
+@pytest.mark.slow
 def test_an_idle_agent_is_resumed_by_a_message(cli: Cli, server: Server) -> None:
     """No turn ends for it, whatever was asked for; one that was stopped has it in its inbox, and stays stopped."""
     assert cli("run-agent", "test $TEAMS_RESUME && cat >>$D/given; true", "--agent-id", "zoe", agent="lea").status == 0

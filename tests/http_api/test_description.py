@@ -59,18 +59,15 @@ def test_refusals_are_listed_once_and_read_as_http() -> None:
     assert not any(word in text for text in told for word in ("Raises", " --", "`--", "teams get-tasks"))
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
+def test_hints_speak_of_requests() -> None:
+    for said, meant in [
         ("Use --team NAME or TEAMS_TEAM.", "Use ?team=NAME."),
         ("See `teams get-tasks`", "See `GET /api/get-tasks`"),
         ("take another: teams claim-task --next", "take another: POST /api/claim-task next"),
         ("teams update-task 1 --blocked-by 2", "POST /api/update-task 1 blockedBy 2"),
         ("there is no teams leader", "there is no teams leader"),
-    ],
-)  # fmt: skip
-def test_hints_speak_of_requests(said: str, meant: str) -> None:
-    assert wording.in_requests(said) == meant
+    ]:
+        assert wording.in_requests(said) == meant
 
 
 def test_a_refusal_tells_what_to_request(server: Server, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import threading
 
+import pytest
+
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.serving import Events, Server
 from tests.support.waits import until
@@ -82,6 +84,7 @@ def test_a_history_that_was_cut(cli: Cli, server: Server) -> None:
         until(lambda: json.loads(stream.next()["data"])["status"] == "and on")
 
 
+@pytest.mark.slow
 def test_200_streams(cli: Cli, server: Server) -> None:
     """One change reaches all, without a thread for each, and in little memory; more than 300 are refused."""
     server.get("/api/board")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 import time
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from teams_cli.serving import requests
 from tests.http_api.clients import BUSY
@@ -166,6 +167,7 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
     assert server.get("/api/board")["tasks"] == []
 
 
+@pytest.mark.slow
 def test_a_head_that_does_not_end_is_refused(server: Server) -> None:
     """An address, a field, and fields that go on, those behind a body, and what is said of a part of a body, each also
     where the request is not the first of its connection.
@@ -246,19 +248,7 @@ def test_the_board(cli: Cli, server: Server) -> None:
                 break
 
 
-def test_of_finished_tasks_the_newest(cli: Cli, server: Server) -> None:
-    from teams_cli.tasks import changes as task_changes
-    from teams_cli.teams.caller import Caller
-
-    add_tasks(cli, *(f"t{n}" for n in range(103)))
-    for n in range(1, 103):
-        changes = task_changes.Edit(status="cancelled")
-        task_changes.change_task(cli.store(), ALPHA, Caller("human"), str(n), changes)
-    board = server.get("/api/board")
-    assert [task["id"] for task in board["tasks"]] == [f"task-{n}" for n in range(3, 104)]
-    assert board["taskCounts"]["cancelled"] == 102
-
-
+@pytest.mark.slow
 def test_an_agent_is_looked_after(cli: Cli, server: Server) -> None:
     """Started, paused, resumed, interrupted and stopped over HTTP; its log shows what it printed."""
     work = {"prompt": f"echo working; {BUSY} echo done", "agentId": "zoe", "detach": True, "cwd": cli.more["D"]}
@@ -275,32 +265,6 @@ def test_an_agent_is_looked_after(cli: Cli, server: Server) -> None:
     server.post("/api/interject", {"agent": "zoe", "text": "echo more"})
     assert ended(cli, "zoe", 2).turns == 2
     assert server.post("/api/stop-agent", {"agent": "zoe"})["outcome"] == "stopped"
-
-
-def test_one_of_many_has_the_task(cli: Cli, server: Server) -> None:
-    """Claims by HTTP and at the shell at the same time: one wins, all others are told who."""
-    add_tasks(cli, "wanted")
-    names = [f"w{n}" for n in range(12)]
-    for name in names:
-        cli.ok("join-team", agent=name)
-    results: dict[str, str] = {}
-
-    def by_http(name: str) -> None:
-        reply = server.ask("POST", f"/api/claim-task?as={name}", {"task": "1"})
-        results[name] = "won" if reply.status == 200 else reply.refusal[1]
-
-    def at_shell(name: str) -> None:
-        answer = cli("claim-task", "1", "--json", agent=name)
-        results[name] = "won" if answer.status == 0 else answer.error["code"]
-
-    threads = [threading.Thread(target=by_http if n % 4 else at_shell, args=(name,)) for n, name in enumerate(names)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results.values()) == ["task_claimed"] * 11 + ["won"]
-    winner = next(name for name, how in results.items() if how == "won")
-    assert cli.ok("show-task", "1")["owner"] == winner
 
 
 def test_a_secure_team_asks_for_the_agents_own_token(tmp_path: Path) -> None:

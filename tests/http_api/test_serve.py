@@ -9,6 +9,8 @@ import signal
 import socket
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli import TIMEOUT, Cli
 from tests.support.serving import Events, Server, serving
 
@@ -78,6 +80,7 @@ def test_the_board_of_a_server_that_runs_is_opened(cli: Cli, server: Server, tmp
     assert opened.read_text() == f"{server.url}/#token={server.token}\n" and server.get("/api/agents")
 
 
+@pytest.mark.slow
 def test_of_two_that_start_at_once_one_serves(cli: Cli) -> None:
     started = [cli.start("serve", "--json", "--port", "0", agent="", team="") for _ in range(2)]
     lines = [process.stdout.readline() for process in started]
@@ -90,6 +93,7 @@ def test_of_two_that_start_at_once_one_serves(cli: Cli) -> None:
     assert started[serves].returncode == 0 and not (cli.root / "server.json").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_replaced(cli: Cli) -> None:
     """What it left says a process that is not there; so does a file that says another's, or nothing."""
     first = Server(cli)
@@ -103,6 +107,7 @@ def test_a_killed_server_is_replaced(cli: Cli) -> None:
             assert server.end() == 0
 
 
+@pytest.mark.slow
 def test_the_next_free_port(cli: Cli) -> None:
     """Told to the person, and in `server.json`."""
     with socket.socket() as taken:

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
 from teams_cli.teams.caller import Caller
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Store, Watch
 
 
+@pytest.mark.slow
 def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:
     """Many that wait for messages do not hold up others; and when they go, their places are free at once."""
     waiting = [server.send("/api/read-messages?as=mia", {"wait": 300}) for _ in range(90)]
@@ -46,6 +49,7 @@ def _threads(server: Server) -> int:
     return len(os.listdir(f"/proc/{server.pid}/task"))
 
 
+@pytest.mark.slow
 def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
     before = _threads(server)
     waiting = server.send("/api/wait?as=mia", {"message": True, "timeout": 300})
@@ -55,6 +59,7 @@ def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
     assert received(waiting).startswith(b"HTTP/1.1 503")
 
 
+@pytest.mark.slow
 def test_the_person_gets_on_while_agents_wait_for_leave(cli: Cli, server: Server) -> None:
     """Requests that the rules say to ask about wait, more of them than there are threads for the person's own."""
     rules = {"permission": {"tool": {"broadcast-message": {"*": "ask"}}}}

@@ -57,6 +57,7 @@ def test_lists_are_short_and_say_how_much_more_there_is(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_wide_titles_make_lists_shorter(cli: Cli) -> None:
     add_tasks(cli, *("\u00e9" * 450 for _ in range(60)))
 
@@ -70,6 +71,7 @@ def test_wide_titles_make_lists_shorter(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
     add_tasks(cli, "t", description="x" * 60_000)
 
@@ -84,6 +86,7 @@ def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
     """What is left for later stays unread."""
     send(cli, *(f"{i} {'y' * 500}" for i in range(1, 41)))
@@ -101,6 +104,7 @@ def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_a_letter_that_is_too_long_for_an_answer(cli: Cli) -> None:
     send(cli, "z" * 60_000, "short")
 
@@ -115,6 +119,7 @@ def test_a_letter_that_is_too_long_for_an_answer(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
     async def test() -> None:
         for words in ((), ("--tools", "all")):
@@ -131,6 +136,7 @@ def test_every_tool_has_a_title_and_says_what_it_may_do(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
     """The names that they had at first are taken too."""
     cli.ok("set", "broadcast", "agents", agent="lea")
@@ -161,6 +167,7 @@ def test_hints_are_in_terms_of_tools(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_a_task_is_ended_and_the_next_one_awaited_with_one_tool(cli: Cli) -> None:
     """Which agents are told of each day."""
     add_tasks(cli, "one")

@@ -12,6 +12,8 @@ from tests.support import waits
 from tests.support.agents import end_all, unread
 from tests.support.mcp_client import call, client_of, until, within
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:

@@ -14,6 +14,8 @@ from tests.support.agents import unread
 from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.mcp_client import ERAS, Line, client_of, names, read, until, within
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("era", ERAS)
 def test_resources_are_read_and_changes_of_them_are_told(cli: Cli, era: str) -> None:

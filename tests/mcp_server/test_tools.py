@@ -16,6 +16,8 @@ from tests.support.agents import end_all, marked, team_of_agents, unread
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until, within
 
+EITHER = [pytest.param(ERAS[0], marks=pytest.mark.slow), *ERAS[1:]]
+"""The older protocol with the slower proofs."""
 DAILY = {"list_agents", "send_to_agent", "broadcast", "read_messages", "brief", "get_tasks", "update_task", "recall"}
 OF_MEMBERS = {"claim_task", "spawn", "propose_plan", "approve_shutdown"}
 OF_LEADERS = {"create_task", "run_agent", "approve_plan", "request_shutdown"}
@@ -26,7 +28,8 @@ def listed_bytes(tools: list[Any]) -> int:
     return len(ListToolsResult(tools=tools).model_dump_json(by_alias=True, exclude_none=True))
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.slow
+@pytest.mark.parametrize("era", EITHER)
 def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
     """In few words: models read the list with every request, also that they may ask."""
     cli.ok("set", "broadcast", "agents", agent="lea")
@@ -47,6 +50,7 @@ def test_each_role_is_offered_what_it_may_use(cli: Cli, era: str) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
     """Each with the schema of its command; together, the roles see every one."""
 
@@ -85,6 +89,7 @@ def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
     """Also when another process changed it."""
 
@@ -101,7 +106,7 @@ def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
     within(test)
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", EITHER)
 def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
     async def test() -> None:
         async with client_of(cli, "bob", era=era) as bob, client_of(cli, "mia", era=era) as mia:
@@ -125,6 +130,7 @@ def test_agents_list_and_write_to_each_other(cli: Cli, era: str) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_who_is_alone_says_by_its_first_broadcast_what_it_works_on(tmp_path: Path) -> None:
     """Whoever comes later sees it; the next broadcast to nobody is refused, as in the shell."""
     cli = make_team(tmp_path / "root")
@@ -201,6 +207,7 @@ def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
     async def test() -> None:
         async with client_of(cli, "bob") as client:
@@ -219,6 +226,7 @@ def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_a_call_that_waits_holds_up_no_other_and_hears_at_once(cli: Cli) -> None:
     async def test() -> None:
         found: list[Any] = []
@@ -238,6 +246,7 @@ def test_a_call_that_waits_holds_up_no_other_and_hears_at_once(cli: Cli) -> None
     within(test)
 
 
+@pytest.mark.slow
 def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
     """What comes afterwards is still unread, and the next who waits gets it."""
 
@@ -254,6 +263,7 @@ def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_many_calls_at_once_are_each_answered(cli: Cli) -> None:
     """One task has one owner, also among the calls of one client, and no message is lost."""
 
@@ -274,6 +284,7 @@ def test_many_calls_at_once_are_each_answered(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_agents_started_by_a_tool_are_agents(tmp_path: Path) -> None:
     """Their output comes as a message, they inherit no line of the protocol, and none outlives its turn."""
     cli = team_of_agents(tmp_path, "bob")
@@ -300,6 +311,7 @@ def test_agents_started_by_a_tool_are_agents(tmp_path: Path) -> None:
         end_all(cli.root)
 
 
+@pytest.mark.slow
 def test_a_question_is_asked_and_answered(cli: Cli) -> None:
     async def test() -> None:
         cli.ok("set", "broadcast", "agents", agent="lea")
@@ -322,6 +334,7 @@ def test_a_question_is_asked_and_answered(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
     """The rules as they are at the time of the call; other calls go on meanwhile."""
 
@@ -348,6 +361,7 @@ def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_rules_that_change_what_is_offered_are_told_of(cli: Cli) -> None:
     """Though nothing changed in the team."""
 
@@ -362,6 +376,7 @@ def test_rules_that_change_what_is_offered_are_told_of(cli: Cli) -> None:
     within(test)
 
 
+@pytest.mark.slow
 def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
     """From the environment, or the one that joining through the server gave."""
     cli = Cli(tmp_path / "root", team=ALPHA)

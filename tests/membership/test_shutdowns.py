@@ -126,7 +126,7 @@ shutting_down.approve(FileStore(sys.argv[1]), "alpha", Caller("bob"))
 """
 
 
-@pytest.mark.parametrize("where", ["/team.json", "/shutdowns/", "/tasks/", "/messages/"])
+@pytest.mark.parametrize("where", ["/team.json", "/tasks/"])
 def test_killed_half_way_it_is_done_or_can_be_done_again(tmp_path: Path, where: str) -> None:
     """The team's file decides; from it on the request reads as approved, and the tasks are free."""
     cli = make_team(tmp_path / "root", "bob", "mia")

@@ -49,6 +49,7 @@ def _in_progress(root):
     return (FileStore(str(root), lock_timeout=0.5),)
 
 
+@pytest.mark.slow
 def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once():
     with fresh_places() as places:
         top = next(places)

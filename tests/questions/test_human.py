@@ -87,6 +87,7 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
     assert json.loads(again.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_the_seconds_count_down_and_the_time_runs_out_once(cli: Cli, person: Person) -> None:
     asking = cli.start("ask-others", "quick?", "--human", "--timeout", "6", "--json", agent="bob")
     for _ in range(2):  # a busy machine shows not each of them
@@ -154,10 +155,9 @@ def test_the_human_is_asked_alone(cli: Cli) -> None:
     assert (found["mode"], found["to"]) == ("human", ["human"])
 
 
-@pytest.mark.parametrize("said", [b"caf\xe9", b"x" * 70_000])
-def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli, said: bytes) -> None:
+def test_the_console_asks_again_for_what_it_cannot_take(cli: Cli) -> None:
     asked = ask(cli, "which colour?", "--human", "--no-wait")["requestId"]
-    assert cli("human", "--once", stdin=said + b"\nblue\n").status == 0
+    assert cli("human", "--once", stdin=b"caf\xe9\n" + b"x" * 70_000 + b"\nblue\n").status == 0
     (given,) = cli.ok("show-question", asked)["answers"]
     assert given["content"] == "blue"
 
@@ -175,6 +175,7 @@ def test_lines_that_come_at_once_answer_one_question_each(cli: Cli) -> None:
     assert answers == ["blue", "42"]
 
 
+@pytest.mark.slow
 def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
     """Also what was typed for one whose time was over just then."""
     first = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")

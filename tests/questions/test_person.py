@@ -86,6 +86,7 @@ def test_the_person_in_front_of_run_agent_is_asked_there(agents: Cli, tmp_path: 
     assert '"content": "blue"' in terminal.shown
 
 
+@pytest.mark.slow
 def test_the_person_in_front_of_run_is_asked_there(agents: Cli, tmp_path: Path) -> None:
     workflow = tmp_path / "ask.md"
     run = "$PYTHON -m teams_cli ask-others 'Which size?' --human --json"
@@ -120,6 +121,7 @@ def test_the_person_in_front_of_watch_answers_there(tmp_path: Path) -> None:
     assert cli.ok("show-question", "1")["answers"][0]["content"] == "blue"
 
 
+@pytest.mark.slow
 def test_who_types_at_a_terminal_is_the_human(tmp_path: Path) -> None:
     """Unless they say otherwise; a program without an identity stays nobody."""
     cli = make_team(tmp_path / "root", "bob")
@@ -155,6 +157,7 @@ def test_how_readily_to_ask_is_told_in_other_words_for_each_level() -> None:
     assert len(told) == 6 and all("teams ask-others" in text for text in told)
 
 
+@pytest.mark.slow
 def test_agents_are_told_that_they_can_ask(tmp_path: Path) -> None:
     """At the start of a session, and by the tools; not where questions are off."""
     cli = make_team(tmp_path / "root", "bob")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -69,12 +68,6 @@ def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
     assert told["type"] == "info" and 'bob asked: "why?"' in told["message"] and "ann says why?" in told["message"]
 
 
-def test_a_long_answer_is_cut_in_what_the_parent_is_told_only(cli: Cli) -> None:
-    joining.join(cli.store(), ALPHA, Caller("eve"), answer="head -c 3000 /dev/zero | tr '\\0' x")
-    assert len(by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"]) == 3000
-    assert "x" * 500 + "..." in cli.ok("read-messages", agent="eve")[0]["message"]
-
-
 def test_each_answers_once_and_a_late_answer_changes_nothing(cli: Cli) -> None:
     asked = ask(cli, "why?", "--no-wait", "--to", "lea", "--to", "ann", "--timeout", "1")["requestId"]
     wait_for(lambda: cli.ok("show-question", asked)["status"] == "timeout")
@@ -126,6 +119,7 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_path: Path) -> None:
     """As for want of memory: it is nobody's fault, and what was answered is not asked again."""
     answer = f"echo >>{tmp_path}/asked; test -e {tmp_path}/again || sleep 30; echo yes"
@@ -141,30 +135,28 @@ def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_p
     assert len(cli.ok("show-question", "1")["answers"]) == 2
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path, full: bool) -> None:
-    """It was given, and its asker waits for it; also where the disk takes no complaint."""
+@pytest.mark.slow
+def test_an_answer_that_can_t_be_written_down_at_once_is_written_later(cli: Cli, tmp_path: Path) -> None:
+    """It was given, and its asker waits for it."""
     answer = f"until test -e {tmp_path}/go; do sleep 0.05; done; echo yes"
     joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
     log = cli.root / "logs/alpha/ask-1.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    if full:
-        log.symlink_to("/dev/full")
     asking = cli.start("ask-others", "why?", "--to", "slow", "--json", agent="bob")
     wait_for(lambda: collectors(cli))
     lock = cli.root / "teams/alpha/questions/.lock"
     lock.unlink()
     lock.mkdir()
     (tmp_path / "go").touch()
-    if full:
-        time.sleep(1)  # what went wrong is written nowhere
-    else:
-        wait_for(lambda: "is not a lock file" in log.read_text())
+    wait_for(lambda: "is not a lock file" in log.read_text())
     lock.rmdir()
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert by_responder(found)["slow"]["content"] == "yes"
 
 
-@pytest.mark.parametrize("seconds", ["0", "0.01", "86401", "1e11", "1e30", "inf", "nan"])
-def test_a_time_out_of_bounds_is_refused(cli: Cli, seconds: str) -> None:
-    assert cli.refused("ask-others", "why?", "--to", "ann", "--timeout", seconds, agent="bob") == (2, "invalid_value")
+def test_a_time_out_of_bounds_is_refused(cli: Cli) -> None:
+    for seconds in ["0", "86401", "inf", "nan"]:
+        assert cli.refused("ask-others", "why?", "--to", "ann", "--timeout", seconds, agent="bob") == (
+            2,
+            "invalid_value",
+        )

@@ -81,15 +81,6 @@ def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
 # What fails
 
 
-def test_a_run_is_resumed_by_its_file_whatever_that_is_called(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "other.md"
-    task = "tasks: [{id: a, title: A, run: 'test -e fixed || { touch fixed; exit 4; }'}]"
-    path.write_text(f"---\nname: kaboom\ndescription: K.\n{task}\n---\n")
-    failed = cli("run", str(path), "--var", f"repo={tmp_path}")
-    assert failed.status == 1 and "teams run --resume --team kaboom" in failed.stdout
-    assert cli("run", str(path), "--resume").status == 0
-
-
 def test_what_failed_is_tried_again_by_resume(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path,
@@ -112,10 +103,10 @@ tasks:
 # What is interrupted and killed
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: Path, number: int) -> None:
+@pytest.mark.slow
+def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
-    started.process.send_signal(number)
+    started.process.send_signal(signal.SIGINT)
     status, said = started.end()
     assert status == 130 and "go on with: teams run --resume --team small-1" in said
     nothing_left(cli.root)
@@ -127,6 +118,7 @@ def test_an_interrupted_run_ends_its_workers_and_is_resumed(cli: Cli, tmp_path: 
     assert len((started.work / "slow.runs").read_text().split()) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
     owner = started.task("slow")["owner"]
@@ -140,6 +132,7 @@ def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_
     assert f"{owner} died" in (cli.root / "runs/small-1/report.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_when_all_is_done_is_told_of(cli: Cli, tmp_path: Path) -> None:
     """It is waited for a moment by then, until it takes its leave."""
     started = Started(cli, tmp_path, AWAITED)
@@ -154,6 +147,7 @@ def test_a_worker_that_is_killed_when_all_is_done_is_told_of(cli: Cli, tmp_path:
     assert f"{idle} died" in (cli.root / "runs/small-1/report.md").read_text()
 
 
+@pytest.mark.slow
 def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
     for agent in ("worker-1", "worker-2"):
@@ -166,6 +160,7 @@ def test_when_all_workers_are_killed_the_run_ends_and_is_resumed(cli: Cli, tmp_p
     assert resume(cli)["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
     assert cli("run", "--resume", "--team", "small-1").status == 11
@@ -179,6 +174,7 @@ def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) 
     assert (started.work / "first.runs").read_text() == "run\n"
 
 
+@pytest.mark.slow
 def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: Path) -> None:
     """Nobody is left who could end the command; the next attempt does, before it goes on."""
     started = Started(cli, tmp_path)
@@ -193,6 +189,7 @@ def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: P
     assert resume(cli)["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'false'}]")
     run(cli, path, status=1)
@@ -205,6 +202,7 @@ def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", "--resume") == (2, "no_team")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_while_it_made_its_tasks_makes_the_rest(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, each: [x, y, z], run: 'echo \"$item\"'}]")
     done = run(cli, path)

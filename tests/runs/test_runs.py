@@ -77,6 +77,7 @@ def test_the_answer_for_people_is_the_report_and_progress_is_beside_it(cli: Cli,
     assert said[0] == "team mine: 1 task for worker" and said[-1] == "[1/1] a: completed by worker: A"
 
 
+@pytest.mark.slow
 def test_on_a_terminal_progress_is_a_bar_with_who_does_what(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", TERM="xterm", NO_COLOR="")
     path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: 'A [b]', run: 'sleep 0.5'}]")
@@ -93,6 +94,7 @@ def test_on_a_terminal_progress_is_a_bar_with_who_does_what(tmp_path: Path) -> N
     assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
 
 
+@pytest.mark.slow
 def test_runs_get_the_next_free_team(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
     cli.ok("spawn-team", "SMALL-1", agent="lea")
@@ -100,6 +102,7 @@ def test_runs_get_the_next_free_team(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", str(path), "--team", "small-2") == (11, "already_exists")
 
 
+@pytest.mark.slow
 def test_who_runs_it_leads_it(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'true'}]")
     led = cli.ok("run", str(path), agent="lea")["team"]
@@ -125,8 +128,8 @@ def test_commands_get_their_own_identity_and_nobody_elses(cli: Cli, tmp_path: Pa
     assert said["TEAMS_RUN_ID"].endswith(".worker")
 
 
-@pytest.mark.parametrize("value", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "a\nb"])
-def test_a_variable_is_a_word_and_never_a_command(cli: Cli, tmp_path: Path, value: str) -> None:
+def test_a_variable_is_a_word_and_never_a_command(cli: Cli, tmp_path: Path) -> None:
+    value = "$(touch pwned)`touch pwned`'; touch pwned; '\"; touch pwned; \"a\nb"
     path = write_workflow(
         tmp_path,
         """
@@ -151,6 +154,7 @@ def test_the_repository_is_not_searched_for_modules(cli: Cli, tmp_path: Path) ->
     assert results(run(cli, path, "--var", f"repo={foreign}"))["a"] == "done\n"
 
 
+@pytest.mark.slow
 def test_a_long_result_keeps_its_end_and_says_so(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path,
@@ -170,6 +174,7 @@ def test_what_a_command_leaves_running_ends_with_it(cli: Cli, tmp_path: Path) ->
     assert results(run(cli, path)) == {"a": "done\n"}
 
 
+@pytest.mark.slow
 def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
     """A command that takes longer than a lease is run once."""
     cli.root.mkdir(0o700)
@@ -182,6 +187,7 @@ def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
 # What is refused
 
 
+@pytest.mark.slow
 def test_variables_and_agents_are_checked_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
     path = str(
         write_workflow(
@@ -208,7 +214,6 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
     ]:
         assert cli.refused("run", path, *words) == (2, "invalid_value"), words
     assert tree(cli.root) is None
-    assert len(run(cli, path, "--var", "must=1", "--agents", "3")["agents"]) == 3
 
 
 def test_items_that_cannot_be_found_are_refused(cli: Cli, tmp_path: Path) -> None:
@@ -241,6 +246,7 @@ tasks:
     assert not (tmp_path / "after").exists()
 
 
+@pytest.mark.slow
 def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path, "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
@@ -250,6 +256,7 @@ def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
     assert "The synthesis failed: exit status 1: no" in found["text"] and "hi" in found["text"]
 
 
+@pytest.mark.slow
 def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None:
     """It does not hang, and says why."""
     cli.root.mkdir(0o700)
@@ -265,6 +272,7 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
 # The program around it
 
 
+@pytest.mark.slow
 def test_the_shipped_workflows_are_found_where_installing_puts_them(tmp_path: Path) -> None:
     """A copy of the package without the source beside it, as `pip install --target` makes it."""
     source = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ HARNESS = {
     "interrupt": [["INT", 1], ["KILL", 1]],
 }
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_engine")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -60,17 +60,6 @@ tasks:
 """
     document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted")
     assert results(document) == {"a": "a\n", "b": "a\nb\n"}
-
-
-def test_a_failing_task(cli: Cli, tmp_path: Path) -> None:
-    front = "agents: 2\ntasks:\n- {id: a, title: A, run: exit 3}\n- {id: b, title: B, blockedBy: [a], run: echo b}\n"
-    document = run(cli, write_workflow(tmp_path / "w", front), "--harness", "scripted", status=1)
-    assert statuses(document) == {"a": "failed", "b": "pending"}
-
-
-def test_an_unknown_harness_changes_nothing(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(tmp_path / "w", "tasks:\n- {id: a, title: A, run: echo a}\n")
-    assert cli.refused("run", str(path), "--harness", "nosuch") == (2, "invalid_value")
 
 
 FOREIGN = {"CLAUDE_CODE_SESSION_ID": "s1", "TEAMS_TOKEN": "t1", "OPENCODE_AGENT_NAME": "n1", "GIT_DIR": "/nowhere"}
@@ -150,20 +139,12 @@ def test_the_leader_is_given_what_was_found_and_what_failed(cli: Cli, tmp_path: 
     assert "b (B), completed, by worker:" in prompt and document["verdict"] == "so so"
 
 
-@pytest.mark.parametrize(
-    ("end", "why"),
-    [
-        ("echo I can not say", "the leader's answer has no verdict"),
-        ("exit 7", "exit status 7"),
-        ("true", "the leader's turn said nothing"),
-    ],
-)
-def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path, end: str, why: str) -> None:
+def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path) -> None:
     """Nothing is made of it, and the results are in the report."""
-    scripted(cli, "f", CLAIMING.replace("SUM", end), failed={"status": True})
+    scripted(cli, "f", CLAIMING.replace("SUM", "echo I can not say"), failed={"status": True})
     document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f", status=1)
     assert document["status"] == "failed" and "verdict" not in document
-    assert f"The synthesis failed: {why}" in document["text"]
+    assert "The synthesis failed: the leader's answer has no verdict" in document["text"]
 
 
 def test_a_task_that_is_given_back_again_and_again_fails(cli: Cli, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ HEADLESS = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[2:]).return
 """What runs the hook as a client that takes one turn does: by its words it is no terminal."""
 
 
+@pytest.mark.slow
 def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
     joining.join(cli.store(), ALPHA, Caller("bad"), answer="echo no >&2; exit 4")
     joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 300")
@@ -51,6 +52,7 @@ def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
     assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "none"
 
 
+@pytest.mark.slow
 def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path: Path) -> None:
     """By the pattern of the profile; an agent whose client has not written it yet is asked itself."""
     keeps = 'test -e "$TOP/off" || cat > "$TOP/kept-$0.log"; echo done'
@@ -74,6 +76,7 @@ def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path
     assert by_responder(json.loads(asking.communicate(timeout=30)[0]))["fay"]["content"] == "zither"
 
 
+@pytest.mark.slow
 def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tmp_path: Path) -> None:
     """Asked itself, it would not hear of the question before its turn is over."""
     slowly = 'while ! test -e "$TOP/go"; do sleep 0.1; done; cat > "$TOP/kept-$0.log"; sleep 100'
@@ -94,21 +97,25 @@ def test_an_agent_whose_client_just_starts_is_copied_once_it_can_be(cli: Cli, tm
     cli.ok("stop-agent", "eve", agent="lea")
 
 
-@pytest.mark.parametrize(
-    ("command", "begins", "ends"),
-    [
-        ("sleep 300 & echo at once", "at once", "at once"),
-        ("head -c 100000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),
-        ('echo "${PYTHONPATH:-nothing of ours}"', "nothing", "ours"),
-        ("cat >/dev/null; printf '\\377\\000x'", "\ufffd", "x"),
-    ],
-)
-def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli, command: str, begins: str, ends: str) -> None:
+ANSWERS = {
+    "one": ("sleep 300 & echo at once", "at once", "at once"),
+    "two": ("head -c 1000000 /dev/zero | tr '\\0' a", "aaa", "bytes]"),
+    "three": ('echo "${PYTHONPATH:-nothing of ours}"', "nothing", "ours"),
+    "four": ("cat >/dev/null; printf '\\377\\000x'", "\ufffd", "x"),
+}
+"""Commands that answer, and how their answers begin and end."""
+
+
+def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli) -> None:
     """Whatever it leaves in the background, and however much it is."""
-    cli.ok("join-team", "--answer", command, agent="zed")
-    (said,) = ask(cli, "which?", "--to", "zed", "--timeout", "30")["responses"]
-    assert said["content"].startswith(begins) and said["content"].endswith(ends)
-    assert len(said["content"].encode()) <= 64 * 1024
+    for name, (command, _, _) in ANSWERS.items():
+        cli.ok("join-team", "--answer", command, agent=name)
+    everybody = [word for name in ANSWERS for word in ("--to", name)]
+    said = by_responder(ask(cli, "which?", *everybody, "--timeout", "30"))
+    for name, (_, begins, ends) in ANSWERS.items():
+        content = said[name]["content"]
+        assert content.startswith(begins) and content.endswith(ends), name
+        assert len(content.encode()) <= 64 * 1024
 
 
 def test_a_copy_knows_what_was_said_in_the_turn_that_goes_on(cli: Cli, tmp_path: Path) -> None:
@@ -128,6 +135,7 @@ def test_a_copy_knows_what_was_said_in_the_turn_that_goes_on(cli: Cli, tmp_path:
     cli.ok("stop-agent", "eve", agent="lea")
 
 
+@pytest.mark.slow
 def test_a_client_in_no_terminal_that_told_its_session_is_copied(cli: Cli) -> None:
     """Else it would hear of the question at its next tool call; one whose copy fails does."""
     fork = ["sh", "-c", 'test "$0" = s-1 && echo I know', "{session_id}"]

@@ -18,7 +18,7 @@ MUTANTS = [
         "../workflows/documents",
         "        _size(node, {})\n",
         "        pass\n",
-        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused[itself]",
+        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused",
     ),
     Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
     Mutant(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ from tests.support.cli import Cli, add_tasks, make_team
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
-    """A team on each engine, with a task-manager."""
+def cli(tmp_path: Path) -> Cli:
+    """A team, with a task-manager."""
     return make_team(tmp_path / "root", "bob", "ann", "mia", roles={"mia": "task-manager"})
 
 
@@ -36,17 +35,16 @@ def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
     assert told(cli, "bob") == ["task-1 (for bob) is kept for you and ready: teams claim-task --next"]
 
 
-@pytest.mark.parametrize("who", ["lea", "mia", "human"])
-def test_who_may_assign(cli: Cli, who: str) -> None:
+def test_who_may_assign(cli: Cli) -> None:
     add_tasks(cli, "first", "second")
     cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
     for task in ("1", "2"):
-        kept = cli.ok("update-task", task, "--owner", "bob", agent=who)
+        kept = cli.ok("update-task", task, "--owner", "bob", agent="mia")
         assert (kept["status"], kept["assignee"], "owner" in kept) == ("pending", "bob", False)
     assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
-    assert cli.refused("update-task", "1", "--owner", "lea", agent=who) == (13, "not_allowed")
-    assert cli.refused("update-task", "1", "--owner", "nobody", agent=who) == (10, "agent_not_found")
-    assert cli.refused("create-task", "t", "--for", "nobody", agent=who) == (10, "agent_not_found")
+    assert cli.refused("update-task", "1", "--owner", "lea", agent="mia") == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--owner", "nobody", agent="mia") == (10, "agent_not_found")
+    assert cli.refused("create-task", "t", "--for", "nobody", agent="mia") == (10, "agent_not_found")
     first, second = told(cli, "bob")
     assert first.endswith("is kept for you and ready: teams claim-task --next")
     assert second.endswith("it waits for task-1 (pending), and you will be told when it is ready")
@@ -76,18 +74,10 @@ def test_taking_it_back(cli: Cli) -> None:
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
 
 
-@pytest.mark.parametrize("how", ["leaves", "is shut down", "falls silent"])
-def test_who_is_gone_keeps_nothing(cli: Cli, how: str) -> None:
+def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
     """It is anybody's, and the leader is told."""
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
-    if how == "leaves":
-        cli.ok("leave-team", agent="bob")
-    elif how == "is shut down":
-        cli.ok("request-shutdown", "bob", agent="lea")
-        cli.ok("approve-shutdown", agent="bob")
-    else:
-        cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-        time.sleep(1.5)
+    cli.ok("leave-team", agent="bob")
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
     (said,) = [text for text in told(cli, "lea") if "task-1" in text]
     assert said.startswith("task-1 (t) was kept for bob and is anybody's now: ") and "bob" in said[40:]
@@ -96,20 +86,3 @@ def test_who_is_gone_keeps_nothing(cli: Cli, how: str) -> None:
 def test_the_skills_are_asked_of_whom_it_is_kept_for(cli: Cli) -> None:
     assert cli.refused("create-task", "t", "--require", "rust", "--for", "bob", agent="lea") == (13, "not_allowed")
     assert cli.ok("get-tasks") == []
-
-
-def test_a_leader_hears_how_to_give_another_what_one_has(cli: Cli) -> None:
-    """Nothing of the change is made, and its text can be sent again."""
-    cli.ok("create-task", "one", agent="lea")
-    cli.ok("claim-task", "1", agent="ann")
-    refused = cli("update-task", "1", "--owner", "bob", "--append", "and this", agent="lea")
-    assert (refused.status, refused.stderr.splitlines()) == (
-        13,
-        [
-            "teams: task-1 is not yours to hand over: it is in progress by ann; nothing was changed",
-            "  Take it from ann first: teams release-task task-1",
-        ],
-    )
-    assert "description" not in cli.ok("show-task", "1")
-    cli.ok("release-task", "1", agent="lea")
-    assert cli.ok("update-task", "1", "--owner", "bob", "--append", "and this", agent="lea")["assignee"] == "bob"

@@ -10,7 +10,6 @@ import pytest
 
 from teams_cli.tasks import evidence
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.serving import serving
 
 REPORT = b"3 of 3 passed\nall of them\n"
 PICTURE = bytes(range(256))
@@ -53,13 +52,12 @@ def test_what_is_not_there_or_in_the_way_is_said(cli: Cli, tmp_path: Path) -> No
     assert (tmp_path / "mine").read_text() == "as it was"
 
 
-@pytest.mark.parametrize("content", [b64encode(b"4 of 3 passed").decode(), "abc"], ids=["another", "no base 64"])
-def test_a_copy_that_was_changed_is_not_shown(cli: Cli, content: str) -> None:
+def test_a_copy_that_was_changed_is_not_shown(cli: Cli) -> None:
     store = cli.store()
-    copy, revision = store.get(ALPHA, evidence.COPY, "evidence-1")
-    changed = copy.having(content=content)
-    store.replace(ALPHA, evidence.COPY, "evidence-1", changed, revision)
-    assert cli.refused("get-evidence", "1", "report.txt", agent="lea") == (15, "damaged_record")
+    for content in (b64encode(b"4 of 3 passed").decode(), "abc"):
+        copy, revision = store.get(ALPHA, evidence.COPY, "evidence-1")
+        store.replace(ALPHA, evidence.COPY, "evidence-1", copy.having(content=content), revision)
+        assert cli.refused("get-evidence", "1", "report.txt", agent="lea") == (15, "damaged_record")
 
 
 def test_there_is_an_end_to_it(cli: Cli, tmp_path: Path) -> None:
@@ -69,9 +67,3 @@ def test_there_is_an_end_to_it(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("update-task", "1", *more, "--evidence", str(file), agent="bob") == (11, "conflict")
     assert len(cli.ok("update-task", "1", *more, agent="bob")["evidence"]) == evidence.MOST_FILES
     assert cli.refused("update-task", "1", "--evidence", str(file), agent="bob") == (11, "conflict")
-
-
-def test_programs_have_it_too(cli: Cli) -> None:
-    with serving(cli) as server:
-        assert [one["name"] for one in server.get("/api/get-evidence?task=1")] == ["report.txt", "picture.png"]
-        assert server.get("/api/get-evidence?task=1&file=report.txt")["text"].encode() == REPORT

@@ -10,6 +10,8 @@ from tests.teams.test_logins import DOOR, INSERT, Office, change, office
 
 __all__ = ["office"]
 
+pytestmark = pytest.mark.slow
+
 TURN = {
     "turn": 1, "run": "r", "at": "2030-01-01T00:00:00.000Z", "seconds": 1, "tasks": [],
     "tokens": [{"input": 100, "output": 10}],
@@ -41,10 +43,10 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-def test_what_was_counted_stays(counted: Office, what: str) -> None:
-    done = counted.psql("bob", FORGERIES[what])
-    assert done.stdout == "UPDATE 0\n" or "ERROR" in done.stderr, done
+def test_what_was_counted_stays(counted: Office) -> None:
+    for what, sql in FORGERIES.items():
+        done = counted.psql("bob", sql)
+        assert done.stdout == "UPDATE 0\n" or "ERROR" in done.stderr, (what, done)
 
 
 def test_what_the_next_turn_took_is_added(counted: Office) -> None:

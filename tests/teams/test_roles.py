@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from teams_cli import closing
-from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed, TeamsError
+from teams_cli.errors import InvalidValue, NeedsHuman, NotAllowed
 from teams_cli.membership import founding, joining, leaving, shutting_down
 from teams_cli.messages import handling, messages, reading
 from teams_cli.messages.reading import Selection
@@ -25,6 +25,7 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
+from tests.support.waits import until
 
 NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "human"}
 
@@ -113,23 +114,25 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize("role", NAMES)
-@pytest.mark.parametrize(("what", "do", "may"), TABLE, ids=[row[0] for row in TABLE])
-def test_the_table_of_roles(what: str, do: Callable[[FileStore, Caller], object], may: str, role: str) -> None:
-    """Allowed, it is done; not allowed, it is refused as such, and nothing changes."""
+def test_the_table_of_roles() -> None:
+    """Allowed, it is done; not allowed, it is refused as such, with a remedy, and nothing changes."""
     store = workplace()
     joining.join(store, ALPHA, Caller("ida"))
-    caller = Caller(NAMES[role])
-    if role in may.split():
-        do(store, caller)
-        return
     before = everything(store)
-    with pytest.raises(NotAllowed) as refusal:
-        do(store, caller)
-    assert (
-        caller.name in refusal.value.message or "task" in refusal.value.message or "shutdown" in refusal.value.message
-    )
-    assert refusal.value.hint and everything(store) == before
+    for role, name in NAMES.items():
+        for what, do, may in TABLE:
+            if role in may.split():
+                do(copy_of(store), Caller(name))
+                continue
+            with pytest.raises(NotAllowed) as refusal:
+                do(store, Caller(name))
+            assert refusal.value.hint and everything(store) == before, (what, role)
+
+
+def copy_of(store: FileStore) -> FileStore:
+    copy = new_store()
+    shutil.copytree(store.root, copy.root, dirs_exist_ok=True)
+    return copy
 
 
 def everything(store: FileStore) -> dict[str, object]:
@@ -138,17 +141,14 @@ def everything(store: FileStore) -> dict[str, object]:
     return {path: data for path, data in found.items() if path.endswith(".json")}
 
 
-@pytest.mark.parametrize(
-    ("type", "status"), [("", 0), ("leader", 0), ("team-leader", 0), ("member", 13), ("task-manager", 13)]
-)
-def test_who_creates_teams(type: str, status: int, tmp_path: Path) -> None:
+def test_who_creates_teams(tmp_path: Path) -> None:
     """Of the environment only the type is known; a specialty is a member's."""
-    cli = Cli(tmp_path / "root", agent="zoe")
-    assert cli("spawn-team", ALPHA, TEAMS_AGENT_TYPE=type).status == status
-    assert (tmp_path / "root").exists() == (status == 0)
-    if type == "member":
-        assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust").status == 13
-        assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust", TEAMS_AGENT_TYPE="leader").status == 0
+    for number, (type, status) in enumerate([("", 0), ("leader", 0), ("member", 13), ("task-manager", 13)]):
+        cli = Cli(tmp_path / str(number), agent="zoe")
+        assert cli("spawn-team", ALPHA, TEAMS_AGENT_TYPE=type).status == status
+        assert (tmp_path / str(number)).exists() == (status == 0)
+    assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust").status == 13
+    assert cli("spawn-team", ALPHA, OPENCODE_AGENT_TYPE="rust", TEAMS_AGENT_TYPE="leader").status == 0
 
 
 def test_leaders_do_not_join(tmp_path: Path) -> None:
@@ -272,58 +272,34 @@ DECISIONS = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "scout", "decision"), DECISIONS)
-def test_deny_beats_ask_beats_allow(rules: dict[str, str], scout: dict[str, list[str]], decision: str) -> None:
+def test_deny_beats_ask_beats_allow() -> None:
     """The nearest word on the role counts, and of the team's and the user's the stronger."""
-    store = new_store()
-    founding.spawn_team(store, ALPHA, Caller("lea"))
-    role_definitions.define(store, ALPHA, Caller("lea"), "scout", **scout)  # type: ignore[arg-type]
-    tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title="t", created_at=""))
-    joining.join(store, ALPHA, Caller("sid"), "scout")
-    caller = Caller("sid", config=config(rules))
-    if decision == "allow":
-        assert claims.claim(store, ALPHA, caller, "1").owner == "sid"
-    else:
-        with pytest.raises(NeedsHuman if decision == "ask" else NotAllowed) as refusal:
-            claims.claim(store, ALPHA, caller, "1")
-        assert refusal.value.status == 13
+    for rules, scout, decision in DECISIONS:
+        store = new_store()
+        founding.spawn_team(store, ALPHA, Caller("lea"))
+        role_definitions.define(store, ALPHA, Caller("lea"), "scout", **scout)  # type: ignore[arg-type]
+        tasks.create(store, ALPHA, Caller("lea"), Task(team_name=ALPHA, title="t", created_at=""))
+        joining.join(store, ALPHA, Caller("sid"), "scout")
+        caller = Caller("sid", config=config(rules))
+        if decision == "allow":
+            assert claims.claim(store, ALPHA, caller, "1").owner == "sid"
+        else:
+            with pytest.raises(NeedsHuman if decision == "ask" else NotAllowed):
+                claims.claim(store, ALPHA, caller, "1")
 
 
-@pytest.mark.parametrize("answer", [True, False])
-def test_the_human_is_asked(answer: bool) -> None:
-    """Once, with what it is about; the work goes on or is refused with the answer."""
-    store = workplace()
-    asked: list[tuple[str, str]] = []
-
-    def approve(operation: str, about: str) -> bool:
-        asked.append((operation, about))
-        return answer
-
-    caller = Caller("bob", config=config({"*": "ask"}), approve=approve)
-    if answer:
-        assert claims.claim(store, ALPHA, caller, "4").owner == "bob"
-    else:
-        with pytest.raises(NeedsHuman):
-            claims.claim(store, ALPHA, caller, "4")
-    assert asked == [("claim-task", "4")]
-
-
-@pytest.mark.parametrize(("word", "status"), [("allow", 0), ("deny", 13)])
-def test_the_human_answers_from_another_process(word: str, status: int, tmp_path: Path) -> None:
+def test_the_human_answers_from_another_process(tmp_path: Path) -> None:
     """The request is a question like others; whoever asked goes on, or is refused, as soon as it is answered."""
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "t")
     (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "ask"}}}}')
-    asking = cli.start("claim-task", "1", "--json", agent="bob")
-    waited = 0
-    while not (cli.root / "teams/alpha/questions/ask-1.json").exists() and waited < 600:
-        assert asking.poll() is None
-        time.sleep(0.1)
-        waited += 1
-    cli.ok("answer", "1", word, agent="human")
-    asking.communicate(timeout=TIMEOUT)
-    assert asking.returncode == status
-    assert cli.ok("show-task", "1").get("owner") == ("bob" if status == 0 else None)
+    for number, word, status, owner in (("1", "deny", 13, None), ("2", "allow", 0, "bob")):
+        asking = cli.start("claim-task", "1", "--json", agent="bob")
+        until((cli.root / f"teams/alpha/questions/ask-{number}.json").exists)
+        cli.ok("answer", number, word, agent="human")
+        asking.communicate(timeout=TIMEOUT)
+        assert asking.returncode == status
+        assert cli.ok("show-task", "1").get("owner") == owner
 
 
 def test_a_role_that_extends_nothing_known_may_do_nothing() -> None:
@@ -368,16 +344,3 @@ def test_in_a_secure_team_nobody_comes_back_as_another(tmp_path: Path) -> None:
     again = cli("join-team", "--json", agent="bob", TEAMS_TOKEN=token).json["token"]
     assert again != token
     assert cli("announce", "back", agent="bob", TEAMS_TOKEN=again).status == 0
-
-
-def test_every_refusal_of_a_role_has_a_remedy() -> None:
-    """Whoever may not is told who may."""
-    store = workplace()
-    for _, do, _ in TABLE:
-        for name in NAMES.values():
-            try:
-                do(store, Caller(name))
-            except NotAllowed as refusal:
-                assert refusal.hint
-            except TeamsError:
-                pass

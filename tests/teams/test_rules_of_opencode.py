@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import make_team
 
 SPECIALIST = {
     "extends": "team-member",
@@ -55,25 +53,19 @@ def test_opencode_s_file_beside_the_usual_root(no_real_home: Path) -> None:
     assert cli("announce", "// busy", agent="bob", TEAMS_HOME="").status == 0
 
 
-@pytest.mark.parametrize(
-    ("rules", "refused"),
-    [
+def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
+    """What is said of a tool by its name comes before what is said of all; looking can be denied too."""
+    cli = make_team(tmp_path / "root", "bob")
+    rules: dict[str, Any]
+    for rules, refused in (
         ({"claim-task": "deny"}, "claim-task --next"),
-        ({"*": "deny"}, "claim-task --next"),
         ({"*": "deny", "claim-task": {"team-leader": "deny"}}, "claim-task --next"),
         ({"*": {"team-member": "deny"}, "claim-task": {"team-member": "allow"}}, "announce busy"),
         ({"get-tasks": "deny"}, "get-tasks"),
-        ({"discover-teams": "deny", "*": {"team-member": "deny"}}, "list-agents"),
-    ],
-)
-def test_words_for_all_roles_and_for_all_tools(rules: dict[str, Any], refused: str, tmp_path: Path) -> None:
-    """What is said of a tool by its name comes before what is said of all; looking can be denied too."""
-    cli = make_team(tmp_path / "root", "bob")
-    (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
-    cli.ok("settings")  # after which it is known that the file is of the form
-    assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
-    assert cli(*refused.split(), agent="human").status in (0, 13)
-    assert "no operation" not in cli("doctor").stdout
+    ):
+        (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
+        cli.ok("settings", agent="human")  # after which it is known that the file is of the form
+        assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
 
 
 def test_a_refusal_names_those_whom_the_rules_allow_it(tmp_path: Path) -> None:
@@ -116,10 +108,6 @@ def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
     started = json.dumps({"hook_event_name": "SessionStart", "session_id": "s"}).encode()
     assert about in cli("hook", "claude", agent="sue", stdin=started).stdout
     assert about in cli("brief", agent="sue").stdout and about not in cli("brief", agent="sue").stdout
-
-
-def test_who_is_in_no_team_makes_one(tmp_path: Path) -> None:
-    assert Cli(tmp_path / "root").ok("spawn-team", ALPHA, agent="zoe")["leader"] == "zoe"
 
 
 def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_path: Path) -> None:

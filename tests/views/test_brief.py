@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.tasks import claims
+from teams_cli.tasks.changes import Edit, change_task
+from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import until
 
 DECIDE = "teams approve-plan {0}, or reject-plan {0} --feedback WHY (both take --feedback)"
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
@@ -25,6 +27,7 @@ def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
     return step
 
 
+@pytest.mark.slow
 def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     """The states and the commands, in the order of a working life."""
     assert after(cli, "bob") == "teams wait"
@@ -77,7 +80,7 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     assert "the team was closed by lea " in cli("brief", agent="mia").stdout
 
 
-def test_each_state_without_a_team_has_its_command(tmp_path: Path, each_engine: str) -> None:
+def test_each_state_without_a_team_has_its_command(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root")
     join = "teams join-team {0} --as bob --claim --wait 540, or if you lead it: teams spawn-team {0}"
     assert after(cli, "bob") == join.format("NAME")
@@ -110,14 +113,15 @@ def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
 
 def test_it_has_at_most_1500_characters(cli: Cli) -> None:
     """However much there is: long results and plans, many tasks, completions and messages."""
-    add_tasks(cli, *(f"{n} {'long title ' * 8}" for n in range(1, 31)))
-    for n in range(1, 31):
-        cli.ok("claim-task", str(n), agent="mia")
-        if n < 25:
-            cli.ok("update-task", str(n), "--status", "completed", "--result", "r" * 300, agent="mia")
-    add_tasks(cli, *("x" * 80 for _ in range(5)), blocked_by=[f"task-{n}" for n in range(1, 20)])
-    for n in range(31, 36):
-        cli.ok("claim-task", str(n), agent="bob")
+    store, mia = cli.store(), Caller("mia")
+    add_tasks(cli, *(f"{n} {'long title ' * 8}" for n in range(1, 16)))
+    for n in range(1, 16):
+        claims.claim(store, ALPHA, mia, str(n))
+        if n < 11:
+            change_task(store, ALPHA, mia, str(n), Edit(status="completed", result="r" * 300))
+    add_tasks(cli, *("x" * 80 for _ in range(5)), blocked_by=[f"task-{n}" for n in range(1, 11)])
+    for n in range(16, 21):
+        claims.claim(store, ALPHA, Caller("bob"), str(n))
     for n in range(8):
         cli.ok("send-message", "bob", f"{n}", agent="lea")
     cli.ok("propose-plan", "p" * 3000, agent="bob")
@@ -125,7 +129,7 @@ def test_it_has_at_most_1500_characters(cli: Cli) -> None:
         said = cli("brief", agent=agent).stdout
         assert len(said) <= 1500, said
         assert said.splitlines()[-1].startswith("next: ")
-    assert "yours: task-31" in cli("brief", agent="bob").stdout
+    assert "yours: task-16" in cli("brief", agent="bob").stdout
 
 
 def test_nothing_is_consumed_unseen(cli: Cli) -> None:
@@ -142,12 +146,6 @@ def test_nothing_is_consumed_unseen(cli: Cli) -> None:
         assert len(said) <= 1500
         shown += [line for line in said.splitlines() if line.startswith("lea edited")]
     assert [line.partition("added: ")[2][:6] for line in shown] == [f"more {n}" for n in range(1, 5)]
-
-
-def test_rules_are_shown_once(cli: Cli) -> None:
-    cli.ok("set", "rules", "tabs, no blanks", agent="lea")
-    assert cli("brief", agent="bob").stdout.count("tabs, no blanks") == 1
-    assert "tabs, no blanks" not in cli("brief", agent="bob").stdout + cli("read-messages", agent="bob").stdout
 
 
 def test_who_has_little_of_its_lease_left_is_warned(cli: Cli) -> None:
@@ -178,18 +176,3 @@ def test_what_waits_is_told_with_how_much_more_there_is(cli: Cli) -> None:
         cli.ok("propose-plan", f"plan {number}", agent="bob")
     said = cli("brief", agent="lea").stdout
     assert "plans waiting for you: plan-1, plan-2, plan-3, plan-4 and 2 more: teams get-plans --open\n" in said
-
-
-def test_what_follows_a_plan_for_all_of_ones_work_and_a_question_that_was_set_aside(cli: Cli) -> None:
-    cli.ok("create-task", "one", "--plan-required", agent="lea")
-    cli.ok("claim-task", "1", agent="bob")
-    assert after(cli, "bob", "propose-plan", "all of it") == "teams wait --timeout 540"
-    cli.ok("set", "broadcast", "agents", agent="lea")
-    asking = cli.start("ask-others", "which?", "--to", "bob", agent="lea")
-    try:
-        until(lambda: cli.ok("get-questions", agent="bob"))
-        cli.ok("read-messages", agent="bob")
-        assert after(cli, "bob", "ack") == "teams answer ask-1 TEXT"
-    finally:
-        asking.kill()
-        asking.communicate()

@@ -13,7 +13,7 @@ GO_ON = "teams update-task task-1 --status completed --result RESULT --next --wa
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")

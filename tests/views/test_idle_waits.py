@@ -12,7 +12,7 @@ from tests.support.waits import begin, ended, until
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
@@ -125,7 +125,7 @@ def test_who_was_told_of_a_task_can_still_wait_to_have_it(cli: Cli) -> None:
     assert cli.ok("wait", "--claim", "--timeout", "60", agent="bob")["claimed"]["id"] == "task-1"
 
 
-def test_joining_and_the_first_task_are_one_command(tmp_path: Path, each_engine: str) -> None:
+def test_joining_and_the_first_task_are_one_command(tmp_path: Path) -> None:
     """Before there is a team, too. Who has a task already goes on with it."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     joining = ("join-team", "--claim", "--wait", "60")
@@ -164,14 +164,3 @@ def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
     assert [each["message"] for each in ended(waiting)["messages"]] == ["which?"]
     for words in (("--completed", "0"), ("--completed", "2", "--task", "1")):
         assert cli.refused("wait", *words, agent="lea") == (2, "wrong_usage")
-
-
-def test_a_leader_that_waits_to_be_needed_hears_of_what_went_well_with_what_did_not(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
-    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    for number, end in (("1", ("completed", "--result", "fine")), ("2", ("failed", "--reason", "broken"))):
-        cli.ok("claim-task", number, agent="bob")
-        cli.ok("update-task", number, "--status", *end, agent="bob")
-        assert number == "2" or cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
-    said = [message["message"] for message in ended(waiting)["messages"]]
-    assert said == ["task-1 (one) completed by bob: fine", "task-2 (two) failed by bob: broken"]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from teams_cli.names import HUMAN
 from teams_cli.store.retrying import upsert
+from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import history, presence, teams
+from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.waits import begin, ended, nothing
 
-MANY = 60
+MANY = 40
 SEEN = 10
 """How many ready tasks are looked at, where not all of these are left to others."""
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     """A team in which bob was told that many tasks are ready, and took none."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)))
@@ -42,11 +43,7 @@ def take(cli: Cli, task: str, agent: str = "mia") -> None:
 
 def cancel(cli: Cli, *numbers: int) -> None:
     for number in numbers:
-        cli.ok("update-task", str(number), "--status", "cancelled", agent=HUMAN)
-
-
-def test_what_was_told_is_written_down_in_few_words(cli: Cli) -> None:
-    assert len(presence.load(cli.store(), ALPHA, "bob").told) <= SEEN + 2
+        change_task(cli.store(), ALPHA, Caller(HUMAN), str(number), Edit(status="cancelled"))
 
 
 def test_what_comes_into_sight_as_others_take_tasks_is_no_news(cli: Cli) -> None:
@@ -55,15 +52,14 @@ def test_what_comes_into_sight_as_others_take_tasks_is_no_news(cli: Cli) -> None
         nothing(cli, "bob")
 
 
-@pytest.mark.parametrize("gone", [0, 20])
-@pytest.mark.parametrize(("words", "kept"), [(("--priority", "high"), ""), (("--for", "bob"), ", kept for you,")])
-def test_what_goes_before_them_is_news(cli: Cli, words: tuple[str, ...], kept: str, gone: int) -> None:
+def test_what_goes_before_them_is_news(cli: Cli) -> None:
     """Also when others took all that it was told of by name."""
-    cancel(cli, *range(1, gone + 1))
+    cancel(cli, *range(1, 21))
     nothing(cli, "bob")
-    cli.ok("create-task", "this one", *words, agent="lea")
-    assert told(cli) == f"task-{MANY + 1}{kept} is ready: this one (and at least {SEEN} more)"
-    nothing(cli, "bob")
+    for number, words in enumerate([("--priority", "high"), ("--for", "bob")], start=MANY + 1):
+        cli.ok("create-task", "this one", *words, agent="lea")
+        assert told(cli).startswith(f"task-{number}")
+        nothing(cli, "bob")
 
 
 def test_of_one_that_is_left_it_is_said_that_there_are_more(cli: Cli) -> None:
@@ -84,10 +80,9 @@ def test_one_that_was_given_back_is_news(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-@pytest.mark.parametrize("task", ["1", "50"])
-def test_all_are_news_to_who_took_one(cli: Cli, task: str) -> None:
-    """One of those that it was told of, or one behind them."""
-    take(cli, task, "bob")
+def test_all_are_news_to_who_took_one(cli: Cli) -> None:
+    """Also one behind those that it was told of."""
+    take(cli, "35", "bob")
     assert "is ready" in told(cli)
     nothing(cli, "bob")
 
@@ -120,7 +115,7 @@ def test_one_that_becomes_ready_before_them_is_news(cli: Cli) -> None:
     nothing(cli, "bob")
 
 
-def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path, each_engine: str) -> None:
+def test_what_was_left_to_another_is_news_when_that_is_over(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)))
     assert "task-1 is ready" in told(cli, "mia")
@@ -144,7 +139,7 @@ def test_who_waits_behind_many_that_were_told_of_others_is_told_of_one_at_once(t
     assert "is ready" in told(cli, "zoe")
 
 
-def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path, each_engine: str) -> None:
+def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)), assignee="bob")
     assert "task-1, kept for you, is ready" in told(cli)
@@ -153,36 +148,12 @@ def test_many_that_are_kept_for_one_are_told_of_once(tmp_path: Path, each_engine
         nothing(cli, "bob")
 
 
-def test_an_edit_of_what_comes_into_sight_is_no_news(cli: Cli) -> None:
-    cli.ok("update-task", str(SEEN + 3), "--title", "another", agent="lea")
-    cancel(cli, 1, 2, 3)
-    nothing(cli, "bob")
-
-
-@pytest.mark.parametrize("to", ["bob", "tom"])
-def test_one_that_was_handed_over_counts_as_taken(cli: Cli, to: str) -> None:
-    cli.ok("join-team", agent="tom")
-    cli.ok("claim-task", "50", agent="mia")
-    cli.ok("update-task", "50", "--owner", to, agent=HUMAN)
-    cli.ok("release-task", "50", agent=HUMAN)
-    if to == "bob":
-        assert "task-1 is ready" in told(cli)
-    nothing(cli, "bob")
-
-
-def test_a_word_that_was_edited_by_hand_tells_nothing(cli: Cli) -> None:
-    store, team = cli.store(), ALPHA
-    agent, revision = store.get(team, presence.AGENT, "bob")
-    words = [f"ready:more:{word}" for word in ("", "x", "1-2-3", "1")]
-    store.replace(team, presence.AGENT, "bob", agent.having(told=["ready:more", "ready:", *words]), revision)
+def test_one_that_was_handed_over_counts_as_taken(cli: Cli) -> None:
+    cli.ok("claim-task", "35", agent="mia")
+    cli.ok("update-task", "35", "--owner", "bob", agent=HUMAN)
+    cli.ok("release-task", "35", agent=HUMAN)
     assert "task-1 is ready" in told(cli)
     nothing(cli, "bob")
-
-
-def test_a_slow_clock_hides_no_task_that_was_taken(cli: Cli) -> None:
-    take(cli, "50", "bob")
-    cli.store().journal(ALPHA, {"at": "2020-01-01T00:00:00.000Z", "actor": "mia", "what": "status announced"})
-    assert "task-1 is ready" in told(cli)
 
 
 def test_much_later_they_are_told_of_again(cli: Cli) -> None:
@@ -205,15 +176,7 @@ def test_one_without_a_label_is_found_among_many(tmp_path: Path) -> None:
     assert told(cli) == "task-7 is ready: number 6"
 
 
-def test_what_was_pushed_out_of_sight_and_comes_back_is_no_news(cli: Cli) -> None:
-    add_tasks(cli, "first", "second", "third", priority="high")
-    assert "is ready: first" in told(cli)
-    for number in range(MANY + 1, MANY + 4):
-        take(cli, str(number))
-        nothing(cli, "bob")
-
-
-def test_tasks_that_meet_one_in_work_come_and_go_unsaid(tmp_path: Path, each_engine: str) -> None:
+def test_tasks_that_meet_one_in_work_come_and_go_unsaid(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *(f"number {number}" for number in range(10)), touches=["src/x.py"])
     add_tasks(cli, *(f"other {number}" for number in range(8)))
@@ -229,7 +192,7 @@ def test_tasks_that_meet_one_in_work_come_and_go_unsaid(tmp_path: Path, each_eng
     nothing(cli, "bob")
 
 
-def test_one_that_came_back_from_review_counts_as_taken(tmp_path: Path, each_engine: str) -> None:
+def test_one_that_came_back_from_review_counts_as_taken(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one", "two")
     cli.ok("create-task", "reviewed", "--review-by", "mia", "--priority", "high", agent="lea")
@@ -243,22 +206,12 @@ def test_one_that_came_back_from_review_counts_as_taken(tmp_path: Path, each_eng
     nothing(cli, "bob")
 
 
-def test_one_that_was_handed_over_with_a_result_counts_as_taken(cli: Cli) -> None:
-    cli.ok("claim-task", "50", agent="mia")
-    cli.ok("update-task", "50", "--owner", "bob", "--result", "half of it", agent="mia")
-    cli.ok("read-messages", agent="bob")
-    cli.ok("update-task", "50", "--status", "completed", agent="bob")
-    assert "task-1 is ready" in told(cli)
-
-
-def test_who_waits_with_a_task_hears_of_others_once_it_has_none(tmp_path: Path, each_engine: str) -> None:
+def test_who_waits_with_a_task_hears_of_others_once_it_has_none(tmp_path: Path) -> None:
     """Also of one that is made after the other ended."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="bob")
     waiting = begin(cli, "bob", "wait", "--timeout", "600")  # at the end of a wait all is looked at
-    time.sleep(0.5)
     cli.ok("update-task", "1", "--owner", "mia", agent="bob")
-    time.sleep(0.5)
     add_tasks(cli, "two")
     assert [each["text"] for each in ended(waiting)["happened"]] == ["task-2 is ready: two"]

@@ -156,3 +156,16 @@ def test_it_hears_of_the_last_task_of_all(store: Store, clock: FakeClock) -> Non
     said = "bob, silent for 4 min; its lease ends in 59 s, and others take it; without a task: mia"
     assert told(store) == [f"task-1, for which all wait: {said}"]
     assert told(store) == []
+
+
+def test_it_hears_once_of_a_member_that_is_lost_without_a_task(store: Store, clock: FakeClock) -> None:
+    founding.spawn_team(store, ALPHA, LEA)
+    for caller in (BOB, MIA):
+        joining.join(store, ALPHA, caller)
+    tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title="one", created_at=""))
+    claims.claim(store, ALPHA, BOB, "1")
+    clock.advance(200)
+    holding.heartbeat(store, ALPHA, BOB)
+    clock.advance(101)
+    assert told(store) == ["mia, who has no task, was not heard of for 300 s"]
+    assert told(store) == []

@@ -15,7 +15,7 @@ from tests.support.waits import begin, ended, nothing, until
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
@@ -55,7 +55,6 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
     waiting = begin(cli, "mia")
     cli.ok("release-task", "1", agent="bob")
     assert texts(ended(waiting)) == ["task-1 is ready: one"]
-    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]  # it was not, meanwhile
 
 
 def test_a_task_becomes_ready_by_the_end_of_what_it_waited_for(cli: Cli) -> None:
@@ -148,7 +147,7 @@ def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
     nothing(cli, "human")
 
 
-def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path, each_engine: str) -> None:
+def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", team=ALPHA)
     assert cli("join-team", "--wait", "0", agent="mia").status == 14
     waiting, joining = begin(cli, "bob"), begin(cli, "mia", "join-team", "--wait", "60")
@@ -229,9 +228,6 @@ def test_each_of_several_ready_tasks_is_offered_to_another(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one (and 1 more)"]
     assert texts(ended(begin(cli, "mia"))) == ["task-2 is ready: two"]
-    cli.ok("claim-task", "2", agent="mia")
-    cli.ok("update-task", "2", "--status", "completed", agent="mia")
-    assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]  # bob does not take it
 
 
 def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> None:
@@ -240,17 +236,6 @@ def test_what_was_ready_before_is_news_to_who_finished_its_task(cli: Cli) -> Non
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     assert texts(ended(begin(cli, "bob"))) == ["task-2 is ready: two"]
-    nothing(cli, "bob")
-
-
-def test_what_was_ready_before_is_news_to_who_did_another_task_meanwhile(cli: Cli) -> None:
-    """Of which it was not told; then it is told once again."""
-    add_tasks(cli, "one")
-    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
-    cli.ok("create-task", "two", "--priority", "high", agent="lea")
-    assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-2"
-    cli.ok("update-task", "2", "--status", "completed", "--result", "r", agent="bob")
-    assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
     nothing(cli, "bob")
 
 
@@ -273,13 +258,6 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     assert texts(ended(other)) == ["task-3 is ready: three"]
 
 
-def test_who_ended_a_task_is_told_to_wait_for_the_next_one_or_take_it(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    answer = cli("update-task", "1", "--status", "completed", agent="bob")
-    assert answer.stdout == "task-1: completed by bob: one\nnext: teams wait --claim --timeout 540\n"
-
-
 def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
     cli.ok("request-shutdown", "bob", agent="lea")
     add_tasks(cli, "one")
@@ -288,38 +266,6 @@ def test_no_task_is_offered_to_who_is_asked_to_shut_down(cli: Cli) -> None:
     assert found["next"] == "teams approve-shutdown shutdown-1, or reject-shutdown shutdown-1 --reason WHY"
     cli.ok("reject-shutdown", "1", "--reason", "not yet", agent="bob")
     assert texts(ended(begin(cli, "bob"))) == ["task-1 is ready: one"]
-
-
-def test_a_leader_hears_of_a_member_that_is_lost_without_a_task(cli: Cli) -> None:
-    """Once; waiting is a sign of life, and of who lost a task by its silence that is told, and no more."""
-    cli.ok("set", "staleAfterSeconds", "5", agent="lea")
-    waiting = begin(cli, "bob")
-    until(lambda: presence.load(cli.store(), ALPHA, "bob").waiting)
-    assert texts(ended(begin(cli, "lea"))) == ["mia, who has no task, was not heard of for 5 s"]
-    assert cli("wait", "--timeout", "5.5", agent="lea").status == 14
-    add_tasks(cli, "one")
-    assert texts(ended(waiting)) == ["task-1 is ready: one"]
-    cli.ok("claim-task", "1", agent="bob")
-    found = ended(begin(cli, "lea"))
-    assert (texts(found), "free again" in found["messages"][0]["message"]) == ([], True)
-    assert cli("wait", "--timeout", "5.5", agent="lea").status == 14
-
-
-def test_a_rejected_plan_is_to_be_revised_and_an_edit_asks_for_nothing(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("propose-plan", "so", "--task", "1", agent="bob")
-    cli.ok("reject-plan", "1", "why?", agent="lea")
-    assert ended(begin(cli, "bob"))["next"] == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
-    cli.ok("propose-plan", "thus", "--revises", "1", agent="bob")
-    cli.ok("approve-plan", "2", agent="lea")
-    complete = "teams update-task task-1 --status completed --result RESULT --next --wait 540"
-    assert ended(begin(cli, "bob"))["next"] == complete
-    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
-    found = ended(begin(cli, "bob"))
-    assert (found["messages"][0]["next"], found["next"]) == (None, complete)
-    cli.ok("send-message", "lea", "done", "--fyi", agent="bob")
-    assert cli("wait", agent="lea").stdout.endswith("| done\n  next: teams wait --needed --timeout 540\n")
 
 
 def test_what_stood_at_the_end_of_an_answer_ends_no_wait(cli: Cli) -> None:

@@ -14,22 +14,19 @@ from tests.support.waits import begin, ended
 
 
 @pytest.fixture
-def cli(tmp_path: Path, each_engine: str) -> Cli:
+def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "mia")
 
 
-@pytest.mark.parametrize("words", [("wait", "--claim"), ("wait",), ("wait", "--ready"), ("claim-task", "--next")])
-def test_what_is_kept_for_a_member_that_is_lost_ends_the_wait_of_another(cli: Cli, words: tuple[str, ...]) -> None:
+def test_what_is_kept_for_a_member_that_is_lost_ends_the_wait_of_another(cli: Cli) -> None:
     """It is anybody's by then; and who leads is told."""
-    cli.ok("set", "staleAfterSeconds", "2", agent="lea")
+    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     cli.ok("create-task", "one", "--for", "bob", agent="lea")
     leading = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    waiting = begin(cli, "mia", *words, "--wait" if "--next" in words else "--timeout", "60")
-    found = ended(waiting)
-    assert "task-1" in str(found.get("claimed") or found.get("ready") or found.get("happened") or found["id"])
+    assert ended(begin(cli, "mia", "wait", "--claim", "--timeout", "60"))["claimed"]["id"] == "task-1"
     ended(leading)
     told = [each["message"] for each in cli.ok("read-messages", "--all", agent="lea")]
-    assert "task-1 (one) was kept for bob and is anybody's now: nothing was heard of bob for 2 seconds" in told
+    assert any(text.startswith("task-1 (one) was kept for bob and is anybody's now") for text in told)
 
 
 def test_what_was_kept_for_who_leads_now_is_anybodys(cli: Cli) -> None:
@@ -50,29 +47,16 @@ def test_who_was_shut_down_is_not_told_to_join(cli: Cli) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [("wait", "--message"), ("read-messages", "--wait", "60")])
-def test_a_wait_for_mail_ends_with_the_team(cli: Cli, words: tuple[str, ...]) -> None:
+def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
     """Also one that begins then; mail that is there is read all the same."""
+    words = ("read-messages", "--wait", "60")
     waiting = cli.start(*words, agent="bob")
-    time.sleep(0.3)
     cli.ok("send-message", "mia", "one more thing", agent="lea")
     cli.ok("close-team", agent="lea")
     _, err = waiting.communicate(timeout=60)
     assert waiting.returncode == 11 and b"team alpha is closed" in err
     assert cli(*words, agent="bob").status == 11
     assert cli(*words, agent="mia").status == 0
-
-
-def test_what_was_lost_and_is_had_again_is_told_no_more(cli: Cli) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    add_tasks(cli, "one")
-    for agent in ("bob", "mia"):
-        cli.ok("claim-task", "1", agent=agent)
-        time.sleep(1.3)
-    cli.ok("set", "staleAfterSeconds", "60", agent="lea")  # so that it has it still when it looks
-    said = cli("claim-task", "1", agent="bob")
-    assert said.status == 0 and "no longer yours" not in said.stderr
-    assert "no longer yours" not in cli("brief", agent="bob").stdout
 
 
 def test_a_task_that_was_lost_is_not_said_to_be_free_beside_who_has_it(cli: Cli) -> None:
@@ -84,29 +68,6 @@ def test_a_task_that_was_lost_is_not_said_to_be_free_beside_who_has_it(cli: Cli)
     cli.ok("claim-task", "1", agent="mia")
     said = cli("get-tasks", agent="bob").stderr
     assert "it is free" not in said and "which was yours: mia has it now" in said
-
-
-def test_a_task_that_is_kept_no_longer_is_not_said_to_be(cli: Cli) -> None:
-    cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    cli.ok("create-task", "one", "--for", "bob", agent="lea")
-    cli.ok("claim-task", "--next", agent="bob")
-    time.sleep(1.3)
-    assert cli.ok("get-tasks", agent="mia")[0]["status"] == "pending"
-    said = cli("brief", agent="bob").stdout
-    assert "kept for you" not in said and "is no longer yours" in said
-
-
-def test_why_a_task_failed_is_told_to_who_leads_also_where_it_was_said_as_its_result(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "failed", "--result", "needs a newer Python", agent="bob")
-    (said,) = cli.ok("wait", "--needed", "--timeout", "0", agent="lea")["messages"]
-    assert said["message"] == "task-1 (one) failed by bob: needs a newer Python"
-
-
-def test_a_closed_team_is_said_to_be(cli: Cli) -> None:
-    cli.ok("close-team", agent="lea")
-    assert f"team {ALPHA} is closed" in cli("wait", "--message", "--timeout", "1", agent="bob").stderr
 
 
 def test_why_a_task_was_taken_from_one_is_told_also_when_one_has_it_again(cli: Cli) -> None:

@@ -12,8 +12,6 @@ from teams_cli.workflows import files as workflow_files
 from tests.support.cli import Cli, tree
 from tests.support.workflow_runs import commit, git, make_repository, put, results, run, statuses, write_workflow
 
-pytestmark = pytest.mark.slow
-
 SHIPPED = ["code-review", "council", "feature-factory", "parallel-refactor"]
 ODD = {
     "na me.py": "x = 1\n",
@@ -38,6 +36,7 @@ def review(cli: Cli, word: str, repository: Path, *words: str, status: int = 0) 
 # Finding, listing, checking
 
 
+@pytest.mark.slow
 def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
     rows = {row["name"]: row for row in cli.ok("list-workflows")}
     assert sorted(rows) == SHIPPED
@@ -48,11 +47,12 @@ def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
     assert {row["pattern"] for row in rows.values()} == {"leader", "council", "pipeline", "swarm"}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_workflow_says_what_a_person_needs(cli: Cli, name: str) -> None:
-    text = Path(cli.ok("check-workflow", name)["path"]).read_text()
-    for heading in ("## Required roles", "## By hand", "## Success criteria", "## Customization"):
-        assert heading in text
+@pytest.mark.slow
+def test_a_shipped_workflow_says_what_a_person_needs(cli: Cli) -> None:
+    for name in SHIPPED:
+        text = Path(cli.ok("check-workflow", name)["path"]).read_text()
+        for heading in ("## Required roles", "## By hand", "## Success criteria", "## Customization"):
+            assert heading in text
 
 
 def test_an_unknown_workflow_is_not_found(cli: Cli) -> None:
@@ -108,9 +108,9 @@ tasks:
     assert tree(cli.root) is None
 
 
-@pytest.mark.parametrize(
-    ("front", "what"),
-    [
+@pytest.mark.slow
+def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
+    for front, what in [
         ("tasks: [{id: a, title: A, require: [law], run: x}]", "no agent has law"),
         ("tasks: [{id: a, title: A, prompt: '{{result.b}}'}, {id: b, title: B, run: x}]", "is not there"),
         ("tasks: []", "tasks: list should have at least 1 item"),
@@ -125,15 +125,14 @@ tasks:
         ("tasks: [{id: a, title: A, run: x}]\n\tx: 1", "is not valid YAML"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
         ("- a list", "should be a valid dictionary"),
-    ],
-)
-def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path, front: str, what: str) -> None:
-    path = write_workflow(tmp_path, front if front.startswith("-") else f"name: w\ndescription: W.\n{front}")
-    if front.startswith("-"):
-        path.write_text(f"---\n{front}\n---\n")
-    for command in ("check-workflow", "run"):
-        assert cli.refused(command, str(path)) == (2, "invalid_value")
-    assert what.lower() in cli("check-workflow", str(path)).stderr.lower()
+    ]:
+        path = write_workflow(tmp_path, front if front.startswith("-") else f"name: w\ndescription: W.\n{front}")
+        if front.startswith("-"):
+            path.write_text(f"---\n{front}\n---\n")
+        answer = cli("check-workflow", str(path), "--json")
+        assert (answer.status, answer.error["code"]) == (2, "invalid_value"), front
+        assert what.lower() in answer.error["message"].lower(), front
+    assert cli.refused("run", str(path)) == (2, "invalid_value")
 
 
 def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
@@ -143,39 +142,35 @@ def test_a_file_that_is_no_workflow_is_refused(cli: Cli, tmp_path: Path) -> None
     assert cli.refused("check-workflow", f"{tmp_path}/") == (2, "invalid_value")
 
 
+def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """Aliases repeat what they name, and so do those in it."""
+    for how in ["itself", "list", "map", "merge"]:
+        parts = {"list": "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}]", "map": "{{a: *{0}, b: *{0}, c: *{0}, d: *{0}}}"}
+        parts["merge"] = "{{<<: [*{0}, *{0}, *{0}, *{0}]}}"
+        lines = ["x0: &x0 {a: 1}"]
+        if how == "itself":
+            lines.append("x1: &x1 [*x0, *x1]")
+        else:
+            lines += [f"x{n}: &x{n} {parts[how].format(f'x{n - 1}')}" for n in range(1, 12)]
+        path = tmp_path / "bomb.md"
+        path.write_text("\n".join(["---", *lines, "---", ""]))
+        answer = cli("check-workflow", str(path), "--json")
+        assert answer.status == 2 and "100000 values" in answer.error["message"]
+
+
+def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path) -> None:
+    """A pipe that nobody writes to would keep us waiting for ever."""
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "device.md").symlink_to("/dev/zero")
+    for name in ("pipe.md", "device.md"):
+        answer = cli("check-workflow", str(tmp_path / name), "--json")
+        assert answer.status == 2 and "not a regular file" in answer.error["message"]
+
+
 # code-review
 
 
-@pytest.mark.parametrize("how", ["list", "map", "merge", "itself"])
-def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path, how: str) -> None:
-    """Aliases repeat what they name, and so do those in it."""
-    parts = {"list": "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}]", "map": "{{a: *{0}, b: *{0}, c: *{0}, d: *{0}}}"}
-    parts["merge"] = "{{<<: [*{0}, *{0}, *{0}, *{0}]}}"
-    lines = ["x0: &x0 {a: 1}"]
-    if how == "itself":
-        lines.append("x1: &x1 [*x0, *x1]")
-    else:
-        lines += [f"x{n}: &x{n} {parts[how].format(f'x{n - 1}')}" for n in range(1, 12)]
-    path = tmp_path / "workflows/bomb.md"
-    path.parent.mkdir()
-    path.write_text("\n".join(["---", *lines, "---", ""]))
-    answer = cli("check-workflow", str(path), "--json")
-    assert answer.status == 2 and "100000 values" in answer.error["message"]
-
-
-@pytest.mark.parametrize("what", ["fifo", "device"])
-def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path, what: str) -> None:
-    """A pipe that nobody writes to would keep us waiting for ever."""
-    path = tmp_path / "workflows/pipe.md"
-    path.parent.mkdir()
-    if what == "fifo":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero")
-    answer = cli("check-workflow", str(path), "--json")
-    assert answer.status == 2 and "not a regular file" in answer.error["message"]
-
-
+@pytest.mark.slow
 def test_code_review_of_a_change_with_everything_in_it(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {"app.py": "x = 1\n", "merge.txt": "one\n", "gone.txt": "x\n"})
     key = "AKIA" + "ABCDEFGHIJKLMNOP"
@@ -202,6 +197,7 @@ def test_code_review_of_a_change_with_everything_in_it(cli: Cli, tmp_path: Path)
     assert Path(found["report"]).read_text() == found["text"]
 
 
+@pytest.mark.slow
 def test_code_review_with_strict_fails_where_it_is_serious(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {"app.py": "x = (\n"})
     found = review(cli, "code-review", repository, "--var", "strict=yes", status=1)
@@ -210,6 +206,7 @@ def test_code_review_with_strict_fails_where_it_is_serious(cli: Cli, tmp_path: P
     assert "SERIOUS app.py:1" in found["text"] and "## Failed" in found["text"]
 
 
+@pytest.mark.slow
 def test_code_review_of_one_commit_without_python(cli: Cli, tmp_path: Path) -> None:
     """There is nothing to compare with: everything is the change."""
     repository = make_repository(tmp_path / "repo", {"a b.txt": "one\n"})
@@ -218,12 +215,7 @@ def test_code_review_of_one_commit_without_python(cli: Cli, tmp_path: Path) -> N
     assert "no file of a known form" in found["text"] and "nothing was found" in found["text"]
 
 
-def test_code_review_of_nothing(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
-    found = review(cli, "code-review", repository, "--var", "base=HEAD")
-    assert "## Verdict: nothing to review" in found["text"]
-
-
+@pytest.mark.slow
 def test_code_review_of_a_branch_and_of_a_conflict(cli: Cli, tmp_path: Path) -> None:
     """On a branch the change is what it has beyond the default branch; a file in conflict is read whole."""
     repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
@@ -242,16 +234,18 @@ def test_code_review_of_a_branch_and_of_a_conflict(cli: Cli, tmp_path: Path) -> 
     assert "SERIOUS a.txt:1: a conflict was not resolved" in said["leftovers"]
 
 
-@pytest.mark.parametrize("base", ["no-such", "--output=pwned", "HEAD; touch pwned"])
-def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path, base: str) -> None:
+@pytest.mark.slow
+def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path) -> None:
     """What can't be found out fails its task, and what waits for it is not run; nothing is made of the words."""
     repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
     before = tree(repository)
-    found = review(cli, "code-review", repository, "--var", f"base={base}", status=1)
-    assert statuses(found).pop("change") == "failed" and "there is no revision" in found["text"]
-    assert tree(repository) == before and not (tmp_path / "pwned").exists()
+    for base in ["--output=pwned", "HEAD; touch pwned"]:
+        found = review(cli, "code-review", repository, "--var", f"base={base}", status=1)
+        assert statuses(found).pop("change") == "failed" and "there is no revision" in found["text"]
+        assert tree(repository) == before and not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.slow
 def test_a_shipped_workflow_needs_a_git_checkout(cli: Cli, tmp_path: Path) -> None:
     for name in SHIPPED:
         assert cli.refused("run", name, "--var", f"repo={tmp_path}") == (2, "invalid_value")
@@ -262,6 +256,7 @@ def test_a_shipped_workflow_needs_a_git_checkout(cli: Cli, tmp_path: Path) -> No
 # The others
 
 
+@pytest.mark.slow
 def test_parallel_refactor_makes_a_patch_and_changes_no_file(cli: Cli, tmp_path: Path) -> None:
     files = {name: text.replace("\n", " \t\n") for name, text in ODD.items()}
     repository = make_repository(
@@ -279,6 +274,7 @@ def test_parallel_refactor_makes_a_patch_and_changes_no_file(cli: Cli, tmp_path:
     assert not (tmp_path / "pwned").exists() and not (repository / "pwned").exists()
 
 
+@pytest.mark.slow
 def test_parallel_refactor_in_place_keeps_what_would_not_compile(cli: Cli, tmp_path: Path) -> None:
     """A file whose task fails stays as it is, and the others are done."""
     repository = make_repository(tmp_path / "repo", {"good.py": "old = 1\n", "bad.py": "old(1)\n", "t.txt": "old"})
@@ -303,12 +299,7 @@ def test_parallel_refactor_in_place_keeps_what_would_not_compile(cli: Cli, tmp_p
     assert (repository / "good.py").stat().st_mode & 0o777 == 0o755
 
 
-def test_parallel_refactor_with_a_pattern_that_is_none(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"a": "x\n"})
-    words = ("run", "parallel-refactor", "--var", f"repo={repository}", "--var", "pattern=(")
-    assert cli.refused(*words) == (1, "task_failed")
-
-
+@pytest.mark.slow
 def test_feature_factory_delivers_a_patch_that_works(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
     before = tree(repository)
@@ -322,6 +313,7 @@ def test_feature_factory_delivers_a_patch_that_works(cli: Cli, tmp_path: Path) -
     assert sorted(path.name for path in (repository / "src/lib").iterdir()) == ["shout.md", "shout.py", "test_shout.py"]
 
 
+@pytest.mark.slow
 def test_feature_factory_stops_at_the_phase_that_fails(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
     found = review(cli, "feature-factory", repository, "--var", "expression=len(text)", status=1)
@@ -330,16 +322,7 @@ def test_feature_factory_stops_at_the_phase_that_fails(cli: Cli, tmp_path: Path)
     assert "* Document word\\_count: waits for test (FAILED)" in found["text"]
 
 
-@pytest.mark.parametrize(
-    "value", ["feature=import os; os.system('touch pwned')", "directory=../out", "expression=x); y("]
-)
-def test_feature_factory_refuses_what_is_no_name(cli: Cli, tmp_path: Path, value: str) -> None:
-    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
-    found = review(cli, "feature-factory", repository, "--var", value, status=1)
-    assert statuses(found)["spec"] == "failed"
-    assert not (repository / "pwned").exists()
-
-
+@pytest.mark.slow
 def test_council_asks_all_and_ranks_their_replies(cli: Cli, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo", {**ODD, "core.py": "# TODO\n" * 30, "small.py": "x\n"})
     commit(repository, {"core.py": "# FIXME\n" * 40})
@@ -365,6 +348,7 @@ def test_what_workers_cannot_do_is_refused_before_anything_is_made(cli: Cli, tmp
     assert cli.ok("discover-teams", "--all", agent="lea") == []
 
 
+@pytest.mark.slow
 def test_council_speaks_of_sources_alone(cli: Cli, tmp_path: Path) -> None:
     """Whatever changes most often: what describes, tests or configures them is not meant."""
     files: dict[str, str | bytes] = {
@@ -380,12 +364,7 @@ def test_council_speaks_of_sources_alone(cli: Cli, tmp_path: Path) -> None:
     assert "The members have no model" in found["text"]
 
 
-def test_parallel_refactor_says_that_no_file_matches(cli: Cli, tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repo", {"a.txt": "x\n"})
-    found = review(cli, "parallel-refactor", repository, "--var", "pattern=nowhere")
-    assert found["status"] == "completed" and "## No file matches" in found["text"]
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("apply", ["no", "yes"])
 def test_parallel_refactor_runs_the_tests_of_what_it_changes(cli: Cli, tmp_path: Path, apply: str) -> None:
     """On a copy that has the patch: `twice` is renamed where it is made, and not where it is tested."""
