@@ -89,6 +89,7 @@ OVERLAPS = "overlaps"
 CIRCLING_AFTER = "circlingAfter"
 WORKTREE_SETUP = "worktree.setup"
 WORKTREE_COPY = "worktree.copy"
+WORKTREE_KEPT = "worktree.keptFor"
 OFF = "off"
 _MAX_TEXT = 4 * 1024
 
@@ -117,6 +118,12 @@ SETTINGS = {
     ),
     WORKTREE_COPY: Setting(
         "", "files that git ignores and that each new worktree needs: patterns, with spaces between", prose=True
+    ),
+    WORKTREE_KEPT: Setting(
+        30 * 86400,
+        "how long the work of a removed worktree is kept, in seconds: `teams prune` then removes it",
+        seconds=True,
+        most=10 * 365 * 86400,
     ),
     OVERLAPS: Setting(
         "advise",
