@@ -54,15 +54,20 @@ class Kept:
         }
 
 
-def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any]) -> str:
-    """Keep all that the worktree holds; the reference that has it from now on.
+def draft(work: Work) -> str:
+    """A commit of all that the checkout holds now, for who is about to change it; no reference has it yet."""
+    return _commit(work, "Kept: what was there before", {})
+
+
+def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], before: Sequence[str] = ()) -> str:
+    """Keep all that the worktree holds, and the drafts of what was there before; the reference that has it from now on.
 
     Raises:
         Conflict: git can't keep it, so that nothing may be removed.
     """
     try:
         _note_repository(store, work.store)
-        commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()})
+        commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()}, before)
         for number in range(_next(work, team, agent), _TRIES**3):
             ref = f"{PREFIX}/{team}/{agent}/{number}"
             done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))
@@ -73,7 +78,7 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any])
     except errors.TeamsError as problem:
         raise errors.Conflict(
             f"{work.path} can't be kept, so it is not removed: {problem.message}",
-            "Look there, and move what you need; or mend what git names, and repeat the command.",
+            "Fix what git names, and repeat the command. Was the repository moved? There: git worktree repair PATH",
         ) from None
     raise errors.Conflict(f"{agent} has too much kept work", "Look: teams worktree list --kept")
 
@@ -83,7 +88,7 @@ def _next(work: Work, team: str, agent: str) -> int:
     return max((int(name.rpartition("/")[2]) for name in listed if name.rpartition("/")[2].isdigit()), default=0) + 1
 
 
-def _commit(work: Work, title: str, about: dict[str, Any]) -> str:
+def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
     """One commit, in the store of the repository, from which all that it holds can be found."""
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
@@ -92,7 +97,13 @@ def _commit(work: Work, title: str, about: dict[str, Any]) -> str:
     stages = [_made(work, tree, f"Staged, {stage}", [work.head] * bool(work.head)) for stage, tree in staged]
     tree = tree_of(work)
     others = _independent(work, works.tips(work), work.head)
-    parents = [*([work.head] if work.head else []), *stages, *others, *(commit for _, commit in nested.values())]
+    parents = [
+        *([work.head] if work.head else []),
+        *stages,
+        *others,
+        *(commit for _, commit in nested.values()),
+        *before,
+    ]
     about = {
         **about,
         "head": work.head,
@@ -329,3 +340,4 @@ def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any
     elif about.get("head"):
         git.must(place, "update-ref", "--no-deref", "HEAD", about["head"])
     _fill(place, commit, about)
+    git.must(place, "update-ref", "-d", f"{PREFIX}/here")

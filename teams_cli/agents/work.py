@@ -148,8 +148,7 @@ def _identify(work: Work) -> None:
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
         if os.path.realpath(top) != os.path.realpath(work.path):
-            said = f"{work.path} is no checkout of a repository any more"
-            raise errors.StorageFailed(said, f"Was the repository moved? Run there: git worktree repair {work.path}")
+            raise errors.StorageFailed(f"{work.path} is no checkout of a repository any more", "Look there.")
     work.store = os.path.realpath(
         work.git("rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
     )
@@ -424,3 +423,9 @@ def tips(work: Work) -> list[str]:
         name, *commits = line.split()
         found.update(commits if not name.startswith("refs/remotes/") else ())
     return _existing(work, found | set(work.stashed) | ({work.head} - {""}))
+
+
+def has_left_behind(work: Work, against: Sequence[str]) -> bool:
+    """Whether the checkout stood on commits that are on none of its branches any more, nor part of those *against*."""
+    found = tips(work)
+    return bool(found and _count(work, found, [*against, *_branches_of(work)]))

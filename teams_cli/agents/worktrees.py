@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from teams_cli import errors, text
@@ -135,6 +135,9 @@ class Worktree:
         """Find the checkout that it was made from, and its branch; once that checkout is gone, the main one of the
         repository, if its branch has what the worktree began with.
         """
+        if not os.path.isdir(origins.own_directory(self.path)):
+            self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
+            return
         top = self.origin.top
         common = checkouts.repository_of(self.path)[1]
         if top and not (os.path.isdir(top) and checkouts.repository_of(top)[1] == common):
@@ -258,11 +261,16 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
     _end_interrupted(tree, team)
     _refuse_unmergeable(tree)
     source = _source(tree)
+    before = [keeping.draft(tree.work)] if tree.work.changed else []
     try:
         commit = _merged(store, team, tree, source)
     except merging.Clash as clash:
         raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
-    removed = drop(store, team, of_agent(store, team, agent), commit)
+    after = of_agent(store, team, agent)
+    _refuse_unmergeable(after)
+    if after.work.changed or not merging.holds(after.top, after.tip, after.work.head):
+        raise errors.Conflict(f"{tree.path} has new work since it was merged", "Repeat the command.")
+    removed = drop(store, team, after, commit, before)
     history.note(store, team, caller.name, "worktree merged", agent=agent, commit=commit, kept=removed)
     return {**tree.to_json(), "state": "merged", "commit": commit, "onto": tree.onto, "kept": removed}
 
@@ -440,16 +448,17 @@ def _at_rest(store: Store, team: str, agent: str) -> Worktree:
     return tree
 
 
-def drop(store: Store, team: str, tree: Worktree, merged: str = "") -> str | None:
-    """Keep what the worktree holds, and remove it and its branch; the reference that has the work, if there was any.
+def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
+    """Keep what the worktree holds and held *before*, and remove it and its branch; the reference that has the work, if
+    there was any.
 
     Raises:
         Conflict: It can't be kept, or somebody is at work there; it is not removed.
     """
     occupants.refuse(store, team, tree.path)
     about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
-    holds = tree.state != "empty" or merged
-    ref = keeping.keep(store, team, tree.agent, tree.work, about) if holds else None
+    holds = tree.state != "empty" or merged or works.has_left_behind(tree.work, [tree.tip] if tree.tip else [])
+    ref = keeping.keep(store, team, tree.agent, tree.work, about, before) if holds else None
     gone = f"{store.root}/worktrees/{team}/{_GONE}{tree.agent}-{os.urandom(6).hex()}"
     common = tree.work.store
     tip = merging.tip(tree.path, tree.branch)

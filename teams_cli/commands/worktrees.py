@@ -33,6 +33,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     if kept:
         if action != "list":
             raise errors.WrongUsage("--kept goes with list", "Use: teams worktree list --kept")
+        call.words = "worktrees:kept"
         return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]

@@ -16,8 +16,6 @@ _HOLDS = {"unknown": "may hold work"}
 
 def shown(found: Any) -> Parts:
     if isinstance(found, list):
-        if found and "ref" in found[0]:
-            return [Table(["kept", "at", "holds"], [[one["ref"], one["at"], ", ".join(one["holds"])] for one in found])]
         rows = [
             [
                 row["agent"],
@@ -41,9 +39,11 @@ def shown(found: Any) -> Parts:
     return [f"{found['path']}: removed, with {found['branch']}", *kept]
 
 
+def kept(found: list[dict[str, Any]]) -> Parts:
+    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "nothing of its own"] for one in found]
+    return [Table(["kept", "at", "holds"], rows, "no work is kept")]
+
+
 def _is_more(row: dict[str, Any]) -> bool:
     """Whether it holds other things than its commits and files."""
-    return any(not what.split(" ", 1)[1:] or what.split(" ", 1)[1].rstrip("s") not in _COUNTED for what in row["holds"])
-
-
-_COUNTED = ("commit", "uncommitted file")
+    return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])
