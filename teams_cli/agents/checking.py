@@ -173,12 +173,13 @@ class _Examination:
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             trial_trees.own_place(self.store.root, self.team.name, top) as path,
-            trial_trees.tree(self.team, top, checkout.head, path, self.place.environ, otherwise),
+            trial_trees.tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
         ):
             found = self._run(path)
         named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # what it is about comes first
         left_out = f"; not committed here, so no part of it: {text.listed(named)}" if names else ""
         said = f"[on the commit alone{left_out}; what git ignores comes along by the setting worktree.copy]"
+        said = f"{said}\n{lacking}" if lacking else said
         output = found.output if found.passed else f"{found.output}\n{said}"
         return found.having(commit=checkout.head, directory=None, output=output)
 

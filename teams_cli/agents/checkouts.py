@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment
-from teams_cli.agents import git, sessions
+from teams_cli.agents import git, origins, sessions
 from teams_cli.store.contract import Store
 from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
@@ -47,8 +47,8 @@ class Checkout:
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
         """The files that differ from the commit or that git does not know, but for those *without*."""
-        printed = git.run(self.top, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames").stdout
-        found = [(entry[:2], entry[3:]) for entry in printed.split("\0") if entry]
+        entries = git.names(self.top, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames")
+        found = [(entry[:2], entry[3:]) for entry in entries]
         return [name for how, name in found if not (how == "??" and name in (without or ()))]
 
     def hidden(self, since: float) -> list[str]:
@@ -85,11 +85,6 @@ def _changed_at(path: str) -> float:
         return 0.0
 
 
-def main_of(top: str) -> str:
-    """The checkout that a worktree was made of: where that lies which all of the repository have in common."""
-    return git.said(top, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("/.git")
-
-
 def branch_of(top: str) -> str:
     """The branch that is checked out there; empty if none is."""
     return git.said(top, "symbolic-ref", "--quiet", "--short", "HEAD")
@@ -108,15 +103,9 @@ def repository_of(path: str) -> tuple[str, str]:
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
         return "", ""
-    own = _own_directory(top)
+    own = origins.own_directory(top)
     common = environment.git_line(f"{own}/commondir")
     return top, os.path.realpath(os.path.join(own, common)) if common else own
-
-
-def _own_directory(top: str) -> str:
-    """Where git keeps what is that checkout's alone: in its `.git`, or where the `.git` of a worktree leads."""
-    link = environment.git_line(f"{top}/.git")
-    return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: "))) if link else f"{top}/.git"
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
@@ -174,5 +163,5 @@ def _is_here(host: str, worktree: str, store: Store) -> bool:
 
 def _branch_in(worktree: str) -> str:
     """The branch that is checked out in the worktree; no process is needed to tell."""
-    head, _, branch = environment.git_line(f"{_own_directory(worktree)}/HEAD").partition("ref: refs/heads/")
+    head, _, branch = environment.git_line(f"{origins.own_directory(worktree)}/HEAD").partition("ref: refs/heads/")
     return "" if head else branch

@@ -53,8 +53,11 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
     from shutil import copy2
 
     named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
-    listed = git.must(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
-    for name in filter(None, listed.split("\0")):
+    try:
+        listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
+    except errors.StorageFailed as problem:  # a pattern that leads out of the repository, say
+        raise SetupFailed(problem.message, f"Mend it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
+    for name in listed:
         target = f"{tree}/{name}"
         if os.path.lexists(target):
             continue

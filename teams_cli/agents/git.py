@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 
 from teams_cli import errors
@@ -16,8 +17,26 @@ _TRIES = 20
 _PAUSE = 0.05
 
 
-def run(directory: str, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run git there to its end. A signal to our group does not reach it: what it began, it ends.
+NOBODY = {
+    f"GIT_{who}_{what}": said
+    for who in ("AUTHOR", "COMMITTER")
+    for what, said in (("NAME", "teams"), ("EMAIL", "teams@localhost"))
+}
+"""Who commits, where nobody is configured."""
+LOOKING = (
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
+    *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+)
+"""The options with which git looks at files itself, believes no configuration that has it pass some over, and writes
+nothing."""
+
+
+def run(
+    directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run git there to its end, with *given* on its standard input. A signal to our group does not reach it: what it
+    began, it ends. What it prints is not changed: names of files have all characters.
 
     Raises:
         InvalidValue: There is no git.
@@ -29,17 +48,16 @@ def run(directory: str, *words: str, variables: dict[str, str] | None = None) ->
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
     try:
-        done = subprocess.run(
+        ended = subprocess.run(
             ["env", *unset, *set_, "git", "-C", directory, *words],
-            stdin=subprocess.DEVNULL,
+            **({"stdin": subprocess.DEVNULL} if given is None else {"input": os.fsencode(given)}),
             capture_output=True,
-            text=True,
-            errors="surrogateescape",
             start_new_session=True,
             check=False,
         )
     except OSError as error:
         raise _not_started(error) from None
+    done = subprocess.CompletedProcess(ended.args, ended.returncode, *map(os.fsdecode, (ended.stdout, ended.stderr)))
     if done.returncode in (126, 127):
         raise errors.InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
     if done.returncode < 0:
@@ -60,16 +78,27 @@ def said(directory: str, *words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def must(directory: str, *words: str, variables: dict[str, str] | None = None) -> str:
+def must(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> str:
     """What git prints.
 
     Raises:
         StorageFailed: It refuses.
     """
-    done = run(directory, *words, variables=variables)
+    done = run(directory, *words, variables=variables, given=given)
     if done.returncode:
-        raise errors.StorageFailed(f"git {words[0]}: {(done.stderr or done.stdout).strip()}", f"Try it in {directory}.")
+        command = words[len(LOOKING) if words[0] == LOOKING[0] else 0]
+        why = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+        raise errors.StorageFailed(f"git {command}: {why}", f"Try it in {directory}.")
     return done.stdout
+
+
+def names(directory: str, *words: str, given: str | None = None) -> list[str]:
+    """The names of files that git prints with -z.
+
+    Raises:
+        StorageFailed: It refuses.
+    """
+    return [name for name in must(directory, *words, given=given).split("\0") if name]
 
 
 def worktrees(directory: str) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 
-from teams_cli import errors
-from teams_cli.agents import worktrees
+from teams_cli import errors, text
+from teams_cli.agents import keeping, occupants, worktrees
+from teams_cli.agents.keeping import Kept
 from teams_cli.clock import seconds_since
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.teams import teams
+from teams_cli.teams import settings, teams
 from teams_cli.teams.caller import Caller
 from teams_cli.teams.permission import require
 from teams_cli.teams.teams import TEAM
@@ -19,6 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from teams_cli.teams.config import Config
+
+_KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
 _BESIDE = ("runs", "logs", "started")
 """Where this machine keeps what belongs to a team and is in no store."""
 
@@ -36,11 +40,15 @@ def found(store: Store, caller: Caller | None, days: float, problems: list[error
 def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
-        held = [tree for tree in worktrees.all_of(store, name) if tree.state == "work"]
+        for tree in worktrees.all_of(store, name):
+            if tree.known and tree.state != "empty":
+                held = " and ".join(tree.work.told())
+                return f"{tree.agent} has work in {tree.path}, {held}: teams worktree merge {tree.agent} --team {name}"
+            occupants.refuse(store, name, tree.path)
+        if unknown := worktrees.unknown_in(store, name):
+            return f"{text.listed(unknown, 3)}: not known, may hold work; look, and move it away"
     except errors.TeamsError as problem:
         return problem.message
-    if held:
-        return f"{held[0].agent} has work in {held[0].path}: teams worktree merge {held[0].agent} --team {name}"
     return None
 
 
@@ -50,11 +58,33 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
     Raises:
         NotAllowed: The caller neither leads it nor is the human.
         StaleRevision: It was changed just now.
+        Conflict: Something that may hold work came meanwhile.
     """
     require(store, name, caller or Caller(HUMAN), "prune")
     _, revision = store.get(name, TEAM, name)
+    if why := _why_kept(store, name, caller):
+        raise errors.Conflict(f"{name} is kept: {why}", "Look there, and repeat the command.")
     for tree in worktrees.all_of(store, name):
-        worktrees.drop(tree)
+        worktrees.drop(store, name, tree)
     store.drop(name, TEAM, revision)
     for part in (*_BESIDE, "worktrees"):
         shutil.rmtree(os.path.join(store.root, part, name), ignore_errors=True)
+
+
+def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
+    """The kept work that is older than the setting of its team says; where the team is gone, that of the user."""
+    found, names = list[Kept](), set(store.teams())
+    for kept in keeping.all_of(store):
+        try:
+            if kept.team in names:
+                team = require(store, kept.team, caller or Caller(HUMAN), "prune").team
+                seconds = settings.value(team, settings.WORKTREE_KEPT)
+            elif caller is None or caller.is_human:
+                seconds = settings.of_user(config).get(settings.WORKTREE_KEPT, _KEPT_FOR)
+            else:
+                continue
+        except errors.TeamsError:  # not theirs, or damaged: it stays
+            continue
+        if store.now().timestamp() - kept.at >= float(seconds):
+            found.append(kept)
+    return found

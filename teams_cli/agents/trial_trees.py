@@ -6,9 +6,10 @@ import os
 import shutil
 from contextlib import contextmanager
 
-from teams_cli import errors
-from teams_cli.agents import furnishing, git
+from teams_cli import errors, text
+from teams_cli.agents import furnishing, git, submodules
 from teams_cli.store.files import disk, locks
+from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -21,9 +22,10 @@ _OWN, _LOCK = ".own-", ".lock"
 @contextmanager
 def tree(
     team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
-) -> Iterator[None]:
-    """Have the commit checked out at *path*, furnished as worktrees of the team are; it is gone afterwards, and so is
-    what one that was killed left there. *otherwise* says what does not happen if it can't be had.
+) -> Iterator[str]:
+    """Have the commit checked out at *path*, with its submodules as far as this machine has them, and furnished as
+    worktrees of the team are; what is said of a failure there: which submodules are missing. It is gone afterwards, and
+    so is what one that was killed left there. *otherwise* says what does not happen if it can't be had.
 
     Raises:
         SetupFailed, StorageFailed: It can't be furnished.
@@ -36,10 +38,20 @@ def tree(
         raise disk.failed("make", os.path.dirname(path), error) from None
     try:  # forced twice: git may know of one there that is gone, locked while it was made
         git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
+        missing = submodules.fill(path, commit)
         furnishing.furnish(team, repository, path, environ, otherwise)
-        yield
+        yield _lacking(
+            [name for name in missing if not os.path.isdir(f"{path}/{name}") or not os.listdir(f"{path}/{name}")]
+        )
     finally:
         clear(repository, path)
+
+
+def _lacking(names: list[str]) -> str:
+    if not names:
+        return ""
+    set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
+    return f"[no repository of this machine has the commits of submodules: {text.listed(names)}; get them: {set_up}]"
 
 
 @contextmanager

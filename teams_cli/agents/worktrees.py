@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, ending, git
-from teams_cli.agents.sessions import Session
+from teams_cli.agents import checkouts, ending, git, keeping, occupants, origins, submodules, trial_trees
+from teams_cli.agents import work as works
+from teams_cli.agents.landings import merging
+from teams_cli.names import HUMAN, is_name
 from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
 from teams_cli.teams import history
 from teams_cli.teams.permission import require
 
@@ -16,6 +23,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.caller import Caller
+
+_GONE = ".removed-"
+_TRIALS = (".own-", ".landing-", _GONE)
+"""How the names begin of what the program itself has in the folder of a team's worktrees, as long as it needs it."""
 
 
 def repository(directory: str) -> str:
@@ -47,24 +58,28 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     """Leave alone what is there from another time.
 
     Raises:
-        AlreadyExists: There is a worktree or a branch of that name, with somebody's work in it.
+        AlreadyExists: There is a worktree or a branch of that name, with somebody's work in it, or a branch that leaves
+            no room for one.
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
         raise errors.AlreadyExists(
-            f"{path} is there already", "It may hold work: look, then remove it with git worktree remove."
+            f"{path} is there already", f"It may hold work: teams worktree diff {agent} --team {team}"
         )
     parts = branch.split("/")
-    for above in ("/".join(parts[:count]) for count in range(1, len(parts))):
-        if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{above}").returncode == 0:
+    above = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
+    there = git.must(top, "for-each-ref", "--format=%(refname)", *above).split()
+    for name in there:
+        found = name.removeprefix("refs/heads/")
+        if found == branch:
             raise errors.AlreadyExists(
-                f"a branch is called {above}, so git can make no branch {branch}",
-                f"Give that branch another name: git branch -m {above} NAME",
+                f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
             )
-    if git.run(top, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode == 0:
-        raise errors.AlreadyExists(
-            f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
-        )
+        if name in above or found.startswith(f"{branch}/"):
+            raise errors.AlreadyExists(
+                f"the branch {found} leaves no room for {branch}, the branch of the worktree",
+                f"Rename it: git branch -m {found} NAME",
+            )
 
 
 def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
@@ -77,9 +92,15 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path)
+    origin = origins.of_checkout(top)
+    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path, origin.base)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
+    try:
+        origins.note(path, origin)
+    except OSError as error:
+        take_back(top, path, branch)
+        raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
     return path, branch
 
 
@@ -90,37 +111,64 @@ def take_back(top: str, path: str, branch: str) -> None:
 
 
 class Worktree:
-    """The worktree of one agent: what it holds that the checkout it was made of does not."""
+    """The worktree of one agent: where it is from, and what it holds that the checkout it was made of does not."""
 
-    def __init__(self, session: Session) -> None:
-        assert session.worktree and session.branch
-        self.agent = session.agent
-        self.path = session.worktree
-        self.branch = session.branch
-        self.there = os.path.isdir(self.path)
-        self.top = checkouts.main_of(self.path) if self.there else ""
-        self.base = git.said(self.path, "merge-base", "HEAD", self._theirs()) if self.there else ""
-        self.commits = int(git.said(self.path, "rev-list", "--count", f"{self.base}..HEAD") or 0) if self.base else 0
-        self.uncommitted = len(git.said(self.path, "status", "--porcelain").splitlines()) if self.there else 0
+    def __init__(self, agent: str, path: str, branch: str, known: bool = True) -> None:
+        self.agent = agent
+        self.path = path
+        self.branch = branch
+        self.known = known
+        """Whether there is a record of the agent that can be read."""
+        self.origin = origins.load(path)
+        self.top, self.onto, self.tip = "", "", ""
+        self.no_target = ""
+        try:
+            self._find_target()
+        except errors.TeamsError as problem:
+            self.no_target = problem.message
+        against = [self.tip or self.origin.base] if self.tip or self.origin.base else []
+        self.work = works.of_worktree(path, branch, against, self.origin)
+        self.commits = self.work.commits
+        self.uncommitted = self.work.files
 
-    def _theirs(self) -> str:
-        """The commit that is checked out where the worktree was made."""
-        return git.run(self.top, "rev-parse", "HEAD").stdout.strip()
+    def _find_target(self) -> None:
+        """Find the checkout that it was made from, and its branch; once that checkout is gone, the main one of the
+        repository, if its branch has what the worktree began with.
+        """
+        if not os.path.isdir(origins.own_directory(self.path)):
+            self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
+            return
+        top = self.origin.top
+        common = checkouts.repository_of(self.path)[1]
+        if top and not (os.path.isdir(top) and checkouts.repository_of(top)[1] == common):
+            top = ""
+        if not top:
+            main = git.worktrees(self.path)[0].removeprefix("worktree ")
+            if not os.path.isdir(main) or checkouts.repository_of(main) != (os.path.realpath(main), common):
+                self.no_target = f"the checkout that it was made from, {self.origin.top or 'unknown'}, is gone"
+                return
+            top = main
+        self.onto = checkouts.branch_of(top)
+        tip = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
+        if top != self.origin.top and self.origin.base and not merging.holds(top, tip, self.origin.base):
+            self.no_target = f"the checkout that it was made from, {self.origin.top}, is gone"
+            return
+        self.top, self.tip = top, tip
+        if not self.onto:
+            self.no_target = f"{top} has no branch checked out"
 
     @property
     def state(self) -> str:
-        """`gone`, `empty` when it holds nothing of its own, else `work`."""
-        return "gone" if not self.there else "work" if self.commits or self.uncommitted else "empty"
+        """`unknown` when git does not say, `work`, or `empty` when it holds nothing of its own."""
+        return self.work.state
 
     def line(self, team: str) -> str:
         """What it holds and what the person can do with it, from any shell."""
         where = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
-        held = [(self.commits, "commit"), (self.uncommitted, "uncommitted file")]
-        holds = " and ".join(text.counted(count, what) for count, what in held if count)
         ways = f"`teams worktree diff {where}`, `teams worktree merge {where} --as human`"
-        return f"{self.agent}: {holds or 'no directory'} on {self.branch}: {ways}"
+        return f"{self.agent}: {' and '.join(self.work.told())} on {self.branch}: {ways}"
 
     def to_json(self) -> dict[str, Any]:
         """The worktree as others see it."""
@@ -131,14 +179,32 @@ class Worktree:
             "state": self.state,
             "commits": self.commits,
             "uncommitted": self.uncommitted,
+            "holds": self.work.told(),
             "repository": self.top or None,
         }
 
 
 def all_of(store: Store, team: str) -> list[Worktree]:
-    """The worktrees of the team's agents that are there."""
-    made = [Worktree(session) for session in ending.all_of(store, team, []) if session.worktree]
-    return [tree for tree in made if tree.there]
+    """The worktrees of the team that are there: those of its agents, and whatever else git takes for one in their
+    folder, as of an agent whose record is damaged.
+    """
+    made = {s.agent: (s.worktree, s.branch) for s in ending.all_of(store, team, []) if s.worktree and s.branch}
+    found = [Worktree(name, *place) for name, place in made.items() if os.path.isdir(place[0])]
+    places = {os.path.realpath(tree.path) for tree in found}
+    for name in disk.names_in(folder := f"{store.root}/worktrees/{team}"):
+        path, branch = place_of(store.root, team, name)
+        if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in places:
+            found.append(Worktree(name, f"{folder}/{name}", branch, known=False))
+    return sorted(found, key=lambda tree: tree.agent)
+
+
+def unknown_in(store: Store, team: str) -> list[str]:
+    """What lies in the folder of the team's worktrees, and is neither one of an agent nor the program's own."""
+    known = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
+    paths = [f"{store.root}/worktrees/{team}/{name}" for name in disk.names_in(f"{store.root}/worktrees/{team}")]
+    return [
+        path for path in paths if os.path.realpath(path) not in known and not os.path.basename(path).startswith(_TRIALS)
+    ]
 
 
 def of_agent(store: Store, team: str, agent: str) -> Worktree:
@@ -156,71 +222,310 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
 
 
 def diff(tree: Worktree) -> str:
-    """All that the agent changed since its worktree was made, committed or not, as a patch."""
-    listed = git.run(tree.path, "ls-files", "--others", "--exclude-standard", "-z").stdout.split("\0")[:-1]
-    parts = [git.run(tree.path, "diff", "--no-ext-diff", "--binary", tree.base).stdout]
-    for name in listed:  # not added yet, so that `git diff` alone does not know them
-        new = ("--no-index", "--", "/dev/null", name)
-        parts.append(git.run(tree.path, "diff", "--no-ext-diff", "--binary", *new).stdout)
-    return "".join(parts)
+    """All that the agent changed since its worktree was made, committed or not, as a patch.
+
+    Raises:
+        StorageFailed: git does not say.
+    """
+    if tree.work.problem:
+        raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
+    base = git.said(tree.path, "merge-base", "HEAD", tree.tip or "HEAD") or tree.origin.base
+    return "".join(_diffs(tree.work, base, ""))
+
+
+def _diffs(work: works.Work, base: str, place: str) -> list[str]:
+    prefixes = (f"--src-prefix=a/{place}", f"--dst-prefix=b/{place}")
+    empty = work.git("hash-object", "-t", "tree", "-w", "--stdin", given="").strip()
+    parts = [work.git("diff", "--no-ext-diff", "--binary", *prefixes, base or empty, keeping.tree_of(work))]
+    for one in work.nested:
+        if not one.bare and one.state == "work":
+            parts += _diffs(
+                one,
+                git.said(work.path, "rev-parse", "--quiet", "--verify", f"{base}:{one.name}"),
+                f"{place}{one.name}/",
+            )
+    return parts
 
 
 def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
-    """Commit what the agent left uncommitted, merge its branch into the checkout, and remove worktree and branch.
+    """Commit what the agent left uncommitted, merge its work into the branch that its worktree was made from, and
+    remove worktree and branch.
 
     Raises:
-        Conflict: The agent is at work, the changes do not fit together, or those in the checkout are in the way; both
-            are as they were.
+        Conflict: Somebody is at work there, the changes do not fit together, files are in the way, or some of the work
+            would be no part of the merge; all is as it was.
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
     tree = _at_rest(store, team, agent)
-    if tree.uncommitted:
-        git.must(tree.path, "add", "--all")
-        git.must(tree.path, "commit", "--quiet", "--no-verify", "-m", f"Work of {agent} in {team}")
-    done = git.run(tree.top, "merge", "--no-edit", "--no-ff", "-m", f"Merge the work of {agent} in {team}", tree.branch)
-    if done.returncode:
-        unmerged = git.run(tree.top, "diff", "--name-only", "--diff-filter=U").stdout.split()
-        if unmerged:
-            git.run(tree.top, "merge", "--abort")
-        why = f"conflicts in {', '.join(unmerged)}" if unmerged else (done.stderr or done.stdout).strip()
+    _end_interrupted(tree, team)
+    _refuse_unmergeable(tree)
+    source = _source(tree)
+    before = [keeping.draft(tree.work)] if tree.work.changed else []
+    try:
+        commit = _merged(store, team, tree, source)
+    except merging.Clash as clash:
+        raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
+    after = of_agent(store, team, agent)
+    _refuse_unmergeable(after)
+    if after.work.changed or not merging.holds(after.top, after.tip, after.work.head):
+        raise errors.Conflict(f"{tree.path} has new work since it was merged", "Repeat the command.")
+    removed = drop(store, team, after, commit, before)
+    history.note(store, team, caller.name, "worktree merged", agent=agent, commit=commit, kept=removed)
+    return {**tree.to_json(), "state": "merged", "commit": commit, "onto": tree.onto, "kept": removed}
+
+
+def _refuse_unmergeable(tree: Worktree) -> None:
+    """Refuse what would be lost by a merge, or no part of it.
+
+    Raises:
+        Conflict: There is such work, or no branch to merge into.
+    """
+    work = tree.work
+    if tree.no_target:
+        raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
+    missing = [f"may hold work: {work.problem}"] if work.problem else []
+    missing += [f"an unfinished {work.unfinished}"] if work.unfinished else []
+    missing += [f"stashed: {', '.join(one[:10] for one in work.stashed)}"] if work.stashed else []
+    missing += [f"files that git was told not to see: {text.listed(work.hidden)}"] if work.hidden else []
+    links = submodules.wanted(tree.path, work.head) if work.head and not work.problem else {}
+    for one in work.nested:
+        if one.problem or one.bare or one.name not in links:
+            missing += [f"{what} in {text.listed([one.name])}" for what in one.told()]
+            missing += [f"a repository inside, {one.name}"] if one.name in {n.rstrip("/") for n in work.changed} else []
+        elif one.state != "empty" and (what := _beside_head(one)):
+            missing.append(f"{what} in {text.listed([one.name])}")
+    if missing:
         raise errors.Conflict(
-            f"{tree.branch} can't be merged into {tree.top}: {why}",
-            f"Merge it by hand there: git merge {tree.branch}; then teams worktree remove {agent}",
+            f"{tree.path} holds what a merge would leave out: {'; '.join(dict.fromkeys(missing))}",
+            f"Commit or remove that, and repeat the command; or keep it: teams worktree remove {tree.agent} --force",
         )
-    merged = git.run(tree.top, "rev-parse", "HEAD").stdout.strip()
-    drop(tree)
-    history.note(store, team, caller.name, "worktree merged", agent=agent, commit=merged)
-    return {**tree.to_json(), "state": "merged", "commit": merged}
+
+
+def _beside_head(work: works.Work) -> str:
+    """What a submodule holds that its HEAD has not; empty where that has all of it."""
+    if work.changed or work.hidden or work.stashed or work.unfinished or work.nested_work:
+        return " and ".join(work.told())
+    listed = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
+    return f"branches that its HEAD has not: {text.listed(listed)}" if listed else ""
+
+
+def _source(tree: Worktree) -> str:
+    """The commit that has all commits of the agent: HEAD, or its branch where HEAD is behind and nothing else is there.
+
+    Raises:
+        Conflict: None has all of them.
+    """
+    head, own = tree.work.head, merging.tip(tree.path, tree.branch)
+    if not own or merging.holds(tree.path, head, own):
+        return head
+    if not tree.work.changed and merging.holds(tree.path, own, head):
+        return own
+    raise errors.Conflict(
+        f"{tree.path} is on {tree.work.branch or head[:10]}, and {tree.branch} has other commits",
+        f"Bring them together there: git merge {tree.branch}; and repeat the command.",
+    )
+
+
+def _by_hand(tree: Worktree) -> str:
+    return f"Merge it by hand: git merge {tree.branch}; then teams worktree remove {tree.agent}"
+
+
+def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
+    return errors.Conflict(f"{tree.branch} can't be merged into {tree.onto} of {tree.top}: {why}", _by_hand(tree))
+
+
+def _merged(store: Store, team: str, tree: Worktree, source: str) -> str:
+    """Have the branch that the worktree was made from, and the checkout that has it, take the work; the commit on which
+    that branch stands then.
+
+    Raises:
+        Conflict: That can't be; all is as it was.
+        Clash: The two do not fit together.
+    """
+    words = f"Merge the work of {tree.agent} in {team}"
+    try:
+        if tree.work.changed:  # tried before anything is written
+            files = keeping.tree_of(tree.work)
+            draft = tree.work.git("commit-tree", files, "-p", source, "-m", words, **git.NOBODY).strip()
+            _refuse_in_the_way(tree, merging.merged(tree.top, tree.tip, draft, words))
+            source = _committed(tree, team)
+        if merging.holds(tree.top, tree.tip, source):
+            return tree.tip
+        commit = merging.merged(tree.top, tree.tip, source, words)
+        _refuse_in_the_way(tree, commit)
+        if merging.has_hooks(tree.top):
+            with trial_trees.own_place(store.root, team, tree.top) as path:
+                commit = merging.merged_at(path, tree.top, tree.tip, source, words)
+        submodules.carry(tree.work, tree.top, tree.tip, commit, tree.branch)
+        _refuse_in_the_way(tree, commit)
+        git.must(tree.top, "update-ref", _merging(tree, team), commit)
+        moved = merging.move(tree.top, tree.onto, tree.tip, commit, words)
+    except errors.StorageFailed as problem:
+        raise _not_merged(tree, problem.message) from None
+    if moved:
+        merging.follow(tree.top, tree.tip, commit)
+    git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
+    if not moved:
+        raise errors.Conflict(f"{tree.onto} of {tree.top} moved meanwhile", "Repeat the command.")
+    return commit
+
+
+def _merging(tree: Worktree, team: str) -> str:
+    """The reference that says to which commit a branch is about to move."""
+    return f"refs/teams/merging/{team}/{tree.agent}"
+
+
+def _end_interrupted(tree: Worktree, team: str) -> None:
+    """Where a merge moved its branch, and was ended before the checkout followed, bring that along."""
+    commit = git.said(tree.path, "show-ref", "--verify", "--hash", _merging(tree, team)) if tree.top else ""
+    if not commit:
+        return
+    if merging.holds(tree.top, tree.tip, commit):
+        merging.follow(tree.top, git.said(tree.top, "rev-parse", f"{commit}^1"), tree.tip)
+    git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
+
+
+def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
+    if why := merging.in_the_way(tree.top, tree.tip, commit, attended=True):
+        raise _not_merged(tree, why)
+
+
+def _committed(tree: Worktree, team: str) -> str:
+    """Commit what the agent left, in its own worktree, with the hooks of the repository; the commit.
+
+    Raises:
+        Conflict: A hook or git refuses; the index is as it was.
+    """
+    index = f"{tree.work.own}/index"
+    before = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else None
+    nobody = git.NOBODY if git.run(tree.path, "var", "GIT_COMMITTER_IDENT").returncode else {}
+    for words in (("add", "--all", "--sparse"), ("commit", "--quiet", "-m", f"Work of {tree.agent} in {team}")):
+        done = git.run(tree.path, *words, variables=nobody)
+        if done.returncode:
+            if before is not None and not os.path.lexists(f"{index}.lock"):
+                with open(f"{index}.lock", "xb") as file:
+                    file.write(before)
+                os.replace(f"{index}.lock", index)
+            raise errors.Conflict(
+                f"what {tree.agent} left in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
+                "Mend and commit it there, and repeat the command.",
+            )
+    if left := git.names(tree.path, *git.LOOKING, "status", "--porcelain", "-z", "--untracked-files=all"):
+        raise errors.Conflict(
+            f"{tree.path} has what is not committed, after its hooks ran: {text.listed([name[3:] for name in left])}",
+            "Look there, and repeat the command.",
+        )
+    return git.must(tree.path, "rev-parse", "HEAD").strip()
 
 
 def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bool = False) -> dict[str, Any]:
-    """Remove the agent's worktree and its branch.
+    """Remove the agent's worktree and its branch; what they hold is kept aside.
 
     Raises:
-        Conflict: It holds work that is not merged, or the agent is at work, and *force* was not given.
+        Conflict: It holds work that is not merged, and *force* was not given; or somebody is at work there.
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
-    tree = of_agent(store, team, agent) if force else _at_rest(store, team, agent)
-    if tree.state == "work" and not force:
+    tree = _at_rest(store, team, agent)
+    _end_interrupted(tree, team)
+    if tree.state != "empty" and not force:
         raise errors.Conflict(
-            f"{tree.path} holds work: {tree.commits} commits, {tree.uncommitted} uncommitted files",
+            f"{tree.path} holds work: {', '.join(tree.work.told())}",
             f"See it: teams worktree diff {agent}; keep it: teams worktree merge {agent}; else --force.",
         )
-    drop(tree)
-    history.note(store, team, caller.name, "worktree removed", agent=agent)
-    return {**tree.to_json(), "state": "removed"}
+    removed = drop(store, team, tree)
+    history.note(store, team, caller.name, "worktree removed", agent=agent, kept=removed)
+    return {**tree.to_json(), "state": "removed", "kept": removed}
 
 
 def _at_rest(store: Store, team: str, agent: str) -> Worktree:
     session = ending.current(store, team, agent)
     if session and not session.ended:
         raise errors.Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
-    return of_agent(store, team, agent)
+    tree = of_agent(store, team, agent)
+    occupants.refuse(store, team, tree.path)
+    return tree
 
 
-def drop(tree: Worktree) -> None:
-    """Remove the worktree and its branch, whatever they hold."""
-    git.must(tree.top, "worktree", "remove", "--force", tree.path)
-    git.must(tree.top, "branch", "--quiet", "-D", tree.branch)
+def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
+    """Keep what the worktree holds and held *before*, and remove it and its branch; the reference that has the work, if
+    there was any.
+
+    Raises:
+        Conflict: It can't be kept, or somebody is at work there; it is not removed.
+    """
+    occupants.refuse(store, team, tree.path)
+    about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
+    holds = tree.state != "empty" or merged or works.has_left_behind(tree.work, [tree.tip] if tree.tip else [])
+    ref = keeping.keep(store, team, tree.agent, tree.work, about, before) if holds else None
+    gone = f"{store.root}/worktrees/{team}/{_GONE}{tree.agent}-{os.urandom(6).hex()}"
+    common = tree.work.store
+    tip = merging.tip(tree.path, tree.branch)
+    disk.make_directories(os.path.dirname(gone), store.root)
+    try:
+        os.rename(tree.path, gone)  # in one step: half of a worktree would look like work
+    except OSError as error:
+        raise disk.failed("move", tree.path, error) from None
+    _clear(gone)
+    own = {"GIT_DIR": common}
+    git.must(common, "worktree", "remove", "--force", "--force", tree.path, variables=own)
+    if tip and not _is_checked_out(common, tree.branch):
+        git.must(common, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=own)
+        git.run(common, "config", "--remove-section", f"branch.{tree.branch}", variables=own)
+    return ref
+
+
+def _is_checked_out(common: str, branch: str) -> bool:
+    return f"branch refs/heads/{branch}" in git.must(
+        common, "worktree", "list", "--porcelain", variables={"GIT_DIR": common}
+    ).split("\n")
+
+
+def _clear(path: str) -> None:
+    """Remove a directory with all that is in it, also where its owner may not write."""
+
+    def again(function: Callable[..., Any], place: str, _: object) -> None:
+        with suppress(OSError):
+            os.chmod(os.path.dirname(place), stat.S_IRWXU)
+            os.chmod(place, stat.S_IRWXU)
+            function(place)
+
+    shutil.rmtree(path, onerror=again)
+
+
+def clear_removed(store: Store, team: str) -> None:
+    """Clear away what is left of worktrees that were kept and removed, by one that was ended meanwhile."""
+    for name in disk.names_in(f"{store.root}/worktrees/{team}"):
+        if name.startswith(_GONE):
+            _clear(f"{store.root}/worktrees/{team}/{name}")
+
+
+def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
+    """Bring kept work back, in a new worktree of its team.
+
+    Raises:
+        NotFound: There is no such kept work.
+        AlreadyExists: Every name for the worktree is taken.
+        NotAllowed: You do not lead the team.
+    """
+    kept = keeping.find(store, ref, directory)
+    if kept.team in store.teams():
+        require(store, kept.team, caller, "worktree", kept.agent)
+    elif caller is not None and not caller.is_human:
+        raise errors.NotAllowed(
+            f"the team {kept.team} is gone, and you do not speak for the person", f"Use --as {HUMAN}."
+        )
+    for number in range(1, 100):
+        name = kept.agent if number == 1 else f"{kept.agent}-{number}"
+        try:
+            refuse_stale(store.root, kept.team, name, kept.repository)
+        except errors.AlreadyExists:
+            continue
+        path, branch = place_of(store.root, kept.team, name)
+        disk.make_directories(os.path.dirname(path), store.root)
+        keeping.bring_back(kept, path, branch)
+        return {**Worktree(name, path, branch, known=False).to_json(), "state": "restored", "ref": kept.ref}
+    raise errors.AlreadyExists(
+        f"every name for a worktree of {kept.agent} is taken", "Remove some: teams worktree list"
+    )

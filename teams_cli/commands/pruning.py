@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.agents import pruning
+from teams_cli.agents import keeping, pruning
 from teams_cli.commands.declaration import Command, option, switch, table
 
 TYPE_CHECKING = False
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 _DOC = """Remove teams that were closed some time ago, for ever: messages, tasks, logs, reports and worktrees.
 
-At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team whose agents left work in
-worktrees is kept, and so is one that the caller does not lead; the human may remove all.
+At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept when its agents left
+work in worktrees, when something unknown lies in their folder, and when you do not lead it. The human may remove all.
+The kept work of worktrees that were removed goes once it is older than the setting worktree.keptFor says.
 
 Raises:
     InvalidValue: The number of days is below zero.
@@ -26,13 +27,25 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     if not older_than >= 0:
         raise errors.InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
     rows = pruning.found(call.store, call.caller, older_than, call.problems)
-    names = [row["team"] for row in rows if not row["kept"]]
+    expired = pruning.expired(call.store, call.caller, call.config)
+    names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
     agreed = bool(names) and (yes or _agrees(call, names))
     for row in rows:
-        row["removed"] = agreed and not row["kept"]
-        if row["removed"]:
-            pruning.remove(call.store, row["team"], call.caller)
+        row["removed"] = agreed and not row["kept"] and _removed(call, row)
+    for kept in expired:
+        rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": agreed})
+        if agreed:
+            keeping.forget(kept)
     return rows
+
+
+def _removed(call: Call, row: dict[str, Any]) -> bool:
+    """Whether the team is removed; where it can't be, the row says why, and the next has its turn."""
+    try:
+        pruning.remove(call.store, row["team"], call.caller)
+    except errors.TeamsError as problem:
+        row["kept"] = problem.message
+    return not row["kept"]
 
 
 def _agrees(call: Call, names: list[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import worktrees
+from teams_cli.agents import keeping, worktrees
 from teams_cli.commands.declaration import Command, argument, switch, table
 
 TYPE_CHECKING = False
@@ -12,24 +12,36 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_DOC = """List the worktrees of agents, show what one holds, merge it, or remove it.
+_DOC = """List the worktrees of agents, show what one holds, merge it, remove it, or bring it back.
 
 `list` names those that are there; `diff` prints all that the agent changed, committed or not, as a patch. `merge`
-commits what the agent left uncommitted, merges its branch into the checkout that the worktree was made of, and removes
-worktree and branch. `remove` removes them unmerged, with --force also when they hold work.
+commits what the agent left uncommitted, with the hooks of the repository. It merges the work into the branch of the
+checkout that the worktree was made from, and removes worktree and branch. `remove` removes them unmerged, with --force
+also when they hold work.
+
+What was removed is kept in the repository as one commit, whose reference the answer names. `list --kept` lists those,
+and `restore REF` brings one back in a new worktree. `teams prune` removes them after 30 days (worktree.keptFor).
 
 Raises:
     AgentNotFound: The agent has no worktree.
-    Conflict: The agent is at work, its work does not fit, or would be lost; nothing was changed.
-    NotAllowed: Only the leader and the human merge and remove.
+    Conflict: Somebody is at work there, the work does not fit, or some of it would be lost; nothing was changed.
+    NotAllowed: Only the leader and the human merge, remove and restore.
 """
 
 
-def _worktree(call: Call, action: str, of: str | None, force: bool) -> Any:
+def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) -> Any:
+    if kept:
+        if action != "list":
+            raise errors.WrongUsage("--kept goes with list", "Use: teams worktree list --kept")
+        call.words = "worktrees:kept"
+        return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
-        raise errors.WrongUsage(f"say whose worktree to {action}", "See `teams worktree list`.")
+        what = "what to restore" if action == "restore" else f"whose worktree to {action}"
+        raise errors.WrongUsage(f"say {what}", f"See: teams worktree list{' --kept' * (action == 'restore')}")
+    if action == "restore":
+        return worktrees.restore(call.store, call.caller, of, call.said_directory)
     if action == "diff":
         tree = worktrees.of_agent(call.store, call.load_team().name, of)
         return {**tree.to_json(), "diff": worktrees.diff(tree)}
@@ -43,9 +55,10 @@ COMMANDS = table(
     Command(
         "worktree",
         _worktree,
-        argument("ACTION", "What to do.", name="action", choices=("list", "diff", "merge", "remove")),
-        argument("AGENT", "Whose worktree.", name="of", required=False),
+        argument("ACTION", "What to do.", name="action", choices=("list", "diff", "merge", "remove", "restore")),
+        argument("AGENT", "Whose worktree; with `restore` the reference of kept work.", name="of", required=False),
         switch("--force", "With `remove`: also when it holds work that is not merged."),
+        switch("--kept", "With `list`: the kept work of worktrees that were removed."),
         doc=_DOC,
         example="worktree diff bob",
         changes=False,

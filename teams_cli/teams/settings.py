@@ -94,6 +94,7 @@ OVERLAPS = "overlaps"
 CIRCLING_AFTER = "circlingAfter"
 WORKTREE_SETUP = "worktree.setup"
 WORKTREE_COPY = "worktree.copy"
+WORKTREE_KEPT = "worktree.keptFor"
 OFF = "off"
 _MAX_TEXT = 4 * 1024
 
@@ -125,6 +126,12 @@ SETTINGS = {
         "files that git ignores and that each new worktree needs: patterns, with spaces between",
         prose=True,
         files=True,
+    ),
+    WORKTREE_KEPT: Setting(
+        30 * 86400,
+        "how long the work of a removed worktree is kept, in seconds: `teams prune` then removes it",
+        seconds=True,
+        most=10 * 365 * 86400,
     ),
     OVERLAPS: Setting(
         "advise",

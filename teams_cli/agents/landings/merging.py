@@ -10,15 +10,8 @@ import os
 import time
 
 from teams_cli import errors, text
-from teams_cli.agents import git
-
-_NOBODY = {
-    f"GIT_{who}_{what}": said
-    for who in ("AUTHOR", "COMMITTER")
-    for what, said in (("NAME", "teams"), ("EMAIL", "teams@localhost"))
-}
-"""Who merges, where nobody is configured."""
-
+from teams_cli.agents import git, origins, work
+from teams_cli.agents.work import Work
 
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
@@ -66,11 +59,11 @@ def is_same(repository: str, one: str, other: str) -> bool:
 
 
 def merged(repository: str, base: str, head: str, message: str) -> str:
-    """The commit that has both; no branch holds it yet.
+    """The commit that has both, signed where the repository wants that; no branch holds it yet.
 
     Raises:
         Clash: They do not fit together.
-        StorageFailed: git could not merge them.
+        StorageFailed: git could not merge or sign them.
     """
     done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
     tree, *files = [part for part in done.stdout.split("\0") if part]
@@ -78,9 +71,39 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
         raise Clash(sorted(set(files)))
     if done.returncode:
         raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
-    words = ("commit-tree", tree, "-p", base, "-p", head, "-m", message)
+    signed = git.said(repository, "config", "--type=bool", "commit.gpgSign") == "true"
+    words = ("commit-tree", tree, "-p", base, "-p", head, *["-S"] * signed, "-m", message)
     made = git.said(repository, *words)  # fails where nobody is configured who commits
-    return made or git.must(repository, *words, variables=_NOBODY).strip()
+    return made or git.must(repository, *words, variables=git.NOBODY).strip()
+
+
+_HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
+
+
+def has_hooks(repository: str) -> bool:
+    """Whether the repository has hooks that look at merges."""
+    place = git.must(repository, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
+    return any(os.access(os.path.join(place, name), os.X_OK) for name in _HOOKS)
+
+
+def merged_at(path: str, repository: str, base: str, head: str, message: str) -> str:
+    """The commit that has both, made in a checkout at *path* that is gone afterwards, where the repository's hooks look
+    at it.
+
+    Raises:
+        Clash: They do not fit together.
+        StorageFailed: A hook refuses, or git could not merge them.
+    """
+    try:
+        git.must(repository, "worktree", "add", "--quiet", "--detach", path, base)
+        done = git.run(path, "merge", "--no-ff", "--no-edit", "-m", message, head)
+        if done.returncode:
+            if files := git.names(path, "diff", "--name-only", "--diff-filter=U", "-z"):
+                raise Clash(sorted(set(files)))
+            raise errors.StorageFailed((done.stderr or done.stdout).strip(), f"Look in {repository}.")
+        return git.must(path, "rev-parse", "HEAD").strip()
+    finally:
+        git.run(repository, "worktree", "remove", "--force", "--force", path)
 
 
 def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool:
@@ -109,17 +132,54 @@ def checked_out(repository: str, branch: str) -> str:
 
 
 def changed(checkout: str) -> list[str]:
-    """The files of the checkout that differ from its commit; what git does not know is in nobody's way."""
-    printed = git.run(checkout, "status", "--porcelain", "--untracked-files=no", "-z", "--no-renames").stdout
-    return [entry[3:] for entry in printed.split("\0") if entry]
+    """The files of the checkout that differ from its commit, and submodules that were staged; where a submodule stands
+    is in nobody's way.
+
+    Raises:
+        StorageFailed: git does not say.
+    """
+    words = ("--porcelain", "--untracked-files=no", "--ignore-submodules=dirty", "-z", "--no-renames")
+    entries = git.names(checkout, "status", *words)
+    links = {
+        name.partition("\t")[2] for name in git.names(checkout, "ls-files", "--stage", "-z") if name[:6] == "160000"
+    }
+    return [entry[3:] for entry in entries if entry[0] != " " or entry[3:] not in links]
 
 
-def in_the_way(checkout: str, base: str, commit: str) -> str:
-    """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could."""
-    if names := changed(checkout):
+def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
+    """Why the files of the checkout could not be brought from *base* to *commit* now; empty if they could. Where
+    somebody attends, other files than these may be changed.
+    """
+    own = origins.own_directory(checkout)
+    if what := work.unfinished_in(own):
+        return f"a {what} is not finished there"
+    if os.path.lexists(f"{own}/index.lock"):
+        return f"another git is at work there, or was killed: {own}/index.lock"
+    touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
+    if names := [name for name in changed(checkout) if not attended or name in touched]:
         return f"it has what is not committed: {text.listed(names)}"
+    if names := [name for name in work.passed_over(Work(checkout)) if name in touched]:
+        return f"it has changes that git was told not to see: {text.listed(names)}"
+    if names := _strange(checkout, base, commit):
+        return f"it has files that git does not know, and that would be overwritten: {text.listed(names)}"
     tried = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
     return " ".join(tried.stderr.split()).removeprefix("error: ") if tried.returncode else ""
+
+
+def _strange(checkout: str, base: str, commit: str) -> list[str]:
+    """The files of the checkout, ignored ones too, that git does not know and *commit* has in their place."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, commit)
+    found = []
+    for name in _names(checkout, *words):
+        parts = name.split("/")
+        for place in ("/".join(parts[:end]) for end in range(1, len(parts) + 1)):
+            path = f"{checkout}/{place}"
+            is_directory = os.path.isdir(path) and not os.path.islink(path)
+            if os.path.lexists(path) and (place == name or not is_directory):
+                how = ["--others"] if is_directory else ["--cached"]
+                known = _names(checkout, "ls-files", *how, "-z", "--", f":(top,literal){place}")
+                found += known if is_directory else [] if known else [place]
+    return list(dict.fromkeys(found))
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
@@ -128,7 +188,9 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     Those that were half brought there by one that was ended are told by what is in them; what somebody else wrote
     since is left alone.
     """
-    if not is_commit(base):
+    if not is_commit(base) or not all(
+        _is_of(checkout, name, (base, commit)) for name in _strange(checkout, base, commit)
+    ):
         return False
     if _brought(checkout, base, commit) or not changed(checkout):
         return True

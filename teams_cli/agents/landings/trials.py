@@ -36,11 +36,12 @@ def tried(
     if not wanted:
         return []
     path = place_of(store, team.name, landing)
-    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried"):
+    with trial_trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         found: list[Check] = []
         for command in wanted:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
-            found.append(check.having(commit=commit, directory=None))
+            output = check.output if check.passed or not lacking else f"{check.output}\n{lacking}"
+            found.append(check.having(commit=commit, directory=None, output=output))
             if not check.passed:
                 break
         return found

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def pruned(rows: list[dict[str, Any]]) -> Parts:
-    lines: Parts = [f"{row['team']}: {_said(row)}, closed {row['closedAt']}" for row in rows]
+    lines: Parts = [
+        f"{row['ref']}: {_said(row)}, kept work"
+        if "ref" in row
+        else f"{row['team']}: {_said(row)}, closed {row['closedAt']}"
+        for row in rows
+    ]
     if any(not row["removed"] and not row["kept"] for row in rows):
         lines.append("Nothing was removed: say yes, or give --yes.")
     return lines or ["no team was closed that long ago"]

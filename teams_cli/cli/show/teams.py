@@ -107,7 +107,7 @@ def client_left(team: str, name: str) -> str:
 
 
 def _remedy(team: dict[str, Any], tree: dict[str, Any]) -> str:
-    return f"teams worktree {_END[tree['state']]} {tree['agent']} --team {team['name']}"
+    return f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}"
 
 
 def restored(team: dict[str, Any]) -> Parts:

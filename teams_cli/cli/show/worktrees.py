@@ -11,14 +11,39 @@ if TYPE_CHECKING:
     Parts = list[str | Table]
 
 
+_HOLDS = {"unknown": "may hold work"}
+
+
 def shown(found: Any) -> Parts:
     if isinstance(found, list):
         rows = [
-            [row["agent"], row["state"], str(row["commits"]), str(row["uncommitted"]), row["path"]] for row in found
+            [
+                row["agent"],
+                _HOLDS.get(row["state"], row["state"]),
+                str(row["commits"]),
+                str(row["uncommitted"]),
+                row["path"],
+            ]
+            for row in found
         ]
-        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees")]
+        more = [f"{row['agent']}: {', '.join(row['holds'])}" for row in found if _is_more(row)]
+        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
     if "diff" in found:
         return [found["diff"].rstrip("\n") or f"{found['agent']} changed nothing"]
+    kept = [f"kept as {found['kept']}: teams worktree restore {found['kept']}"] if found.get("kept") else []
     if found["state"] == "merged":
-        return [f"{found['branch']}: merged as {found['commit'][:10]}; worktree and branch are removed"]
-    return [f"{found['path']}: removed, with {found['branch']}"]
+        merged = f"{found['branch']}: merged into {found['onto']} as {found['commit'][:10]}"
+        return [f"{merged}; worktree and branch are removed", *kept]
+    if found["state"] == "restored":
+        return [f"{found['path']}: restored, on {found['branch']}"]
+    return [f"{found['path']}: removed, with {found['branch']}", *kept]
+
+
+def kept(found: list[dict[str, Any]]) -> Parts:
+    rows = [[one["ref"], one["at"], ", ".join(one["holds"]) or "nothing of its own"] for one in found]
+    return [Table(["kept", "at", "holds"], rows, "no work is kept")]
+
+
+def _is_more(row: dict[str, Any]) -> bool:
+    """Whether it holds other things than its commits and files."""
+    return any(what.partition(" ")[2].rstrip("s") not in ("commit", "uncommitted file") for what in row["holds"])

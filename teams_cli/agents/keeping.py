@@ -1,0 +1,343 @@
+"""Kept work: before a worktree is removed, all that it holds becomes one commit below `refs/teams/kept`.
+
+The files are the commit's tree. Its parents are HEAD, the staged files, and whatever else names a commit there; of a
+repository inside, which goes with the worktree, a commit that was made of it in the same way. The message says what is
+what, so that the worktree can be made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import md5
+from tempfile import mkdtemp
+from typing import Any
+
+from teams_cli import errors
+from teams_cli.agents import git, origins
+from teams_cli.agents import work as works
+from teams_cli.agents.origins import Origin
+from teams_cli.agents.work import Work
+from teams_cli.clock import rfc3339
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+
+PREFIX = "refs/teams/kept"
+_TRIES = 100
+_LINK = "160000"
+
+
+class Kept:
+    """The work of an agent that was removed: where it is, and what is known of it."""
+
+    def __init__(self, repository: str, ref: str, commit: str, at: int, about: dict[str, Any]) -> None:
+        self.repository = repository
+        self.ref = ref
+        self.commit = commit
+        self.at = at
+        self.about = about
+        self.team, self.agent = ref.split("/")[3:5]
+
+    def to_json(self) -> dict[str, Any]:
+        """The kept work as others see it."""
+        return {
+            "ref": self.ref,
+            "team": self.team,
+            "agent": self.agent,
+            "at": rfc3339(datetime.fromtimestamp(self.at, UTC)),
+            "holds": self.about.get("holds", []),
+            "repository": self.repository,
+            "commit": self.commit,
+        }
+
+
+def draft(work: Work) -> str:
+    """A commit of all that the checkout holds now, for who is about to change it; no reference has it yet."""
+    return _commit(work, "Kept: what was there before", {})
+
+
+def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], before: Sequence[str] = ()) -> str:
+    """Keep all that the worktree holds, and the drafts of what was there before; the reference that has it from now on.
+
+    Raises:
+        Conflict: git can't keep it, so that nothing may be removed.
+    """
+    try:
+        _note_repository(store, work.store)
+        commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()}, before)
+        for number in range(_next(work, team, agent), _TRIES**3):
+            ref = f"{PREFIX}/{team}/{agent}/{number}"
+            done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))
+            if done.returncode == 0:
+                return ref
+            if git.run(work.path, "show-ref", "--verify", "--quiet", ref).returncode:
+                raise errors.StorageFailed(f"git update-ref: {done.stderr.strip()}", f"Look in {work.store}.")
+    except errors.TeamsError as problem:
+        raise errors.Conflict(
+            f"{work.path} can't be kept, so it is not removed: {problem.message}",
+            "Fix what git names, and repeat the command. Was the repository moved? There: git worktree repair PATH",
+        ) from None
+    raise errors.Conflict(f"{agent} has too much kept work", "Look: teams worktree list --kept")
+
+
+def _next(work: Work, team: str, agent: str) -> int:
+    listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
+    return max((int(name.rpartition("/")[2]) for name in listed if name.rpartition("/")[2].isdigit()), default=0) + 1
+
+
+def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
+    """One commit, in the store of the repository, from which all that it holds can be found."""
+    if work.problem:
+        raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
+    nested = {one.name: (one, _taken_in(work, one)) for one in work.nested if one.state != "empty"}
+    staged = [] if work.bare else list(_staged(work))
+    stages = [_made(work, tree, f"Staged, {stage}", [work.head] * bool(work.head)) for stage, tree in staged]
+    tree = tree_of(work)
+    others = _independent(work, works.tips(work), work.head)
+    parents = [
+        *([work.head] if work.head else []),
+        *stages,
+        *others,
+        *(commit for _, commit in nested.values()),
+        *before,
+    ]
+    about = {
+        **about,
+        "head": work.head,
+        "branch": work.branch,
+        "staged": dict(zip((str(stage) for stage, _ in staged), stages, strict=True)),
+        "stash": work.stashed,
+        "bare": work.bare,
+        "refs": _references(work) if work.has_store else {},
+        "nested": {name: commit for name, (_, commit) in nested.items()},
+    }
+    return _made(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
+
+
+def _made(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
+    words = [word for parent in parents for word in ("-p", parent)]
+    return work.git("commit-tree", tree, *words, given=message, **git.NOBODY).strip()
+
+
+def _taken_in(work: Work, nested: Work) -> str:
+    """The commit that keeps a repository inside, brought into the store of the one around it."""
+    commit = _commit(nested, f"Kept: {json.dumps(nested.name)}", {})
+    if nested.store != work.store:
+        words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
+        work.git("-c", "protocol.version=2", "fetch", *words, nested.store, commit)
+    return commit
+
+
+def _references(work: Work) -> dict[str, str]:
+    listed = work.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
+    return dict(line.split(" ") for line in listed.splitlines())
+
+
+def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
+    """Those of the tips that can be found neither from HEAD nor from another of them."""
+    if not tips:
+        return []
+    asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])
+    lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", given=asked).splitlines()]
+    found = {commit for commit, *_ in lines} & set(tips)
+    return sorted(found - {parent for _, *parents in lines for parent in parents})
+
+
+def _staged(work: Work) -> Iterator[tuple[int, str]]:
+    """What is staged, as a tree for each side of a merge that is not resolved; not where HEAD has just that."""
+    entries = work.git("ls-files", "--stage", "-z").split("\0")[:-1]
+    head = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
+    for stage in range(4):
+        mine = [line for line in entries if line.partition("\t")[0].split()[2] == str(stage)]
+        with _Index(work) as index:
+            index.put(f"{line.partition('	')[0].rpartition(' ')[0]}\t{line.partition('	')[2]}" for line in mine)
+            tree = index.tree()
+        if mine and tree != head:
+            yield stage, tree
+
+
+class _Index:
+    """An index beside that of the checkout, empty at first, for a `with` block."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def __enter__(self) -> _Index:
+        self._place = mkdtemp(prefix="teams-")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def git(self, *words: str, given: str | None = None, **variables: str) -> str:
+        return self.work.git(*words, given=given, GIT_INDEX_FILE=f"{self._place}/index", **variables)
+
+    def put(self, lines: Iterator[str]) -> None:
+        """Put entries in, each `MODE BLOB\\tNAME`."""
+        if given := "".join(f"{line}\0" for line in lines):
+            self.git("update-index", "--add", "--replace", "-z", "--index-info", given=given)
+
+    def tree(self) -> str:
+        return self.git("write-tree").strip()
+
+
+def tree_of(work: Work) -> str:
+    """The files of the checkout as a tree, whatever git was told not to see; that of a repository inside is a link to
+    its HEAD. The index stays as it is.
+    """
+    with _Index(work) as index:
+        if work.bare:
+            return index.tree()
+        if work.head:
+            index.git("read-tree", work.head)
+        apart = [f":(exclude,top,literal){one.name}" for one in work.nested if not one.bare]
+        index.git("add", "--all", "--sparse", "--", ".", *apart)
+        if extra := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
+            words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+            index.git(*words, given="".join(f"{name}\0" for name in extra), GIT_LITERAL_PATHSPECS="1")
+        index.put(_not_checked_out(work))
+        index.put(f"{_LINK} {one.head}\t{one.name}" for one in work.nested if one.head and not one.bare)
+        return index.tree()
+
+
+def _not_checked_out(work: Work) -> Iterator[str]:
+    """The entries of files that a sparse checkout does not have."""
+    absent = {
+        entry[2:]
+        for entry in work.names("ls-files", "-v", "-z")
+        if entry[:1] in "Ss" and not os.path.lexists(f"{work.path}/{entry[2:]}")
+    }
+    for line in work.names("ls-files", "--stage", "-z") if absent else ():
+        about, _, name = line.partition("\t")
+        if name in absent:
+            yield f"{about.rpartition(' ')[0]}\t{name}"
+
+
+def _note_repository(store: Store, repository: str) -> None:
+    """Note on this machine that the repository has kept work.
+
+    Raises:
+        StorageFailed: It can't be written.
+    """
+    digest = md5(os.fsencode(repository), usedforsecurity=False).hexdigest()
+    path = f"{store.root}/kept/{digest}"
+    if not os.path.lexists(path):
+        disk.prepare_root(store.root)
+        disk.make_directories(os.path.dirname(path), store.root)
+        disk.commit(disk.write_temp(f"{store.root}/tmp", os.fsencode(repository)), path)
+
+
+def all_of(store: Store, team: str = "") -> list[Kept]:
+    """The kept work in the repositories of this machine, the oldest first; of one team if it is named."""
+    found: list[Kept] = []
+    for name in disk.names_in(f"{store.root}/kept"):
+        repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
+        if os.path.isdir(repository):
+            found += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
+    return sorted(found, key=lambda one: (one.at, one.ref))
+
+
+def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
+    form = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
+    printed = git.run(repository, "for-each-ref", form, pattern, variables={"GIT_DIR": repository}).stdout
+    for entry in printed.split("\x01\n"):
+        ref, _, rest = entry.partition("\0")
+        if rest:
+            commit, at, body = rest.split("\0", 2)
+            yield Kept(repository, ref, commit, int(at), _parsed(body))
+
+
+def _parsed(body: str) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def find(store: Store, ref: str, directory: str) -> Kept:
+    """The kept work of that reference, in a repository that is known here or the one of the *directory*.
+
+    Raises:
+        NotFound: There is none.
+    """
+    here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
+    name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
+    known: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
+    for one in known:
+        if one.ref == name:
+            return one
+    raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")
+
+
+def forget(kept: Kept) -> None:
+    """Remove what was kept, for good, unless it changed meanwhile.
+
+    Raises:
+        StorageFailed: git does not remove it.
+    """
+    git.must(kept.repository, "update-ref", "-d", kept.ref, kept.commit, variables={"GIT_DIR": kept.repository})
+
+
+def bring_back(kept: Kept, path: str, branch: str) -> None:
+    """Make a worktree at *path*, on a new *branch*, with all that was kept: files, index, and repositories inside.
+
+    Raises:
+        StorageFailed: git can't make it; the work is kept all the same.
+    """
+    about = kept.about
+    start = about.get("head") or kept.commit
+    git.must(
+        kept.repository,
+        *("worktree", "add", "--quiet", "--no-checkout", "-b", branch, path, start),
+        variables={"GIT_DIR": kept.repository},
+    )
+    origin = about.get("origin") or {}
+    origins.note(path, Origin(**origin))
+    _fill(path, kept.commit, about)
+
+
+def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
+    """Have the files and the index of a checkout as they were kept, and the repositories inside."""
+    git.must(path, "read-tree", "--reset", "-u", commit)
+    for name, nested in about.get("nested", {}).items():
+        inside = f"{path}/{name}"
+        body = git.must(path, "show", "--no-patch", "--format=%b", nested)
+        _bring_back_nested(path, inside, nested, _parsed(body))
+    staged = about.get("staged", {})
+    git.must(path, "read-tree", staged["0"] if "0" in staged else about.get("head") or "--empty")
+    lines = []
+    for stage in ("1", "2", "3"):
+        if stage in staged:
+            for line in git.names(path, "ls-tree", "-r", "-z", "--full-tree", staged[stage]):
+                mode, _, blob = line.partition("\t")[0].split(" ")
+                lines.append(f"{mode} {blob} {stage}\t{line.partition('	')[2]}\0")
+    if lines:
+        git.must(path, "update-index", "-z", "--index-info", given="".join(lines))
+    git.run(path, "update-index", "--quiet", "--refresh")
+
+
+def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any]) -> None:
+    """A repository inside, in a store of its own."""
+    place = path if not about.get("bare") else f"{around}/{os.path.basename(path)}.restored"
+    os.makedirs(place, exist_ok=True)
+    git.must(place, "init", "--quiet")
+    store = git.must(around, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
+    words = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
+    git.must(place, "-c", "protocol.version=2", "fetch", *words, store, commit)
+    for name, target in about.get("refs", {}).items():
+        git.run(place, "update-ref", name, target)
+    for stashed in reversed(about.get("stash", [])):
+        git.run(place, "stash", "store", "-m", "kept", stashed)
+    git.must(place, "update-ref", f"{PREFIX}/here", commit)
+    if about.get("branch"):
+        git.must(place, "symbolic-ref", "HEAD", f"refs/heads/{about['branch']}")
+        if about.get("head"):
+            git.must(place, "update-ref", f"refs/heads/{about['branch']}", about["head"])
+    elif about.get("head"):
+        git.must(place, "update-ref", "--no-deref", "HEAD", about["head"])
+    _fill(place, commit, about)
+    git.must(place, "update-ref", "-d", f"{PREFIX}/here")

@@ -1,0 +1,135 @@
+"""Submodules: the commits that a commit wants of them, and the stores of this machine that have these."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from teams_cli import errors
+from teams_cli.agents import git
+from teams_cli.agents.work import Work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+
+_LINK = "160000"
+
+
+def wanted(directory: str, commit: str) -> dict[str, str]:
+    """The places of submodules in the commit, and the commit of each; none of no commit."""
+    if not commit:
+        return {}
+    entries = git.names(directory, "ls-tree", "-r", "-z", "--full-tree", commit)
+    split = [entry.partition("\t") for entry in entries if entry.startswith(f"{_LINK} ")]
+    return {name: about.split()[2] for about, _, name in split}
+
+
+def fill(tree: str, commit: str) -> list[str]:
+    """Check out the submodules of the commit, which is checked out at *tree*, from stores of this machine, down to
+    those in submodules; the places of those that no store has.
+    """
+    missing = []
+    for place, target in wanted(tree, commit).items():
+        path = f"{tree}/{place}"
+        if os.path.isdir(path) and os.listdir(path):
+            continue
+        store = next((one for one in _stores_for(tree, commit, place) if _has(one, target)), "")
+        if not store or not _checked_out(store, path, target):
+            missing.append(place)
+            continue
+        missing += [f"{place}/{inside}" for inside in fill(path, target)]
+    return missing
+
+
+def _checked_out(store: str, path: str, commit: str) -> bool:
+    made = git.run("/", "clone", "--quiet", "--no-checkout", "--shared", "--", store, path)
+    if made.returncode == 0 and git.run(path, "checkout", "--quiet", "--detach", commit).returncode == 0:
+        return True
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path, exist_ok=True)
+    return False
+
+
+def _stores_for(tree: str, commit: str, place: str) -> Iterator[str]:
+    """The stores that may have the submodule: the repository's own, those of its worktrees, and its checkouts."""
+    common = _common(tree)
+    name = _name_of(tree, commit, place)
+    owners = [common, *(f"{common}/worktrees/{each}" for each in _listed(f"{common}/worktrees"))]
+    yield from (path for owner in owners if os.path.isdir(path := f"{owner}/modules/{name}"))
+    source = git.said(tree, "config", "remote.origin.url")  # one that was filled itself has its stores at its source
+    if os.path.isdir(path := f"{source}/modules/{name}") if source.startswith("/") else False:
+        yield path
+    for line in git.worktrees(tree):
+        if line.startswith("worktree ") and os.path.lexists(path := f"{line.removeprefix('worktree ')}/{place}/.git"):
+            yield os.path.dirname(path)
+
+
+def _name_of(directory: str, commit: str, place: str) -> str:
+    """The name of the submodule, by which its store is called."""
+    words = ("config", "--blob", f"{commit}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
+    for entry in git.run(directory, *words).stdout.split("\0"):
+        key, _, path = entry.partition("\n")
+        if path == place:
+            return key.removeprefix("submodule.").removesuffix(".path")
+    return place
+
+
+def _common(directory: str) -> str:
+    return git.must(directory, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
+
+
+def _listed(directory: str) -> list[str]:
+    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+
+
+def _has(store: str, commit: str) -> bool:
+    return _run(store, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+
+def _run(store: str, *words: str) -> subprocess.CompletedProcess[str]:
+    own = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
+    return git.run(store, *words, variables=own)
+
+
+def carry(work: Work, top: str, base: str, commit: str, branch: str) -> None:
+    """Bring the commits of submodules that *commit* wants and *base* did not from the worktree of an agent to where the
+    checkout *top* has its submodules, on a *branch* there.
+
+    Raises:
+        Conflict: The checkout has not that submodule.
+    """
+    ref = f"refs/heads/{branch}"
+    before, nested = wanted(top, base), {one.name: one for one in work.nested}
+    for place, target in wanted(top, commit).items():
+        one = nested.get(place)
+        if before.get(place) == target or one is None or one.bare or not _has(one.path, target):
+            continue
+        places = (f"{top}/{place}", f"{_common(top)}/modules/{_name_of(top, commit, place)}")
+        store = next(filter(_is_repository, places), "")
+        if not store:
+            raise errors.Conflict(
+                f"{top} has no store for the submodule {place}, whose commit {target[:10]} the merge wants",
+                f"Run there: git submodule update --init {place}; and repeat the command.",
+            )
+        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        if (
+            not _is_reachable(store, target)
+            and _run(store, *words, one.store, f"{target}:{ref}-{target[:12]}").returncode
+        ):
+            raise errors.Conflict(
+                f"{store} can't take the commit {target[:10]} of the submodule {place}",
+                f"Bring it there: git fetch {one.store} {target}; and repeat the command.",
+            )
+        if os.path.lexists(f"{store}/.git"):
+            carry(one, store, before.get(place, ""), target, branch)
+
+
+def _is_reachable(store: str, commit: str) -> bool:
+    words = ("for-each-ref", "--count=1", "--contains", commit, "--format=%(refname)")
+    return _has(store, commit) and bool(_run(store, *words).stdout.strip())
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.lexists(f"{path}/.git") or os.path.isdir(f"{path}/objects")

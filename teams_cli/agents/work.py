@@ -1,0 +1,431 @@
+"""Work: whatever a checkout holds that would be lost with it. Who lists, merges, removes or prunes asks here alone.
+
+Counted are the commits of HEAD, of its branch, of an unfinished rebase, and of stashes; staged and changed files; new
+files, also those that git was told not to see; and all of that in submodules and nested repositories. Where git does
+not answer, a checkout may hold work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from teams_cli import errors, text
+from teams_cli.agents import git, origins
+from teams_cli.agents.origins import Origin
+
+_COMMIT = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
+_UNFINISHED = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "sequencer": "cherry-pick or revert",
+    "BISECT_START": "bisect",
+}
+_DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
+_OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
+_MOST_READ = 1 << 24
+_LINK = "160000"
+
+
+class Work:
+    """What the repository or checkout at *path* holds. *name* says where it lies in the one around it; a *bare* one is
+    the store of a submodule that is not checked out.
+    """
+
+    def __init__(self, path: str, name: str = "", bare: bool = False) -> None:
+        self.path = path
+        self.name = name
+        self.bare = bare
+        self.own = path if bare else origins.own_directory(path)
+        self.store = ""
+        """The directory that all checkouts of the repository have in common."""
+        self.has_store = bare
+        """Whether the store is lost with the checkout."""
+        self.head = ""
+        self.branch = ""
+        self.commits = 0
+        self.changed: list[str] = []
+        self.hidden: list[str] = []
+        self.ignored: list[str] = []
+        """Files that rules of its own `.gitignore` name: no work, but kept with it."""
+        self.stashed: list[str] = []
+        self.unfinished = ""
+        self.nested: list[Work] = []
+        self.problem = ""
+
+    def git(self, *words: str, given: str | None = None, **variables: str) -> str:
+        """What git prints there.
+
+        Raises:
+            StorageFailed: It refuses.
+        """
+        if self.bare:  # its configuration names a checkout that is not there
+            variables = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path, **variables}
+        return git.must(self.path, *git.LOOKING, *words, variables=variables, given=given)
+
+    def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
+        """The names of files that git prints with -z."""
+        return [name for name in self.git(*words, given=given, **variables).split("\0") if name]
+
+    @property
+    def state(self) -> str:
+        """`unknown` where git does not answer, `work`, or `empty`."""
+        if self.problem:
+            return "unknown"
+        found = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
+        below = {one.state for one in self.nested}
+        return "unknown" if "unknown" in below else "work" if found or "work" in below else "empty"
+
+    @property
+    def nested_work(self) -> bool:
+        """Whether a repository inside may hold work."""
+        return any(one.state != "empty" for one in self.nested)
+
+    @property
+    def files(self) -> int:
+        """How many files are not committed, in nested repositories too."""
+        return len({*self.changed, *self.hidden}) + sum(one.files for one in self.nested)
+
+    def told(self) -> list[str]:
+        """What it holds, a phrase each; nothing where it holds nothing."""
+        found = [f"may hold work: {self.problem}"] if self.problem else []
+        counts = [
+            (self.commits, "commit"),
+            (len(self.changed), "uncommitted file"),
+            (len(self.hidden), "hidden file"),
+            (len(self.stashed), "stash"),
+        ]
+        found += [_counted(count, what) for count, what in counts if count]
+        found += [f"an unfinished {self.unfinished}"] if self.unfinished else []
+        for one in self.nested:
+            found += [f"{what} in {text.listed([one.name])}" for what in one.told()]
+        return found
+
+
+def _counted(count: int, what: str) -> str:
+    return text.counted(count, what) if what != "stash" or count == 1 else f"{count} stashes"
+
+
+def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
+    """What the worktree of an agent holds, on its *branch* or elsewhere, that the commits *against* do not."""
+    work = Work(path)
+    try:
+        _look(work, [f"refs/heads/{branch}"], against, origin)
+    except errors.TeamsError as problem:
+        work.problem = problem.message
+    except OSError as error:
+        work.problem = f"{error.filename}: {error.strerror}"
+    return work
+
+
+def unfinished_in(own: str) -> str:
+    """What was begun in the checkout whose own directory of git that is, and is not finished: a merge, a rebase."""
+    return next((what for name, what in _UNFINISHED.items() if os.path.lexists(f"{own}/{name}")), "")
+
+
+def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origin) -> None:
+    """Look at a checkout whose store is not lost with it."""
+    _identify(work)
+    _look_at_files(work, origin)
+    known = [*branches, *_own_references(work)]
+    mine = [*([work.head] if work.head else []), *(name for name in known if _is_there(work, name))]
+    mine += _existing(work, _tokens(work, ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH")))
+    work.commits = _count(work, mine, against) if mine else 0
+    work.stashed = list(_stashes_of(work, branches))
+    work.nested = list(_nested(work, origin))
+
+
+def _identify(work: Work) -> None:
+    """Find its store, HEAD and branch.
+
+    Raises:
+        StorageFailed: git takes it for no checkout of its own.
+    """
+    if not work.bare:
+        top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
+        if os.path.realpath(top) != os.path.realpath(work.path):
+            raise errors.StorageFailed(f"{work.path} is no checkout of a repository any more", "Look there.")
+    work.store = os.path.realpath(
+        work.git("rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
+    )
+    head = git.run(work.path, "symbolic-ref", "--quiet", "HEAD", variables=_variables(work))
+    work.branch = head.stdout.strip().removeprefix("refs/heads/")
+    if not work.branch or _is_there(work, f"refs/heads/{work.branch}"):
+        work.head = work.git("rev-parse", "--verify", "HEAD^{commit}").strip()
+    work.unfinished = "" if work.bare else unfinished_in(work.own)
+
+
+def _variables(work: Work) -> dict[str, str]:
+    return {"GIT_DIR": work.path, "GIT_WORK_TREE": work.path} if work.bare else {}
+
+
+def _is_there(work: Work, reference: str) -> bool:
+    done = git.run(work.path, "show-ref", "--verify", "--quiet", reference, variables=_variables(work))
+    return done.returncode == 0
+
+
+def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
+    asked = "\n".join([*mine, *(f"^{one}" for one in against), ""])
+    return int(work.git("rev-list", "--count", "--stdin", given=asked))
+
+
+def _own_references(work: Work) -> list[str]:
+    """The references that git keeps for this checkout alone."""
+    places = ("refs/bisect", "refs/worktree", "refs/rewritten")
+    return work.git("for-each-ref", "--format=%(refname)", *places).split()
+
+
+def _look_at_files(work: Work, origin: Origin) -> None:
+    words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
+    work.changed = [entry[3:] for entry in work.names(*words)]
+    work.hidden = list(passed_over(work))
+    for name, source in _ignored(work, origin):
+        if os.path.basename(source) != ".gitignore" or os.path.isabs(source):
+            work.hidden += _below(work, name)
+        elif name[-1] != "/":  # tools build whole directories
+            work.ignored.append(name)
+
+
+def passed_over(work: Work) -> Iterator[str]:
+    """The files of the checkout that git was told to take as unchanged, and that are changed."""
+    for entry in work.names("ls-files", "-v", "-z"):
+        name, flag = entry[2:], entry[:1]
+        if (flag == "S" or flag.islower()) and os.path.lexists(path := f"{work.path}/{name}"):
+            mode, blob = work.git("ls-files", "--stage", "-z", "--", name, GIT_LITERAL_PATHSPECS="1").split()[:2]
+            if mode != _LINK and blob != _blob_of(work, path, name):
+                yield name
+        elif flag.islower():  # one that is gone; a sparse checkout has many that it never had
+            yield name
+
+
+def _blob_of(work: Work, path: str, name: str) -> str:
+    if os.path.islink(path):
+        return work.git("hash-object", "--stdin", given=os.readlink(path)).strip()
+    return "" if os.path.isdir(path) else work.git("hash-object", "--", name).strip()
+
+
+def _ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
+    """The files and directories that git ignores by rules that it did not have when the worktree was made, each with
+    the file that has the rule.
+    """
+    words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+    listed = work.names(*words, "--directory")
+    whole, apart = _by_rule(work, listed)
+    inside = work.names(*words, "--", *apart, GIT_LITERAL_PATHSPECS="1") if apart else []
+    whole |= _by_rule(work, inside)[0]
+    before: dict[str, set[str]] = {}
+    for name, (source, rule) in whole.items():
+        if source not in before:
+            before[source] = _rules_before(work, source, origin)
+        if rule not in before[source]:
+            yield name, source
+
+
+def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """The rule by which each is ignored, with the file that has it; and those that are ignored only in parts."""
+    if not names:
+        return {}, []
+    given = "".join(f"{name}\0" for name in names)
+    words = ("check-ignore", "--verbose", "--non-matching", "-z", "--stdin")
+    done = git.run(work.path, *git.LOOKING, *words, given=given)
+    if done.returncode > 1:
+        raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
+    fields = done.stdout.split("\0")
+    found = {fields[at + 3]: (fields[at], fields[at + 2]) for at in range(0, len(fields) - 3, 4)}
+    return {name: rule for name, rule in found.items() if rule[0]}, [
+        name for name, rule in found.items() if not rule[0]
+    ]
+
+
+def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
+    """The rules that the file had when the worktree was made."""
+    if os.path.basename(source) == ".gitignore" and not os.path.isabs(source):
+        shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{source}")
+        return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
+    if origin.rules is not None:
+        return set(origin.rules)
+    path = os.path.join(work.path, source)
+    made = os.stat(f"{work.own}/HEAD" if not os.path.exists(f"{work.own}/commondir") else f"{work.own}/commondir")
+    return set(origins.lines_of(path)) if os.stat(path).st_mtime <= made.st_mtime else set()
+
+
+def _below(work: Work, name: str) -> Iterator[str]:
+    """The files below a directory; a file itself."""
+    if not name.endswith("/"):
+        yield name
+        return
+    for place, directories, files in _walk(f"{work.path}/{name}"):
+        if ".git" in directories or ".git" in files:  # a repository of its own
+            directories.clear()
+            continue
+        linked = [each for each in directories if os.path.islink(f"{place}/{each}")]
+        yield from (os.path.relpath(f"{place}/{each}", work.path) for each in [*files, *linked])
+
+
+def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    return os.walk(top, onerror=fail)
+
+
+def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
+    """What was stashed in this checkout, of all that the repository has in its one stash."""
+    if not _is_there(work, "refs/stash"):
+        return
+    log = _read(f"{work.own}/logs/HEAD")
+    places = {found for line in log.splitlines() for found in line.partition("checkout: moving from ")[2].split(" to ")}
+    places |= {work.branch, *(name.removeprefix("refs/heads/") for name in branches)}
+    stood_on = {*_COMMIT.findall(log), work.head}
+    for line in work.git("log", "--walk-reflogs", "--format=%H %P%x00%gs", "refs/stash", "--").splitlines():
+        commits, _, said = line.partition("\0")
+        commit, first, *_ = commits.split()
+        place = said.partition(": ")[0].rpartition("n ")[2]
+        if first in stood_on and (place in places or place == "(no branch)" or "(no branch)" in said):
+            yield commit
+
+
+def _nested(work: Work, origin: Origin) -> Iterator[Work]:
+    """The repositories in it: submodules, others, and stores of submodules that are not checked out."""
+    seen, inside = set(), Origin(base="HEAD", rules=origin.rules)
+    for name in [] if work.bare else _places_of_repositories(work.path):
+        one = Work(f"{work.path}/{name}", name)
+        try:
+            _identify(one)
+            seen.add(one.own)
+            one.has_store = any(_is_below(one.store, place) for place in (work.path, work.own))
+            _look_at_files(one, inside)
+            if one.has_store:
+                _look_at_store(one, _recorded(work, name))
+            else:
+                one.commits = _count(one, [one.head], _branches_of(one)) if one.head else 0
+            one.nested = list(_nested(one, inside))
+        except errors.TeamsError as problem:
+            one.problem = problem.message
+        yield one
+    for place in _stores_in(f"{work.own}/modules"):
+        if place not in seen:
+            one = Work(place, os.path.relpath(place, work.own), bare=True)
+            try:
+                _identify(one)
+                _look_at_store(one, [])
+                one.nested = list(_nested(one, inside))
+            except errors.TeamsError as problem:
+                one.problem = problem.message
+            yield one
+
+
+def _places_of_repositories(top: str) -> Iterator[str]:
+    for place, directories, files in _walk(top):
+        if place != top and (".git" in directories or ".git" in files):
+            directories.clear()
+            yield os.path.relpath(place, top)
+        elif place == top and ".git" in directories:
+            directories.remove(".git")
+
+
+def _stores_in(place: str) -> Iterator[str]:
+    """The stores of submodules below git's own directory of a checkout, whose names may have slashes."""
+    if not os.path.isdir(place):
+        return
+    for directory, directories, files in _walk(place):
+        if "HEAD" in files and "objects" in directories:
+            directories.clear()
+            yield os.path.realpath(directory)
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path.startswith(os.path.realpath(directory) + "/")
+
+
+def _recorded(work: Work, name: str) -> list[str]:
+    """The commit of the submodule that the checkout around it has."""
+    if not work.head:
+        return []
+    entry = work.git("ls-tree", "-z", work.head, "--", name, GIT_LITERAL_PATHSPECS="1").partition("\t")[0].split()
+    return [entry[2]] if entry[:1] == [_LINK] else []
+
+
+def _branches_of(work: Work) -> list[str]:
+    words = ("refs/heads", "refs/tags", "refs/remotes")
+    return work.git("for-each-ref", "--format=%(objectname)", *words).split()
+
+
+def _look_at_store(work: Work, recorded: list[str]) -> None:
+    """Count the commits in the store that no other repository is known to have."""
+    listed = [line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
+    fetched = [commit for commit, name in listed if name.startswith("refs/remotes/")]
+    cloned = {name for _, name in listed if name.startswith("refs/tags/") and fetched}
+    cloned -= {name for name in cloned if os.path.lexists(f"{work.store}/{name}")}
+    mine = [commit for commit, name in listed if not name.startswith("refs/remotes/") and name not in cloned]
+    mine += _existing(work, _heads_of(work.store))
+    work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split() if _is_there(work, "refs/stash") else []
+    known = [*fetched, *_existing(work, recorded)] if fetched else []
+    work.commits = _count(work, [*mine, *work.stashed], known) if mine else 0
+
+
+def _heads_of(store: str) -> set[str]:
+    """The commits on which checkouts of the store stand that are on no branch."""
+    return {
+        commit
+        for place in (store, *(f"{store}/worktrees/{name}" for name in _listed(f"{store}/worktrees")))
+        for commit in _COMMIT.findall(_read(f"{place}/HEAD"))
+    }
+
+
+def _listed(directory: str) -> list[str]:
+    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+
+
+def _read(path: str) -> str:
+    if not os.path.isfile(path) or os.path.getsize(path) > _MOST_READ:
+        return ""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read()
+
+
+def _tokens(work: Work, names: Sequence[str]) -> set[str]:
+    return {commit for name in names for commit in _COMMIT.findall(_read(f"{work.own}/{name}"))}
+
+
+def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
+    """Those of the commits that the repository has."""
+    if not commits:
+        return []
+    printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join([*commits, ""]))
+    return [line.split()[0] for line in printed.splitlines() if line.endswith(" commit")]
+
+
+def tips(work: Work) -> list[str]:
+    """All commits that something of the checkout names, so that who keeps these keeps all that can be found from it:
+    HEAD and where it was, what is unfinished, references that are its own, what it stashed.
+    """
+    stores = [work.own, *(f"{work.store}/worktrees/{name}" for name in _listed(f"{work.store}/worktrees"))]
+    places = stores if work.has_store else [work.own]
+    files = [
+        path
+        for own in places
+        for directory in _DIRECTORIES
+        for name in _listed(f"{own}/{directory}")
+        if name not in _OTHERS_COMMITS and os.path.isfile(path := f"{own}/{directory}/{name}")
+    ]
+    files += [f"{own}/logs/HEAD" for own in places]
+    found = {commit for path in files for commit in _COMMIT.findall(_read(path))}
+    words = ["--format=%(refname) %(objectname) %(*objectname)"]
+    kept = work.git(
+        "for-each-ref", *words, *([] if work.has_store else ["refs/bisect", "refs/worktree", "refs/rewritten"])
+    )
+    for line in kept.splitlines():
+        name, *commits = line.split()
+        found.update(commits if not name.startswith("refs/remotes/") else ())
+    return _existing(work, found | set(work.stashed) | ({work.head} - {""}))
+
+
+def has_left_behind(work: Work, against: Sequence[str]) -> bool:
+    """Whether the checkout stood on commits that are on none of its branches any more, nor part of those *against*."""
+    found = tips(work)
+    return bool(found and _count(work, found, [*against, *_branches_of(work)]))

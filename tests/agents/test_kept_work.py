@@ -1,0 +1,183 @@
+"""Merging, removing and pruning worktrees: nothing that an agent made is lost, nothing of the person's is touched."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import NEEDS_PROC
+from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+
+pytestmark = NEEDS_PROC
+
+
+def git(where: Path, *words: str, ok: bool = True) -> str:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "protocol.file.allow=always"]
+    done = subprocess.run(["git", "-C", str(where), *identity, *words], capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == 0 or not ok, done
+    return done.stdout.strip()
+
+
+def repository(top: Path) -> Path:
+    top.mkdir()
+    git(top, "init", "-q", "-b", "main")
+    for name in "ab":
+        (top / name).write_text(name)
+    git(top, "add", ".")
+    git(top, "commit", "-q", "-m", "first")
+    return top
+
+
+@pytest.fixture
+def main(tmp_path: Path) -> Path:
+    return repository(tmp_path / "main")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    who = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    made = make_team(tmp_path / "root", "mia")
+    made.more.update(who)
+    made.agent = "lea"
+    return made
+
+
+def made_by(cli: Cli, name: str, main: Path, script: str) -> Path:
+    """The worktree of an agent that has run the script there."""
+    words = ("run-agent", script, "--agent-id", name, "--worktree", "--cwd", str(main))
+    assert cli(*words).status == 0
+    return cli.root / "worktrees" / ALPHA / name
+
+
+def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
+    """Staged and changed files, new ones, and a repository inside; until `prune` finds it too old."""
+    script = "echo 1 >a; git add a; echo 2 >a; rm b; echo 3 >'new file'; git init -q in; cd in; echo x >x; git add x"
+    script += "; git commit -qm x"
+    tree = made_by(cli, "ann", main, script)
+    before = git(tree, "status", "--porcelain")
+    assert cli.refused("worktree", "remove", "ann") == (11, "conflict")
+    ref = cli.ok("worktree", "remove", "ann", "--force")["kept"]
+    assert not tree.exists() and [one["ref"] for one in cli.ok("worktree", "list", "--kept")] == [ref]
+    assert cli.ok("worktree", "restore", ref)["path"] == str(tree)
+    assert git(tree, "status", "--porcelain") == before and (tree / "a").read_text() == "2\n"
+    assert git(tree, "show", ":a") == "1" and git(tree / "in", "log", "--format=%s") == "x"
+    assert cli.ok("prune", "--yes") == []
+    cli.ok("set", "worktree.keptFor", "0")
+    assert cli.ok("prune", "--yes")[0]["ref"] == ref and cli.ok("worktree", "list", "--kept") == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "git config status.showUntrackedFiles no; echo 1 >new",
+        "git update-index --assume-unchanged a; echo 1 >a",
+        'echo "s*" >>$(git rev-parse --git-path info/exclude); echo 1 >secret',
+        "echo 1 >a; git stash -q",
+        "git checkout -q --detach; echo 1 >a; git commit -qam one",
+        "printf garbage >$(git rev-parse --git-path index)",
+    ],
+)
+def test_work_that_git_does_not_show_is_work(cli: Cli, main: Path, script: str) -> None:
+    tree = made_by(cli, "ann", main, script)
+    assert cli.ok("worktree", "list")[0]["state"] != "empty"
+    assert cli.refused("worktree", "remove", "ann") == (11, "conflict")
+    assert tree.exists()
+
+
+def test_what_a_merge_would_leave_out_refuses_it(cli: Cli, main: Path) -> None:
+    """Also an unfinished rebase, and commits of the agent's branch that HEAD does not have."""
+    rebasing = "git checkout -q -b t; echo t >a; git commit -qam t; git checkout -q -; echo u >a; git commit -qam u"
+    rebasing += "; git rebase -q t; true"
+    made_by(cli, "ann", main, rebasing)
+    made_by(cli, "bob", main, "echo 1 >a; git commit -qam 1; git checkout -q -b f HEAD~1; echo 2 >b; git commit -qam 2")
+    made_by(cli, "eve", main, "git init -q in; echo x >in/x")
+    for name in ("ann", "bob", "eve"):
+        assert cli.refused("worktree", "merge", name) == (11, "conflict")
+
+
+def test_what_the_person_has_begun_is_left_alone(cli: Cli, main: Path) -> None:
+    """A merge, and files that git ignores or does not know in the place of those that would come."""
+    made_by(cli, "ann", main, "echo 1 >.env; git add -f .env; git commit -qm env")
+    (main / ".env").write_text("mine")
+    (main / ".git/info/exclude").write_text(".env\n")
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict") and (main / ".env").read_text() == "mine"
+    (main / ".env").unlink()
+    git(main, "checkout", "-q", "-b", "side")
+    for branch in ("side", "main"):
+        git(main, "checkout", "-q", branch)
+        (main / "a").write_text(branch)
+        git(main, "commit", "-q", "-am", branch)
+    git(main, "merge", "side", ok=False)
+    (main / "a").write_text("half")
+    assert cli.refused("worktree", "merge", "ann") == (11, "conflict")
+    assert (main / ".git/MERGE_HEAD").exists() and (main / "a").read_text() == "half"
+
+
+def test_a_hook_that_refuses_leaves_everything_as_it_was(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "echo 1 >a; echo 2 >b; git add b")
+    for name in ("pre-commit", "commit-msg"):
+        hook = main / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh\necho no secrets >&2; exit 1\n")
+        hook.chmod(0o755)
+        before = git(main, "status", "--porcelain"), git(tree, "status", "--porcelain"), git(main, "rev-parse", "main")
+        answer = cli("worktree", "merge", "ann")
+        assert answer.status == 11 and "no secrets" in answer.stderr
+        assert before == (
+            git(main, "status", "--porcelain"),
+            git(tree, "status", "--porcelain"),
+            git(main, "rev-parse", "main"),
+        )
+        hook.unlink()
+    assert cli.ok("worktree", "merge", "ann")["state"] == "merged" and (main / "b").read_text() == "2\n"
+
+
+def test_work_joins_the_branch_that_it_was_made_from(cli: Cli, main: Path, tmp_path: Path) -> None:
+    git(main, "worktree", "add", "-q", "-b", "feature", str(tmp_path / "linked"))
+    git(main, "init", "-q", f"--separate-git-dir={tmp_path}/apart")
+    for name, where in (("ann", tmp_path / "linked"), ("bob", main)):
+        made_by(cli, name, where, f"echo {name} >{name}")
+        assert cli.ok("worktree", "merge", name)["state"] == "merged" and (where / name).exists()
+    assert not (main / "ann").exists() and git(main, "log", "--format=%s", "main", "--", "ann") == ""
+
+
+def test_a_worktree_in_use_is_not_removed(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "true")
+    with subprocess.Popen(["sleep", "60"], cwd=tree) as shell:
+        answer = cli("worktree", "remove", "ann", "--force")
+        shell.kill()
+    assert answer.status == 11 and f"process {shell.pid}" in answer.stderr
+    assert cli.ok("worktree", "remove", "ann")["state"] == "removed"
+
+
+def test_pruning_stops_at_what_it_does_not_know_and_goes_on(cli: Cli, main: Path) -> None:
+    tree = made_by(cli, "ann", main, "echo 1 >a")
+    Path(cli.root, "teams", ALPHA, "sessions/ann.json").write_text("{")
+    cli("close-team", "--force")
+    cli.ok("spawn-team", "beta", agent="human")
+    cli.ok("close-team", "--team", "beta", agent="human")
+    rows = {row["team"]: row for row in cli.ok("prune", "--older-than", "0", "--yes", agent="human")}
+    assert str(tree) in rows[ALPHA]["kept"] and rows["beta"]["removed"] and (tree / "a").exists()
+
+
+def test_submodules_come_along(cli: Cli, main: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their commits to where the person has them, and all of them into the checkouts where landings are tried."""
+    git(main, "submodule", "--quiet", "add", str(repository(tmp_path / "lib")), "lib")
+    git(main, "commit", "-q", "-m", "lib")
+    own = "git -c protocol.file.allow=always submodule update --init -q; cd lib; echo 1 >a; git commit -qam a"
+    own += "; cd ..; git commit -qam lib"
+    made_by(cli, "ann", main, own)
+    assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
+    assert git(main / "lib", "cat-file", "-t", git(main, "rev-parse", "HEAD:lib")) == "commit"
+    cli.ok("create-task", "t")
+    cli.ok("set", "landingCheck", "test -e lib/a")
+    git(main, "worktree", "add", "-q", "-b", "bobs", str(tmp_path / "bob"))
+    (tmp_path / "bob/new").write_text("new")
+    git(tmp_path / "bob", "add", ".")
+    git(tmp_path / "bob", "commit", "-q", "-m", "new")
+    monkeypatch.chdir(tmp_path / "bob")
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("land", "1", "--no-wait", agent="mia")
+    assert cli.ok("wait", "--landing", "1", "--timeout", "60")["landing"]["state"] == "landed"

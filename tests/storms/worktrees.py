@@ -1,0 +1,620 @@
+# ruff: noqa: E501  (a step a line)
+"""Nothing that an agent made is lost: `python -m tests.storms.worktrees --cases 2000 [--kill]` prints what was.
+
+Each case is a repository of some layout, a worktree of an agent in some state (a few steps of many, on odd paths), a
+person at the checkout that it was made from, and one command. Every commit, staged blob and file that could be found
+before can be found afterwards: from a branch, the worktree, or a kept reference. Nothing is called merged that is not,
+and what the person has is as it was, but for files that a merge brings. What was removed can be restored as it was.
+With --kill the command is killed at a random call to the system, git included, and then repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import COMMAND, TIMEOUT
+
+LAYOUTS = ("plain", "linked", "bare", "separate", "symlink", "inside", "subdirectory")
+COMMANDS = ("merge", "merge", "remove", "force", "prune", "close", "restart")
+ODD = (
+    "a b",
+    "q\"uo'te",
+    "new\nline",
+    "ünï",
+    "-dash",
+    "tab\t",
+    "back\\slash",
+    "star*[x]",
+    "cr\r",
+    "🦆",
+    ":colon",
+    "end ",
+)
+CALLS = (
+    "openat",
+    "rename",
+    "unlink",
+    "write",
+    "mkdir",
+    "close",
+    "execve",
+    "link",
+    "read",
+    "rmdir",
+    "unlinkat",
+    "wait4",
+)
+PROMISES = ("lost", "called merged", "the person's", "not restored", "bugs")
+
+
+def git(where: Path | str, *words: str, ok: bool = True) -> str:
+    """What git prints there."""
+    done = subprocess.run(
+        ["git", "-C", str(where), *words], capture_output=True, timeout=TIMEOUT, env=_environ(), check=False
+    )
+    if ok and done.returncode:
+        raise AssertionError((words, done.stdout, done.stderr))
+    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+
+
+def _environ(**more: str) -> dict[str, str]:
+    names = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "HOME": _homes[-1]}
+    return {**names, **more}
+
+
+_homes: list[str] = []
+
+
+def make_home(place: Path) -> None:
+    """Have git find an identity in a home of its own."""
+    place.mkdir(parents=True)
+    _homes.append(str(place))
+    said = '[user]\nname=n\nemail=e@example.org\n[init]\ndefaultBranch=main\n[protocol "file"]\nallow=always\n'
+    said += "[gc]\nauto=0\n[advice]\ndetachedHead=false\n[maintenance]\nauto=false\n"
+    (place / ".gitconfig").write_text(said)
+
+
+class Place:
+    """A directory with repository, root and agent of one layout, which is set up again for each case."""
+
+    def __init__(self, top: Path, layout: str, submodule: bool) -> None:
+        self.top, self.layout, self.submodule = top, layout, submodule
+        self.now, self.base = top / "now", top / "base"
+        self.root = self.now / "root"
+        self.tree = self.root / "worktrees/app/ann"
+        self.now.mkdir(parents=True)
+        self.target = self._repository()
+        self.teams("spawn-team", "app", "--as", "human")
+        where = self.target / "deep" if layout == "subdirectory" else self.target
+        done = self.teams("run-agent", "true", "--agent-id", "ann", "--worktree", "--as", "human", where=where)
+        assert done.returncode == 0, done
+        os.rename(self.now, self.base)
+
+    def _repository(self) -> Path:
+        lib, plain = self.now / "lib", self.now / "r"
+        for made in (lib, plain):
+            git(self.now, "init", "-q", str(made))
+            (made / "deep").mkdir()
+            for name in ("a", "b", "c", "deep/d"):
+                (made / name).write_text(f"{name}\n")
+            (made / ".gitignore").write_text("*.o\n")
+            git(made, "add", ".")
+            git(made, "commit", "-q", "-m", "first")
+        if self.submodule:
+            git(plain, "submodule", "--quiet", "add", str(lib), "lib")
+            git(plain, "commit", "-q", "-m", "sub")
+        match self.layout:
+            case "linked":
+                git(plain, "worktree", "add", "-q", "-b", "feature", str(self.now / "lw"))
+                (self.now / "lw/wip").write_text("wip")
+                git(self.now / "lw", "add", "wip")
+                git(self.now / "lw", "commit", "-q", "-m", "wip")
+                return self.now / "lw"
+            case "bare":
+                git(self.now, "clone", "-q", "--bare", str(plain), str(self.now / "bare.git"))
+                git(self.now / "bare.git", "worktree", "add", "-q", str(self.now / "dev"), "main")
+                return self.now / "dev"
+            case "separate":
+                git(plain, "init", "-q", "--separate-git-dir", str(self.now / "apart"))
+            case "symlink":
+                os.rename(plain / ".git", self.now / "store")
+                (plain / ".git").symlink_to(self.now / "store")
+            case "inside":
+                git(self.now, "init", "-q", str(self.now / "super"))
+                git(self.now / "super", "submodule", "--quiet", "add", str(plain), "r")
+                git(self.now / "super", "commit", "-q", "-m", "r")
+                return self.now / "super/r"
+        return plain
+
+    def set_up(self) -> None:
+        shutil.rmtree(self.now, ignore_errors=True)
+        subprocess.run(["cp", "-a", str(self.base), str(self.now)], check=True)
+
+    def teams(self, *words: str, where: Path | None = None, before: list[str] | None = None) -> Any:
+        environ = _environ(TEAMS_HOME=str(self.root), TEAMS_TEAM="app", PYTHONPATH=str(Path(__file__).parents[2]))
+        command = [*(before or []), *COMMAND, *words]
+        # repository first: a moved one has no target
+        place = where or (self.target if self.target.is_dir() else self.now)
+        return subprocess.run(command, cwd=place, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
+
+
+class Case:
+    """One case: steps, a command, and what became of it."""
+
+    def __init__(self, place: Place, seed: int) -> None:
+        self.place, self.random = place, random.Random(seed)
+        self.said: list[str] = [f"seed {seed}", f"{place.layout}{' with submodule' * place.submodule}"]
+        self.number = 0
+        self.problems: list[tuple[str, str]] = []
+
+    # the agent's side
+
+    @property
+    def tree(self) -> Path:
+        return self.place.tree
+
+    def name(self) -> str:
+        """A new name for a file, often an odd one, sometimes in a directory."""
+        self.number += 1
+        name = f"{self.random.choice(ODD)}{self.number}" if self.random.random() < 0.5 else f"f{self.number}"
+        return f"{self.random.choice(('d', 'x y', 'ö'))}/{name}" if self.random.random() < 0.3 else name
+
+    def write(self, where: Path, name: str = "") -> str:
+        name = name or self.name()
+        path = where / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{self.random.random()}\n")
+        return name
+
+    def commit(self, where: Path, name: str = "") -> str:
+        name = self.write(where, name)
+        git(where, "add", "--", f":(literal){name}")
+        return git(where, "commit", "-q", "-m", "work", "--no-verify")
+
+    def inner(self, name: str = "") -> Path:
+        """A repository of the agent's in its worktree."""
+        made = self.tree / (name or self.random.choice(("new", "x y/new", "nö/dee\np")))
+        if not made.exists():
+            git(self.tree, "init", "-q", str(made))
+        return made
+
+    def sub(self) -> Path:
+        if not (self.tree / "lib/.git").exists():
+            git(self.tree, "submodule", "update", "--init", "--quiet")
+        return self.tree / "lib"
+
+    def steps(self) -> dict[str, Callable[[], Any]]:
+        t = self.tree
+        found: dict[str, Callable[[], Any]] = {
+            "commit": lambda: self.commit(t),
+            "commit twice": lambda: (self.commit(t), self.commit(t, "a")),
+            "detached": lambda: (git(t, "checkout", "-q", "--detach"), self.commit(t)),
+            "other branch": lambda: (git(t, "checkout", "-q", "-b", f"feature{self.number}"), self.commit(t)),
+            "left a detached commit": lambda: (
+                git(t, "checkout", "-q", "--detach"), self.commit(t), git(t, "checkout", "-q", "teams/app/ann")),
+            "orphan": lambda: (git(t, "checkout", "-q", "--orphan", f"orphan{self.number}"), self.commit(t)),
+            "unborn": lambda: git(t, "checkout", "-q", "--orphan", f"orphan{self.number}"),
+            "renamed branch": lambda: git(t, "branch", "-m", f"mine{self.number}"),
+            "deleted branch": lambda: (git(t, "checkout", "-q", "--detach"), git(t, "branch", "-D", "teams/app/ann")),
+            "amended": lambda: (self.commit(t), git(t, "commit", "-q", "--amend", "-m", "again", "--no-verify")),
+            "untracked": lambda: self.write(t),
+            "changed": lambda: self.write(t, "a"),
+            "deleted": lambda: (t / "b").unlink(),
+            "executable": lambda: (t / "c").chmod(0o755),
+            "staged": lambda: (self.write(t, "a"), git(t, "add", "a"), self.write(t, "a")),
+            "staged, then gone": lambda: (self.write(t, "s1"), git(t, "add", "s1"), shutil.move(t / "s1", t / "s2")),
+            "intended": lambda: git(t, "add", "-N", "--", f":(literal){self.write(t)}"),
+            "link": lambda: (t / f"link{self.number}").symlink_to("../elsewhere"),
+            "directory for a file": lambda: (git(t, "rm", "-q", "--cached", "c"), shutil.move(t / "c", t / "cc"), self.write(t, "c/inside")),
+            "no untracked": lambda: (git(t, "config", "status.showUntrackedFiles", "no"), self.write(t)),
+            "assumed unchanged": lambda: (git(t, "update-index", "--assume-unchanged", "a"), self.write(t, "a")),
+            "skip-worktree": lambda: (git(t, "update-index", "--skip-worktree", "c"), self.write(t, "c")),
+            "excluded": lambda: self._excluded(),
+            "ignored": lambda: (self.write(t, ".gitignore"), (t / ".gitignore").write_text("*.o\nmine*\n"), self.write(t, "mine1")),
+            "stash": lambda: (self.write(t, "a"), git(t, "stash", "-q")),
+            "stash of new files": lambda: (self.write(t), git(t, "stash", "-q", "-u")),
+            "stash, detached": lambda: (git(t, "checkout", "-q", "--detach"), self.write(t, "a"), git(t, "stash", "-q")),
+            "rebase": lambda: self._unfinished("rebase"),
+            "merge": lambda: self._unfinished("merge"),
+            "cherry-pick": lambda: self._unfinished("cherry-pick"),
+            "bisect": lambda: git(t, "bisect", "start"),
+            "damaged index": lambda: self._index().write_bytes(b"DIRC garbage"),
+            "index.lock": lambda: Path(f"{self._index()}.lock").touch(),
+            "sparse": lambda: git(t, "sparse-checkout", "set", "deep"),
+            "nested": lambda: self.commit(self.inner()),
+            "nested, no commit": lambda: self.write(self.inner()),
+            "nested, dirty": lambda: (self.commit(self.inner()), self.write(self.inner())),
+            "nested, staged": lambda: (self.commit(self.inner("n2"), "a"), self.write(self.inner("n2"), "a"),
+                                       git(self.inner("n2"), "add", "a"), self.write(self.inner("n2"), "a")),
+            "nested, stash": lambda: (self.commit(self.inner("n3"), "a"), self.write(self.inner("n3"), "a"),
+                                      git(self.inner("n3"), "stash", "-q")),
+            "nested, branches": lambda: (self.commit(self.inner()), git(self.inner(), "checkout", "-q", "--detach"),
+                                         self.commit(self.inner()), git(self.inner(), "checkout", "-q", "-b", f"x{self.number}")),
+            "nested in nested": lambda: (self.commit(self.inner()), self.commit(self.inner("new/deeper"))),
+            "nested, ignored": lambda: (self.commit(self.inner("ign.o")), self.write(self.inner("ign.o"))),
+            "nested, committed": lambda: (self.commit(self.inner("n4")), git(t, "add", "n4"),
+                                          git(t, "commit", "-q", "-m", "link", "--no-verify")),
+            "clone": lambda: (git(t, "clone", "-q", str(self.place.now / "lib"), "cl"), self.commit(t / "cl")),
+            "shallow clone": lambda: (git(t, "clone", "-q", "--depth=1", f"file://{self.place.now}/lib", "sh"), self.commit(t / "sh")),
+            "worktree inside": lambda: (git(t, "worktree", "add", "-q", "--detach", "wt"), self.commit(t / "wt"), self.write(t / "wt")),
+        }  # fmt: skip
+        if self.place.submodule:
+            found |= {
+                "sub": lambda: self.commit(self.sub()),
+                "sub, bumped": lambda: (self.commit(self.sub()), git(t, "commit", "-qam", "bump", "--no-verify")),
+                "sub, dirty": lambda: self.write(self.sub()),
+                "sub, branch": lambda: (git(self.sub(), "checkout", "-q", "-b", f"s{self.number}"), self.commit(self.sub()),
+                                        git(self.sub(), "checkout", "-q", "--detach", "HEAD~1")),
+                "sub, stash": lambda: (self.write(self.sub(), "a"), git(self.sub(), "stash", "-q")),
+                "sub, gone": lambda: (self.commit(self.sub()), git(t, "submodule", "--quiet", "deinit", "-f", "lib")),
+                "sub, tag": lambda: (git(self.sub(), "checkout", "-q", "--detach"), self.commit(self.sub()),
+                                     git(self.sub(), "tag", f"t{self.number}"), git(self.sub(), "checkout", "-q", "HEAD~1")),
+            }  # fmt: skip
+        return found
+
+    def _index(self) -> Path:
+        return Path(git(self.tree, "rev-parse", "--path-format=absolute", "--git-path", "index").removesuffix("\n"))
+
+    def _excluded(self) -> None:
+        path = git(self.tree, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
+        Path(path).parent.mkdir(exist_ok=True)
+        with open(path, "a") as file:
+            file.write("secret*\n")
+        self.write(self.tree, "secret1")
+        self.write(self.tree, "secret dir/x")
+
+    def _unfinished(self, how: str) -> None:
+        t = self.tree
+        git(t, "checkout", "-q", "-b", f"u{self.number}")
+        self.commit(t, "a")
+        git(t, "checkout", "-q", "-")
+        self.commit(t, "a")
+        git(t, how, f"u{self.number}", ok=False)
+        if self.random.random() < 0.5:
+            self.write(t, "a")
+
+    # the person's side
+
+    def persons(self) -> dict[str, Callable[[], Any]]:
+        r = self.place.target
+        hooks = git(r, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
+        index = git(r, "rev-parse", "--path-format=absolute", "--git-path", "index").removesuffix("\n")
+
+        def hook(name: str) -> None:
+            Path(hooks).mkdir(exist_ok=True)
+            Path(hooks, name).write_text("#!/bin/sh\necho no >&2; exit 1\n")
+            Path(hooks, name).chmod(0o755)
+
+        def unfinished(how: str) -> None:
+            git(r, "checkout", "-q", "-b", "side")
+            self.commit(r, "b")
+            git(r, "checkout", "-q", "-")
+            self.commit(r, "b")
+            git(r, how, "side", ok=False)
+            (r / "b").write_text("half")
+
+        return {
+            "nothing": lambda: None,
+            "nothing ": lambda: None,
+            "their commit": lambda: self.commit(r, "theirs"),
+            "conflicting": lambda: self.commit(r, "a"),
+            "dirty": lambda: self.write(r, "b"),
+            "dirty in the way": lambda: self.write(r, "a"),
+            "staged": lambda: (self.write(r, "c"), git(r, "add", "c")),
+            "files in the way": lambda: [self.write(r, f"f{n}") for n in range(1, 5)],
+            "ignored in the way": lambda: ([self.write(r, f"f{n}") for n in range(1, 5)],
+                                           (r / ".gitignore").write_text("*.o\nf*\n"), git(r, "commit", "-qam", "i")),
+            "merging": lambda: unfinished("merge"),
+            "rebasing": lambda: unfinished("rebase"),
+            "picking": lambda: unfinished("cherry-pick"),
+            "index.lock": lambda: Path(f"{index}.lock").touch(),
+            "commit-msg": lambda: hook("commit-msg"),
+            "pre-commit": lambda: hook("pre-commit"),
+            "pre-merge-commit": lambda: hook("pre-merge-commit"),
+            "reference-transaction": lambda: hook("reference-transaction"),
+            "signing": lambda: (git(r, "config", "commit.gpgsign", "true"), git(r, "config", "user.signingkey", "NO")),
+            "other branch": lambda: git(r, "checkout", "-q", "-b", "elsewhere"),
+            "detached": lambda: git(r, "checkout", "-q", "--detach"),
+            "moved": lambda: os.rename(r, f"{r}-moved") if self.place.layout == "plain" else None,
+            "submodules": lambda: git(r, "submodule", "update", "--init", "-q"),
+        }  # fmt: skip
+
+    # what there is
+
+    def repositories(self, top: Path) -> Iterator[Path]:
+        for place, directories, files in os.walk(top):
+            if ".git" in directories or ".git" in files:
+                yield Path(place)
+            if ".git" in directories:
+                directories.remove(".git")
+
+    def stores(self) -> Iterator[Path]:
+        """Every store of the case, those of submodules and nested repositories included."""
+        for place, directories, files in os.walk(self.place.now):
+            if "HEAD" in files and "objects" in directories:
+                yield Path(place)
+
+    def reachable(self) -> set[str]:
+        """All objects that a reference, a HEAD, an index or a stash of any store leads to; all files of worktrees."""
+        found: set[str] = set()
+        for store in self.stores():
+            own = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)}
+            words = ["--all", "--objects", "--no-object-names", "--ignore-missing"]
+            for place in (store, *(store / "worktrees").glob("*")):
+                extra = _tokens(
+                    place, "HEAD", "rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_HEAD", "logs/HEAD"
+                )
+                words += [each for each in extra if _run(store, own, "cat-file", "-e", each)[0] == 0]
+                index = {**own, "GIT_INDEX_FILE": str(place / "index")}
+                if (place / "index").exists():
+                    found |= {
+                        line.split()[1] for line in _run(store, index, "ls-files", "-s", "-z")[1].split("\0") if line
+                    }
+            words += _tokens(store, "logs/refs/stash")
+            found |= set(_run(store, own, "rev-list", *words)[1].split())
+        for where in (self.tree, *self.tree.parent.glob("*")) if self.tree.parent.is_dir() else ():
+            found |= set(self.files(where).values())
+        return found
+
+    def files(self, top: Path) -> dict[str, str]:
+        """The files below, but for stores and what the first commit ignores, each with its blob."""
+        found = {}
+        for place, directories, files in os.walk(top):
+            directories[:] = [name for name in directories if name != ".git"]
+            for name in (*files, *(each for each in directories if os.path.islink(f"{place}/{each}"))):
+                path = f"{place}/{name}"
+                if name != ".git" and not name.endswith(".o"):
+                    data = os.fsencode(os.readlink(path)) if os.path.islink(path) else Path(path).read_bytes()
+                    found[os.path.relpath(path, top)] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+        return found
+
+    def work(self) -> set[str]:
+        """Every object that is the agent's work."""
+        found = set(self.files(self.tree).values())
+        for where in self.repositories(self.tree):
+            mine = where == self.tree or not self._owns_store(where)
+            words = ["HEAD"] if mine else ["--all"]
+            words += ["refs/heads/teams/app/ann"] if where == self.tree else []
+            if git(where, "rev-parse", "-q", "--verify", "HEAD", ok=False) or not mine:
+                listed = git(where, "rev-list", "--objects", "--no-object-names", "--ignore-missing", *words, ok=False)
+                found |= set(listed.split())
+            own = Path(git(where, "rev-parse", "--absolute-git-dir").removesuffix("\n"))
+            tips = _tokens(own, "rebase-merge/orig-head", "rebase-merge/autostash", "logs/HEAD")
+            tips += _tokens(own, "logs/refs/stash") if not mine else []
+            tips = [one for one in tips if git(where, "cat-file", "-t", one, ok=False)]
+            found |= set(
+                git(where, "rev-list", "--objects", "--no-object-names", *tips, ok=False).split() if tips else ()
+            )
+            entries = git(where, "ls-files", "-s", "-z", ok=False).split("\0")
+            found |= {line.split()[1] for line in entries if line and not line.startswith("160000")}
+        own = self.tree / git(self.tree, "rev-parse", "--absolute-git-dir").removesuffix("\n")
+        for place, directories, files in os.walk(own / "modules"):
+            if "HEAD" in files and "objects" in directories:
+                variables = {"GIT_DIR": place, "GIT_WORK_TREE": place}
+                found |= set(
+                    _run(Path(place), variables, "rev-list", "--all", "--objects", "--no-object-names")[1].split()
+                )
+        return found
+
+    def _owns_store(self, where: Path) -> bool:
+        common = git(where, "rev-parse", "--path-format=absolute", "--git-common-dir").removesuffix("\n")
+        return common.startswith(str(self.tree)) or "/modules/" in common.replace(str(self.place.now / "super"), "")
+
+    def person(self) -> tuple[Any, ...]:
+        """What the person has: files, index, what is unfinished."""
+        r = self.place.target
+        if not r.is_dir():
+            return ()
+        status = git(r, "--no-optional-locks", "status", "--porcelain", "-z", "--ignored", ok=False)
+        own = Path(git(r, "rev-parse", "--absolute-git-dir").removesuffix("\n"))
+        unfinished = [name for name in ("MERGE_HEAD", "CHERRY_PICK_HEAD", "rebase-merge") if (own / name).exists()]
+        return self.files(r), status, unfinished, git(r, "rev-parse", "HEAD")
+
+    # the case
+
+    def prepare(self) -> None:
+        self.place.set_up()
+        for _ in range(self.random.randint(1, 4)):
+            self.number += 1
+            name, step = self.random.choice(list(self.steps().items()))
+            try:
+                step()
+                self.said.append(name)
+            except (AssertionError, OSError):  # what another step left does not allow this one
+                self.said.append(f"({name})")
+        name, step = self.random.choice(list(self.persons().items()))
+        try:
+            step()
+            self.said.append(f"person: {name}")
+        except (AssertionError, OSError):
+            self.said.append(f"(person: {name})")
+
+    def run(self, kill: bool) -> Case:
+        """Prepare it, give the command, and look what became of everything."""
+        self.prepare()
+        command = self.random.choice(COMMANDS)
+        self.said.append(command)
+        work, person, before = self._work_before(), self.person(), self.files(self.tree)
+        if kill:
+            call, nth = self.random.choice(CALLS), int(self.random.paretovariate(0.5)) % 3000 + 1
+            self.said.append(f"killed at {call} {nth}")
+            injected = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={nth}"]
+            self.give(command, ["strace", "-f", "-o", "/dev/null", *injected])
+            self._lost(work, "after the kill")
+            for lock in self.place.now.rglob("*.lock"):  # what git's own message tells a person to do
+                if "/.own-" not in str(lock) and "worktrees/app" not in str(lock.parent):
+                    lock.unlink()
+        done = self.give(command)
+        answer = _json(done.stdout)
+        if done.returncode == 3 or b"Traceback" in done.stderr:
+            self.problems.append(("bugs", repr(done)))
+        self._lost(work, f"after {done.returncode}")
+        self._look_at_merge(command, done.returncode, answer, person, before, kill)
+        if command == "force" and not kill and done.returncode == 0 and answer.get("kept"):
+            self._look_at_restored(answer["kept"], before)
+        return self
+
+    def _work_before(self) -> set[str]:
+        try:
+            return self.work()
+        except AssertionError:  # git itself can't read it
+            return set(self.files(self.tree).values())
+
+    def give(self, command: str, before: list[str] | None = None) -> Any:
+        teams = self.place.teams
+        match command:
+            case "merge" | "remove":
+                return teams("worktree", command, "ann", "--as", "human", "--json", before=before)
+            case "force":
+                return teams("worktree", "remove", "ann", "--force", "--as", "human", "--json", before=before)
+            case "restart":
+                done = teams("restart-agent", "ann", "--as", "human", "--json", before=before)
+                teams("wait", "--agent", "ann", "--timeout", "20", "--as", "human")
+                return done
+            case "close":
+                return teams("close-team", "--force", "--as", "human", "--json", before=before)
+        teams("close-team", "--force", "--as", "human", "--json")
+        return teams("prune", "--older-than", "0", "--yes", "--as", "human", "--json", before=before)
+
+    def _lost(self, work: set[str], when: str) -> None:
+        if lost := work - self.reachable():
+            self.problems.append(("lost", f"{when}: {sorted(lost)[:5]}"))
+
+    def _look_at_merge(self, command: str, status: int, answer: Any, person: Any, before: Any, kill: bool) -> None:
+        after = self.person()
+        merged = command == "merge" and status == 0
+        if not merged:
+            if after != person and not kill:
+                self.problems.append(("the person's", f"{person} became {after}"))
+            return
+        tip = git(self.place.target, "rev-list", "--objects", "--no-object-names", "HEAD").split()
+        listed = set(tip) | {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}
+        for store in self.stores():
+            if "modules" in store.parts or store.parent.name == "lib":
+                listed |= set(
+                    _run(
+                        store,
+                        {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)},
+                        "rev-list",
+                        "--all",
+                        "--objects",
+                        "--no-object-names",
+                    )[1].split()
+                )
+        missing = [name for name, blob in before.items() if blob not in listed and not self._is_excused(name)]
+        if answer.get("state") != "merged" or missing:
+            self.problems.append(("called merged", f"{answer}: not there: {missing[:5]}"))
+        gone = [
+            name for name, blob in person[0].items() if name in _untracked(person[1]) and after[0].get(name) != blob
+        ]
+        if gone:
+            self.problems.append(("the person's", f"overwritten: {gone}"))
+
+    def _is_excused(self, name: str) -> bool:
+        return name.startswith("mine") and "ignored" in self.said
+
+    def _look_at_restored(self, ref: str, before: dict[str, str]) -> None:
+        done = self.place.teams("worktree", "restore", ref, "--as", "human", "--json")
+        found = self.files(Path(_json(done.stdout).get("path", "/nowhere")))
+        sparse = {"a", "b", "c"} if "sparse" in self.said else set()
+        if done.returncode or {k: v for k, v in found.items() if k not in sparse} != {
+            k: v for k, v in before.items() if k not in sparse
+        }:
+            wrong = sorted(set(found.items()) ^ set(before.items()))
+            self.problems.append(("not restored", f"{done.returncode} {done.stderr!r} {wrong[:6]}"))
+
+
+def _untracked(status: str) -> set[str]:
+    return {entry[3:] for entry in status.split("\0") if entry[:2] in ("??", "!!")}
+
+
+def _tokens(own: Path, *names: str) -> list[str]:
+    found: dict[str, None] = {}
+    for name in names:
+        if (own / name).is_file():
+            for word in (own / name).read_text(errors="replace").split():
+                if len(word) == 40 and set(word) <= set("0123456789abcdef") and word.strip("0"):
+                    found[word] = None
+    return list(found)
+
+
+def _run(where: Path, variables: dict[str, str], *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        ["git", "-C", str(where), *words], env=_environ(**variables), capture_output=True, timeout=TIMEOUT, check=False
+    )
+    return done.returncode, os.fsdecode(done.stdout)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        found = json.loads(text or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Storm:
+    """Cases by the seed, in places of their own for each worker."""
+
+    def __init__(
+        self, top: Path, cases: int, seed: int = 1, kill: bool = False, workers: int = 2, say: bool = False
+    ) -> None:
+        self.top, self.cases, self.seed, self.kill, self.workers, self.say = top, cases, seed, kill, workers, say
+        self.commands: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
+
+    def run(self) -> Counter[str]:
+        make_home(self.top / "home")
+        with ThreadPoolExecutor(self.workers) as pool:
+            found = [each for part in pool.map(self._share, range(self.workers)) for each in part]
+        return Counter(dict.fromkeys(PROMISES, 0)) + Counter(kind for kind, _ in found) if found else Counter()
+
+    def _share(self, worker: int) -> list[tuple[str, str]]:
+        places: dict[tuple[str, bool], Place] = {}
+        found = []
+        for seed in range(self.seed + worker, self.seed + self.cases, self.workers):
+            chosen = random.Random(-seed - 1)
+            kind = chosen.choice(LAYOUTS), chosen.random() < 0.4
+            if kind not in places:
+                places[kind] = Place(self.top / f"{worker}-{len(places)}", *kind)
+            case = Case(places[kind], seed).run(self.kill)
+            for problem in case.problems:
+                found.append(problem)
+                sys.stderr.write(f"{'; '.join(case.said)}: {problem[0]}: {problem[1][:1500]}\n")
+            if self.say and (seed - self.seed) % 100 == 0:
+                sys.stderr.write(f"{time.strftime('%X')} {seed - self.seed} cases\n")
+        return found
+
+
+def main() -> None:
+    """Run as many cases as are asked for."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--cases", type=int, default=2000)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--kill", action="store_true")
+    said = options.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        begun = time.monotonic()
+        found = Storm(Path(place), said.cases, said.seed, said.kill, said.workers, say=True).run()
+        rows = ", ".join(f"{kind}: {found[kind]}" for kind in PROMISES)
+        print(f"{said.cases} cases{' with kills' * said.kill} in {time.monotonic() - begun:.0f} s: {rows}")
+    sys.exit(any(found.values()))
+
+
+if __name__ == "__main__":
+    main()
