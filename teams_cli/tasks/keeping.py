@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.messages import messages
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
@@ -16,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+IF_READY = "if-ready-"
+"""How the uid of a notice begins that is sent only if the task is ready by then."""
 _IS_KEPT = " is kept for you"
 _IS_READY = ", kept for you, is ready: "
 
@@ -67,27 +68,28 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* makes ready for those for whom it is kept."""
-    status_of = dependencies.stored(store, team.name)
-    told = []
-    for task in tasks.labelled(store, team.name, KEPT):
-        if done.id in task.blocked_by and task.assignee:
-            waits = dependencies.open_blockers(task, lambda key: "completed" if key == done.id else status_of(key))
-            if not waits:
-                told.append(_ready(task, done))
-    return told
+    """What completing *done* may make ready for those for whom it is kept: `if_ready` says it when it is sent."""
+    return [
+        Owed(
+            to=task.assignee,
+            message=f"{task.id} ({task.title}){_IS_READY}teams claim-task --next",
+            uid=f"{IF_READY}{task.id}-{done.id}-{done.claim}",
+            by=done.owner or SYSTEM,
+            about=task.id,
+        )
+        for task in tasks.labelled(store, team.name, KEPT)
+        if done.id in task.blocked_by and task.assignee
+    ]
 
 
-def tell_ready(store: Store, team: Team, done: Task) -> None:
-    """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
-    try:
-        for told in ready_notices(store, team, done):
-            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
-    except errors.TeamsError:  # the task is completed, whoever hears of it
-        return
-
-
-def _ready(task: Task, done: Task) -> Owed:
-    body = f"{task.id} ({task.title}){_IS_READY}teams claim-task --next"
-    uid = f"ready-{task.id}-{done.id}-{done.claim}"
-    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM, about=task.id)
+def if_ready(store: Store, team: str, told: Owed) -> Owed | None:
+    """The notice that a task is ready, if it is: of the last blockers that are completed at the same moment each owes
+    it, and the claims of all of them make its uid, so that it is sent once.
+    """
+    task = tasks.get(store, team, told.about or "")
+    if task.status != "pending" or task.assignee != told.to:
+        return None
+    if dependencies.open_blockers(task, dependencies.stored(store, team)):
+        return None
+    claims = sum(tasks.get(store, team, key).claim for key in task.blocked_by)
+    return told.having(uid=f"ready-{task.id}-{task.claim}-{len(task.blocked_by)}-{claims}-{task.assignee}")

@@ -58,6 +58,8 @@ class Note(Record):
     owner: Name | None = None
     changed: list[Word] | None = None
     added: Text | None = None
+    uid: Word | None = None
+    """Of the command that added it."""
 
 
 _RESULTS = ("amended", "in_review", "completed", "failed")
@@ -132,10 +134,20 @@ class Task(Record):
             del notes[oldest]
         return self.having(notes=notes, updated_at=at)
 
+    def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
+        """The notice, but that another task is ready only if it is so by now."""
+        from teams_cli.tasks import keeping
+
+        return keeping.if_ready(store, team, told) if told.uid.startswith(keeping.IF_READY) else told
+
     @property
     def of_a_run(self) -> bool:
         """Whether it is done by what a workflow runs, of which nobody is told step by step."""
         return self.run is not None or self.prompt is not None
+
+    def has_note(self, uid: str | None) -> bool:
+        """Whether the command of that uid added a note."""
+        return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:
