@@ -1,4 +1,4 @@
-"""The records of one directory: their numbers, several created or changed in one commit, and what was read or written before.
+"""The records of one directory: their numbers, several changed in one commit, and what was read or written before.
 
 No number is given again, also when the file that had it is gone. The highest stands in the name of an empty file,
 `.last.<number>`, which the listing of the directory shows for nothing and which becomes durable with the entry of the
