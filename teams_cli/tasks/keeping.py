@@ -7,7 +7,7 @@ from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import KEPT, Task
+from teams_cli.tasks.tasks import IF_READY, KEPT, Task
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 
@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-IF_READY = "if-ready-"
-"""How the uid of a notice begins that is sent only if the task is ready by then."""
 _IS_KEPT = " is kept for you"
 _IS_READY = ", kept for you, is ready: "
 
@@ -68,7 +66,7 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* may make ready for those for whom it is kept: `if_ready` says it when it is sent."""
+    """What completing *done* may make ready for those for whom it is kept: `Task.still_due` says whether it is sent."""
     return [
         Owed(
             to=task.assignee,
@@ -80,16 +78,3 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
         for task in tasks.labelled(store, team.name, KEPT)
         if done.id in task.blocked_by and task.assignee
     ]
-
-
-def if_ready(store: Store, team: str, told: Owed) -> Owed | None:
-    """The notice that a task is ready, if it is: of the last blockers that are completed at the same moment each owes
-    it, and the claims of all of them make its uid, so that it is sent once.
-    """
-    task = tasks.get(store, team, told.about or "")
-    if task.status != "pending" or task.assignee != told.to:
-        return None
-    if dependencies.open_blockers(task, dependencies.stored(store, team)):
-        return None
-    claims = sum(tasks.get(store, team, key).claim for key in task.blocked_by)
-    return told.having(uid=f"ready-{task.id}-{task.claim}-{len(task.blocked_by)}-{claims}-{task.assignee}")

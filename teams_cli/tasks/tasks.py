@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
+IF_READY = "if-ready-"
+"""How the uid of a notice begins that is sent only if the task is ready by then."""
 READ_WHOLE = 50
 """Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
@@ -135,10 +137,21 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
-        """The notice, but that another task is ready only if it is so by now."""
-        from teams_cli.tasks import keeping
-
-        return keeping.if_ready(store, team, told) if told.uid.startswith(keeping.IF_READY) else told
+        """The notice; that another task is ready, if it is so by now. Of the last blockers that are completed at the
+        same moment each owes it, and the claims of all of them make its uid, so that it is sent once.
+        """
+        if not told.uid.startswith(IF_READY):
+            return told
+        task = get(store, team, told.about or "")
+        try:
+            blockers = [get(store, team, key) for key in task.blocked_by]
+        except errors.TeamsError:  # it waits for what is missing
+            return None
+        open_ones = any(blocker.status != "completed" for blocker in blockers)
+        if task.status != "pending" or task.assignee != told.to or open_ones:
+            return None
+        claims = sum(blocker.claim for blocker in blockers)
+        return told.having(uid=f"ready-{task.id}-{task.claim}-{len(blockers)}-{claims}-{task.assignee}")
 
     @property
     def of_a_run(self) -> bool:
