@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.presence import OnceTold
 
 MAX_NAMED = 20
 _MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
@@ -26,13 +27,13 @@ _STATUS = 101
 HINT = 'ACTION REQUIRED: Announce yourself to the other agents: teams announce "what you are working on"'
 
 
-def payload(store: Store, team_name: str, caller: Caller) -> dict[str, Any]:
+def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
     """The other agents and your unhandled messages, as the synthetic result of a `broadcast` tool.
 
     It is made for the end of the context of the next model call. Messages come again at every call until they are
     handled; being shown marks them as read. `hint` is there until you have announced yourself.
     """
-    shown = reading.read(store, team_name, caller, Selection(), [], turn=0)
+    shown = reading.read(store, team_name, caller, Selection(), [], once_told, turn=0)
     there = others(store, team_name, caller.name)
     messages = [{"id": m["number"], "from": m["from"], "content": m["message"]} for m in shown]
     return _broadcast(store, team_name, caller, there, messages)
@@ -45,7 +46,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     is there and nothing waits.
     """
     there = others(store, team_name, caller.name)[:MAX_NAMED]
-    found = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [], peek=True)
+    found = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
     if not there and not found:
         return None
     agents = [

@@ -259,7 +259,8 @@ class Keeper:
         self._note_turn(batch)
         turn = client.wait(self._to_stop_or_start, self._look)
         self.overlaps.look()
-        self._change(lambda session: session.having(given=None))
+        if turn.interrupted or not (turn.stopped or output.has_failed(self.profile, turn.status, turn.printed)):
+            self._change(lambda session: session.having(given=None))
         self._start_left()
         self._learn_session(turn.printed)
         self._note_usage(turn, began)

@@ -256,13 +256,16 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
 def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
     """The numbers of the messages that the next turn is for: the unread ones, and an interjection in any case.
 
-    With them comes what a turn was given that was killed, as far as it is not handled.
+    With them comes what a turn was given that did not end by itself, as far as the agent did not handle it.
     """
     from teams_cli.messages import inboxes  # not for those who only look whether there is a session
+    from teams_cli.messages.messages import MESSAGE
 
     numbers = set(inboxes.unread(store, team, session.agent))
     if session.interjected > session.delivered:
         numbers.add(session.interjected)
-    if numbers and session.given:
-        numbers |= {entry.number for entry in inboxes.load(store, team, session.agent).open} & set(session.given)
+    if session.given:
+        is_open = {entry.number for entry in inboxes.load(store, team, session.agent).open}
+        given = store.fetch(team, MESSAGE, session.given, [])
+        numbers |= {message.number for message in given if message.number in is_open or message.only_informs}
     return sorted(numbers)

@@ -10,6 +10,7 @@ from teams_cli.text import MOST_ANSWER, one_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -137,11 +138,15 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         from teams_cli.cli import farewell
 
         return farewell.take_leave(ended, as_json, _talk)
-    line = "" if as_json or command.quiet else call.reminder()
+    reminded: list[Callable[[], object]] = []
+    line = "" if as_json or command.quiet else call.reminder(reminded.append)
     if call.follows and not as_json:
         streams.written(lambda: print(f"next: {call.follows}"))
-    if line:
-        _talk(one_part(line))
+    if not line or _talk(one_part(line)):
+        for note in reminded:
+            call.once_told(note)
+    for problem in call.note_told():
+        _talk(f"teams: you will be told this again, as it could not be noted: {safe(problem.message)}")
     return status
 
 
@@ -237,12 +242,14 @@ def _ask_person(operation: str, about: str) -> bool | None:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _talk(line: str) -> None:
+def _talk(line: str) -> bool:
+    """Say something beside the answer; whether it came out."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
     except OSError:  # nobody reads it: the answer itself is what counts
-        return
+        return False
+    return True
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:

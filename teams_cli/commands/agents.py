@@ -75,7 +75,7 @@ def _run(call: Call, detach: bool, **wish: Any) -> Any:
         call.say(f"{started.agent} goes on: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
     first = next(session for session in found if session.agent == started.agent)
-    settle_output(call, first)
+    call.once_told(lambda: settle_output(call, first))
     document = {**result_of(call, first), "agents": [_summary(call, session) for session in found]}
     return Outcome(document, 0 if first.outcome == "completed" else 1)
 
@@ -101,7 +101,7 @@ def _spawn(call: Call, wait: bool, **wish: Any) -> Any:
     if not wait:
         return _started(started)
     done = waking.wait_for(call.store, call.team, started.agent)
-    settle_output(call, done)
+    call.once_told(lambda: settle_output(call, done))
     return Outcome(result_of(call, done), 0 if done.outcome == "completed" else 1)
 
 

@@ -50,7 +50,7 @@ def _brief(call: Call) -> Any:
         team = call.team
     except errors.NoTeam:  # then what to do about that is what is next
         return brief.outside(call.store, "", caller)
-    return brief.brief(call.store, team, caller)
+    return brief.brief(call.store, team, caller, call.once_told)
 
 
 COMMANDS = table(

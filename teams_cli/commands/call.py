@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from teams_cli.agents.overlaps import Teller
     from teams_cli.teams.caller import Caller
     from teams_cli.teams.config import Config
+    from teams_cli.teams.presence import OnceTold
 
     class Person(Protocol):
         """The person at the terminal, as the console sees them."""
@@ -91,6 +92,7 @@ class Call:
         """Bytes that the answer may have, where who reads it would lose what is longer; 0 for any."""
         self.follows = ""
         """The command that follows, where the answer is told in words."""
+        self._to_note: list[Callable[[], object]] = []
         if store.on_append is None:
             store.on_append = self._appended
 
@@ -208,6 +210,27 @@ class Call:
         except errors.TeamsError as problem:
             self.problems.append(problem)
 
+    def once_told(self, note: Callable[[], object]) -> None:
+        """Have *note*, which notes that the caller was told something, be run once the answer is out."""
+        self._to_note.append(note)
+
+    @property
+    def has_to_note(self) -> bool:
+        """Whether something is to be noted once the answer is out."""
+        return bool(self._to_note)
+
+    def note_told(self) -> list[errors.TeamsError]:
+        """Note what the caller was told, for the face that has brought the answer out; what can't be noted, it is told
+        again.
+        """
+        problems = []
+        while self._to_note:
+            try:
+                self._to_note.pop(0)()
+            except errors.TeamsError as problem:
+                problems.append(problem)
+        return problems
+
     def say_what_follows(self) -> None:
         """Say what the caller does next: its task, another, or waiting."""
         from teams_cli.views import work
@@ -297,7 +320,7 @@ class Call:
         """Note that the caller is seen while it waits inside the tool: it is there, with a task or without."""
         return self.note_seen() if team == self.said_team else _NEVER
 
-    def reminder(self) -> str:
+    def reminder(self, once_told: OnceTold) -> str:
         """What waits for the caller that it was not told of yet, in a line; empty if there is nothing. Mail is what
         follows then, whatever did before.
         """
@@ -310,7 +333,7 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = reminders.reminder(self.store, team.name, self.caller.name)
+            told = reminders.reminder(self.store, team.name, self.caller.name, once_told)
         except errors.TeamsError:  # the answer itself was given
             return ""
         if self.follows and told.has_mail:

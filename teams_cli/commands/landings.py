@@ -46,7 +46,7 @@ def _soon(call: Call, landing: Landing, go_on: Callable[[], object]) -> dict[str
     try:
         over = conditions.landing_over(call.store, call.team, landing.id, go_on)
         found = conditions.wait(call.store, call.team, [over], _SOON)
-        conditions.count_as_read(call.store, call.team, call.agent, found)
+        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
         return dict(found["landing"])
     except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
         return landings.to_document(landing)

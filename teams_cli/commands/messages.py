@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.commands.attempts import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
@@ -51,7 +52,12 @@ def _refuse_swapped(team: Team, to: str, text: str) -> None:
 
 
 def _sent(call: Call, team: Team, to: list[str], text: str, uid: str | None, fyi: bool, ack_by: str | None) -> Message:
-    """The message as sent; to one, at once its next turn where the team's setting says so."""
+    """The message as sent; to one, at once its next turn where the team's setting says so. Without a *uid* it has that
+    of the command.
+    """
+    if uid is None and call.caller:
+        with Attempt(call, "send-message", *to, text, str(fyi), str(bool(ack_by))) as own:
+            return _sent(call, team, to, text, own, fyi, ack_by)
     if call.caller and len(to) == 1 and team.settings.get("delivery") == "interject":
         from teams_cli.agents import interrupting
 
@@ -94,6 +100,9 @@ def _owners(call: Call, words: str) -> list[str]:
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
+    if uid is None and call.caller:
+        with Attempt(call, "broadcast-message", text) as own:
+            return _broadcast(call, text, own)
     sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
     if sent.from_ != HUMAN:
         call.try_to(lambda: presence.introduce(call.store, call.team, sent.from_, sent.message))

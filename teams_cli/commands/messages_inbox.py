@@ -99,7 +99,8 @@ def _rest(found: Reading, all: bool) -> str:
 
 def _found(call: Call, selection: Selection, peek: bool, wait: float | None) -> Reading:
     if wait is None or selection.handled:
-        return reading.read(call.store, call.team, call.caller, selection, call.problems, peek)
+        once_told = None if peek else call.once_told
+        return reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
     from teams_cli.commands.runners.messages import wait_and_read
 
     return wait_and_read(call, selection, peek, wait)

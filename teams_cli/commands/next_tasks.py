@@ -72,7 +72,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, what: Callable[[
 def _concerning(call: Call, wait: float) -> Found:
     from teams_cli.views import concerns, steps
 
-    return concerns.wait(call.store, call.team, call.known, wait, call.say, again=steps.WAIT_A_WHILE)
+    return concerns.wait(call.store, call.team, call.known, wait, call.once_told, call.say, again=steps.WAIT_A_WHILE)
 
 
 def _next(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
@@ -115,21 +115,29 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
     of_these = Wanted(wanted.needed, True, wanted.completed)
     while True:
-        found = concerns.wait(call.store, call.team, call.known, left, call.say, of_these, again)
+        notes: list[Callable[[], object]] = []
+        found = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again)
         others = [each for each in found["happened"] if each["what"] != "ready"]
         if len(others) == len(found["happened"]) or any(map(_comes_first, [*found["messages"], *others])):
-            return found
+            break
         try:
             task = choosing.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
             if found["messages"] or others:
-                return {**found, "happened": others, "next": steps.WAIT_TO_WORK}
+                found = {**found, "happened": others, "next": steps.WAIT_TO_WORK}
+                break
+            for note in notes:  # nothing is told: the task was taken by another
+                note()
             left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
             of_these = wanted
             continue
         shown = taken(call, task)
         mail = [each for each in found["messages"] if each["from"] != SYSTEM or not _is_shown_with(each, task)]
-        return {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}
+        found = {**found, "messages": mail, "happened": others, "claimed": shown, "next": call.follows}
+        break
+    for note in notes:
+        call.once_told(note)
+    return found
 
 
 def _comes_first(each: dict[str, Any]) -> bool:

@@ -36,7 +36,8 @@ def _shared(call: Call, key: str | None) -> Any:
         return [page.to_row() for page in pages.all_of(call.store, team.name, call.problems)]
     page = pages.get(call.store, team.name, key)
     if call.caller is not None and standing_of(team, call.caller):
-        pages.note_seen(call.store, team.name, call.caller.name, [page])
+        name = call.caller.name
+        call.once_told(lambda: pages.note_seen(call.store, team.name, name, [page]))
     return page.to_document()
 
 

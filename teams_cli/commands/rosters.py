@@ -8,7 +8,8 @@ _UP = """Make or resume the team of this repository, as its `teams.yaml` says: i
 
 In it: name; members, a list of name, role, harness, model, worktree, permissions, prompt; rules; pages, KEY: TEXT;
 tasks as of a workflow, or workflow, the file of one. Members with a harness are started, the others are expected.
-What `.claude/agents/*.md` say of an agent or a role they are told. What is there already stays: repeating is safe.
+What `.claude/agents/*.md` say of an agent or a role they are told. What is there already stays.
+It takes several steps: broken off, repeat it, and it goes on.
 
 Raises:
     InvalidValue: The file is not valid; names everything that is wrong.

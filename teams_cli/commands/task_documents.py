@@ -86,7 +86,7 @@ def untold_pages(call: Call) -> dict[str, Any]:
     from teams_cli.teams import pages
 
     found: list[pages.Page] = []
-    call.try_to(lambda: found.extend(pages.untold(call.store, call.team, call.agent)))
+    call.try_to(lambda: found.extend(pages.untold(call.store, call.team, call.agent, call.once_told)))
     return {"pages": [page.to_row() for page in found]} if found else {}
 
 

@@ -33,6 +33,15 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     edit.check_from = checks.set_from(values["check"], call.said_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
+    if edit.append is None:
+        return _updated(call, task, edit, files, next, wait)
+    from teams_cli.commands.attempts import Attempt
+
+    with Attempt(call, "update-task", task, edit.append) as edit.uid:
+        return _updated(call, task, edit, files, next, wait)
+
+
+def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
     named = each_name([task]) or [task]
     task = named[0]
     if len(named) > 1:
@@ -96,7 +105,11 @@ def land_too(call: Call, task: Task) -> None:
 
 
 def _note(call: Call, task: str, text: str) -> Any:
-    return to_document(call, editing.note(call.store, call.team, call.caller, task, text))
+    from teams_cli.commands.attempts import Attempt
+
+    with Attempt(call, "note", task, text) as uid:
+        noted = editing.note(call.store, call.team, call.caller, task, text, uid)
+    return to_document(call, noted)
 
 
 _ID = argument("ID", "The task: 7, #7 or task-7.", name="task")

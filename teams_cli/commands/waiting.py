@@ -69,7 +69,7 @@ def _wait_for_anything(
 
         return next_tasks.awaited(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT
-    return concerns.wait(call.store, call.team, call.known, timeout, call.say, wanted, again)
+    return concerns.wait(call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again)
 
 
 def _go_on(call: Call) -> None:

@@ -50,7 +50,7 @@ def wait(call: Call, wanted: list[Condition], of: str | None, timeout: float | N
     if "taskCounts" in found and call.caller and (at := standing_of(call.load_team(), call.caller)) and at.leads:
         call.follows = steps.after_all(found["stuck"])
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
-        conditions.count_as_read(call.store, call.team, call.agent, found)
+        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, found))
     call.follows = _after(call, found) or call.follows
     return _with_its_end(call, of, found) if of is not None and "agent" in found else found
 
@@ -80,6 +80,6 @@ def _collected(call: Call, session: Session) -> dict[str, Any]:
     from teams_cli.commands import agents
 
     if call.caller and call.caller.name == session.caller:
-        agents.settle_output(call, session)
+        call.once_told(lambda: agents.settle_output(call, session))
     shown: dict[str, Any] = agents.result_of(call, session)
     return shown

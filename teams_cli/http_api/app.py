@@ -86,8 +86,9 @@ class Api:
     def _route(self, command: Command) -> Route:
         async def handle(request: Request) -> Response:
             given = _query(request, command) if command.reads else await self.bodies.read(request)
-            document, problems = await self.operations.command(request, command, given)
-            return Document(document, headers={"X-Teams-Damaged": str(len(problems))} if problems else None)
+            document, call = await self.operations.command(request, command, given)
+            damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
+            return self.operations.telling.expect(request, Document(document, headers=damaged), call)
 
         return Route(f"/{command.name}", _answering(handle), methods=["GET" if command.reads else "POST"])
 

@@ -11,6 +11,7 @@ import anyio
 from teams_cli.commands.call import Call
 from teams_cli.http_api import limits
 from teams_cli.http_api.refusals import RETRY_AFTER, RequestRefused
+from teams_cli.http_api.telling import Telling
 from teams_cli.http_api.threads import Threads
 from teams_cli.names import HUMAN
 from teams_cli.serving import requests
@@ -40,10 +41,11 @@ class Operations:
         self._quick = anyio.CapacityLimiter(limits.QUICK)
         self._long = anyio.CapacityLimiter(limits.WAITING)
         self._threads = Threads(limits.QUICK + limits.WAITING)
+        self.telling = Telling(self._threads)
         self._clients: set[Requester] = set()
 
-    async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, list[str]]:
-        """The document with which a command answers a request, and what was damaged on the way.
+    async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
+        """The document with which a command answers a request, and its call, which says what was damaged on the way.
 
         Raises:
             TeamsError: The command refuses.
@@ -51,9 +53,8 @@ class Operations:
             Departed: The client did not wait for it.
         """
 
-        def run(call: Call) -> tuple[Any, list[str]]:
-            document = requests.answer(call, command.name, given, requests.camel_case)
-            return document, [problem.message for problem in call.problems]
+        def run(call: Call) -> tuple[Any, Call]:
+            return requests.answer(call, command.name, given, requests.camel_case), call
 
         return await self.call(request, run, command.long)
 
@@ -68,6 +69,7 @@ class Operations:
             Departed: The client did not wait for it.
         """
         agent = agent or _in_address(request, "as") or HUMAN
+        await self.telling.settle(agent)
         client = Requester()
         may_wait = long or agent != HUMAN
         limiter = self._long if may_wait else self._quick

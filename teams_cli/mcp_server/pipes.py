@@ -7,6 +7,7 @@ import os
 import select
 from contextlib import asynccontextmanager
 from fcntl import F_DUPFD_CLOEXEC, fcntl
+from functools import partial
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from teams_cli.mcp_server.telling import Telling
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
     Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -102,15 +105,15 @@ def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
 
 @asynccontextmanager
 async def connected(
-    source: int, sink: int, settle: Callable[[], Awaitable[None]]
+    source: int, sink: int, settle: Callable[[], Awaitable[None]], telling: Telling
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """The streams of messages over these descriptors. At the end of the input, *settle* says when to stop."""
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)
     async with anyio.create_task_group() as group:
         written = anyio.Event()
-        group.start_soon(_write_all, leaving, sink, incoming, written)
-        group.start_soon(_read_all, source, arrived, outgoing, settle)
+        group.start_soon(_write_all, leaving, sink, incoming, written, telling)
+        group.start_soon(_read_all, source, arrived, outgoing, settle, telling)
         yield incoming, outgoing
         await outgoing.aclose()
         with anyio.move_on_after(_GOODBYE):
@@ -123,6 +126,7 @@ async def _read_all(
     arrived: MemoryObjectSendStream[SessionMessage | Exception],
     outgoing: Outgoing,
     settle: Callable[[], Awaitable[None]],
+    telling: Telling,
 ) -> None:
     """Hand in the messages one by one, each once the one before was taken."""
     try:
@@ -131,6 +135,7 @@ async def _read_all(
             if isinstance(message, JSONRPCError):
                 await outgoing.send(SessionMessage(message))
             elif message is not None:
+                telling.hear(message)
                 await arrived.send(message)
     except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
@@ -139,13 +144,21 @@ async def _read_all(
 
 
 async def _write_all(
-    leaving: MemoryObjectReceiveStream[SessionMessage], sink: int, incoming: Incoming, written: anyio.Event
+    leaving: MemoryObjectReceiveStream[SessionMessage],
+    sink: int,
+    incoming: Incoming,
+    written: anyio.Event,
+    telling: Telling,
 ) -> None:
     """Write what is to leave; when nobody takes it any more, nothing more is taken in."""
     try:
         async for item in leaving:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            if len(data) <= _AT_ONCE and select.select([], [sink], [], 0)[1]:
+            if call := telling.of(item):
+                write = partial(_write, sink, data)
+                id = getattr(item.message, "id", None)
+                await anyio.to_thread.run_sync(telling.tell, write, id, call, abandon_on_cancel=True)
+            elif len(data) <= _AT_ONCE and select.select([], [sink], [], 0)[1]:
                 _write(sink, data)
             else:
                 await anyio.to_thread.run_sync(_write, sink, data, abandon_on_cancel=True)

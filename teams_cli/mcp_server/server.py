@@ -29,6 +29,7 @@ from teams_cli.mcp_server import leave, pipes, resources, results, tools
 from teams_cli.mcp_server.identity import Identity, Rights
 from teams_cli.mcp_server.mail import Mail
 from teams_cli.mcp_server.subscriptions import Subscriptions
+from teams_cli.mcp_server.telling import Telling
 from teams_cli.mcp_server.wording import in_tools
 from teams_cli.mcp_server.work import Stop, Stopped, Works
 from teams_cli.questions import asking
@@ -65,6 +66,7 @@ class TeamsServer:
         self.tools = {} if call.environ.get(_SHADOW) else {**tools.every(), **leave.tools(call.environ)}
         self.works = Works()
         self.mail = Mail()
+        self.telling = Telling()
         self.changes = Subscriptions(call.store, self.identity, self._names)
 
     async def serve(self, source: int, sink: int) -> None:
@@ -73,7 +75,8 @@ class TeamsServer:
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         self.changes.start()
         try:
-            async with pipes.connected(source, sink, partial(self.works.settle, _PATIENCE)) as (incoming, outgoing):
+            settle = partial(self.works.settle, _PATIENCE)
+            async with pipes.connected(source, sink, settle, self.telling) as (incoming, outgoing):
                 await server.run(incoming, outgoing, options)
         finally:
             self.changes.end()
@@ -125,30 +128,34 @@ class TeamsServer:
             await ctx.session.report_progress(seconds, message=f"{params.name} waits")
 
         work = partial(self._use, params.name, params.arguments or {})
+        self.telling.forget(ctx.request_id)
         try:
-            result = await self.works.run(work, tell)
+            result, call = await self.works.run(work, tell)
         except errors.Busy as error:
             return results.refused(error)
         if self.tools[params.name].command.moves and not result.is_error:
             loop = asyncio.get_running_loop()
             await self.works.run(lambda stop: self.changes.look_at_tools(loop))
+        if call:
+            self.telling.expect(ctx.request_id, call)
         return result
 
-    def _use(self, name: str, arguments: Mapping[str, Any], stop: Stop) -> CallToolResult:
-        """Use a tool, in its thread; whatever goes wrong becomes its answer."""
+    def _use(self, name: str, arguments: Mapping[str, Any], stop: Stop) -> tuple[CallToolResult, Call | None]:
+        """Use a tool, in its thread; whatever goes wrong becomes its answer. With the call, unless it was refused."""
+        self.telling.settle()
         try:
             call = self.identity.call(stop)
             tool = self.tools[name]
             document = tool.answer(call, arguments)
             if name == "join_team":
                 self.identity.adopt(document)
-            return results.answered(call, tool, document, self.mail)
+            return results.answered(call, tool, document, self.mail), call
         except errors.TeamsError as error:
-            return results.refused(error)
+            return results.refused(error), None
         except Stopped:  # nobody wants to know any more
             raise
         except Exception as error:
-            return results.refused(report(error, ["mcp", name]), "bug")
+            return results.refused(report(error, ["mcp", name]), "bug"), None
 
     async def _list_resources(self, ctx: Context, params: object) -> ListResourcesResult:
         return ListResourcesResult(resources=await self._done(lambda stop: resources.listed(self.identity)))

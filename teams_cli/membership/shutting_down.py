@@ -21,16 +21,27 @@ if TYPE_CHECKING:
 def request_each(
     store: Store, team_name: str, caller: Caller | None, agents: list[str], reason: str | None = None
 ) -> list[Shutdown]:
-    """Ask members to end their work; each approves, or rejects with a reason. Nobody is asked if one can't be.
+    """Ask members to end their work, in one commit; each approves, or rejects with a reason. Nobody is asked if one
+    can't be.
 
     Raises:
         AgentNotFound: One of them is no active member.
         Conflict: A request to one of them is open already; names it.
     """
-    names = list(dict.fromkeys(agents))
-    for agent in names if len(names) > 1 else ():
-        _same_again(store, *_drafted(store, team_name, caller, agent, reason))
-    return [request(store, team_name, caller, agent, reason) for agent in names]
+    drafts = [_drafted(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
+    earlier = [_same_again(store, team, draft) for team, draft in drafts]
+    fresh = [draft for (_, draft), same in zip(drafts, earlier, strict=True) if same is None]
+    made = store.create_all(team_name, SHUTDOWN, len(fresh), lambda keys: fresh) if fresh else []
+    for new in made:
+        _withdraw_if_second(store, drafts[0][0], new)
+        who = new.requested_by
+        history.note(store, team_name, who, "shutdown requested", shutdown=new.id, agent=new.agent, reason=reason)
+    rest = iter(made)
+    asked = [same or next(rest) for same in earlier]
+    for each in asked:
+        store.confirm(team_name, SHUTDOWN, each.id)
+        deliver(store, team_name, SHUTDOWN, each)
+    return asked
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
@@ -40,17 +51,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
         AgentNotFound: There is no such active member.
         Conflict: A request to it is open already; names it.
     """
-    team, draft = _drafted(store, team_name, caller, agent, reason)
-    made = _same_again(store, team, draft)
-    if made is not None:
-        store.confirm(team_name, SHUTDOWN, made.id)
-    else:
-        made, _ = store.create(team_name, SHUTDOWN, None, draft)
-        _withdraw_if_second(store, team, made)
-        who = made.requested_by
-        history.note(store, team_name, who, "shutdown requested", shutdown=made.id, agent=made.agent, reason=reason)
-    deliver(store, team_name, SHUTDOWN, made)
-    return made
+    return request_each(store, team_name, caller, [agent], reason)[0]
 
 
 def _drafted(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
 
 
 def wait_and_read(
@@ -25,7 +26,7 @@ def wait_and_read(
     problems: list[errors.TeamsError],
     timeout: float,
     sleep_until: Callable[[Callable[[], bool], float], bool],
-    peek: bool = False,
+    once_told: OnceTold | None = None,
 ) -> Reading:
     """Read as `read` does, but block until one was not read yet, or was read since by another process of the caller.
 
@@ -45,4 +46,4 @@ def wait_and_read(
         raise errors.WaitRanOut(
             f"no new message came within {length(timeout)}", "Wait longer, or go on with other work."
         )
-    return read(store, team, caller, selection, problems, peek)
+    return read(store, team, caller, selection, problems, once_told)

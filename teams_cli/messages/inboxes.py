@@ -114,9 +114,9 @@ class Mailbox:
         """The messages of these numbers, oldest first."""
         return _found(self.store, self.team, numbers, self._problems, self._fresh)
 
-    def mark_read(self, numbers: set[int]) -> None:
+    def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
         """Mark messages as read that were shown to the agent."""
-        mark_read(self.store, self.team, self.before.agent, numbers, looked=self)
+        mark_read(self.store, self.team, self.before.agent, numbers, turn, looked=self)
 
 
 def advance(
@@ -240,6 +240,7 @@ def mark_read(
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
+    if numbers or looked:
         upsert(store, team, INBOX.also_closed, agent, Inbox(agent=agent), change)
 
 

@@ -27,9 +27,12 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
         return True
     try:
         sent = {} if sent is None else sent
+        numbers = dict.fromkeys((told.uid for told in owed), 0)
         for told in owed:
-            sent[told.uid] = _send(store, team, told)
-        _pay(store, team, kind, record, {uid: message.number for uid, message in sent.items()})
+            if due := record.still_due(told, store, team):
+                sent[told.uid] = message = _send(store, team, due)
+                numbers[told.uid] = message.number
+        _pay(store, team, kind, record, numbers)
     except errors.TeamsError:
         return False
     return True

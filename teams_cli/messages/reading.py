@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.messages import inboxes
-from teams_cli.messages.inboxes import INBOX, Inbox
+from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message, fitting
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import upsert
 from teams_cli.teams import teams
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
 
 
 class Reading(list[dict[str, object]]):
@@ -59,40 +59,27 @@ def read(
     caller: Caller | None,
     selection: Selection,
     problems: list[errors.TeamsError],
-    peek: bool = False,
+    once_told: OnceTold | None = None,
     turn: int | None = None,
 ) -> Reading:
-    """The caller's unhandled messages, oldest first, and mark them as read, unless *peek*; those that were
-    carry `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
+    """The caller's unhandled messages, oldest first, to be marked as read *once told*, if at all; those that were carry
+    `readBefore`. What only informs is handled with that. With *turn* the caller did not ask, but is given them.
 
     Damaged messages are added to *problems*; the others are shown.
     """
     caller = require(store, team_name, caller, "read-messages").caller
-    if peek or selection.handled:
+    if once_told is None or selection.handled:
         return _look(store, team_name, caller.name, selection, problems)
-    seen: list[Message] = []
-    before = Inbox(agent=caller.name)
-
-    def mark(inbox: Inbox) -> Inbox:
-        nonlocal before
-        problems.clear()  # when another writer was first, this is called again, and finds them again
-        fresh: dict[int, Message] = {}
-        before = inboxes.advance(store, team_name, inbox, problems, fresh)
-        seen[:] = inboxes.open_messages(store, team_name, before, problems, fresh)
-        shown = {message.number for message in selection.pick(seen, before)}
-        return inboxes.marked_read(inbox, before, shown, teams.now(store), turn)
-
     try:
-        problems_of_log = _read_too_far(store, team_name, caller.name)
-        _, inbox = upsert(store, team_name, INBOX.also_closed, caller.name, Inbox(agent=caller.name), mark)
+        problems += _read_too_far(store, team_name, caller.name)
     except errors.StorageFailed as failure:  # a full or read-only disk is no reason to show nothing
-        found = _look(store, team_name, caller.name, selection, problems)
-        problems.append(
-            errors.StorageFailed(f"the messages could not be marked as read: {failure.message}", failure.hint)
-        )
-        return found
-    problems += problems_of_log
-    return _reading(selection, seen, before, inbox)
+        problems.append(failure)
+    mailbox = inboxes.Mailbox(store, team_name, caller.name, problems)
+    found = mailbox.open_messages()
+    shown = {message.number for message in selection.pick(found, mailbox.inbox)}
+    once_told(lambda: mailbox.mark_read(shown, turn))
+    after = inboxes.marked_read(mailbox.before, mailbox.inbox, shown, teams.now(store), turn)
+    return _reading(selection, found, mailbox.inbox, after)
 
 
 def _read_too_far(store: Store, team: str, agent: str) -> list[errors.TeamsError]:

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from teams_cli.teams.presence import OnceTold
+
 WITHIN = "ack_timeout"
 
 
@@ -69,7 +71,7 @@ def next_due(store: Store, team: str, sender: str) -> float | None:
     return min((seconds for seconds in left if seconds > 0), default=None)
 
 
-def tell(store: Store, team: str, sender: str) -> list[str]:
+def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
     """What to tell the sender of what is overdue, each once; what is acknowledged is waited for no longer."""
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
@@ -84,7 +86,7 @@ def tell(store: Store, team: str, sender: str) -> list[str]:
         ]
         return agent.having(awaits=kept or None)
 
-    update(store, team, AGENT, sender, change)
+    once_told(lambda: update(store, team, AGENT, sender, change))
     untold = [f"msg-{entry.number}" for entry in late if not entry.told]
     return [f"{in_words(rows[key])}: teams show-message {key}" for key in untold if key in rows]
 

@@ -122,6 +122,10 @@ class Record:
         """The record under the number that the store gave it."""
         return self.having(**numbers)
 
+    def still_due(self, told: Any, store: Any, team: str) -> Any:
+        """What is to be sent of a notice that it owes, as things are now; None if nothing is any more."""
+        return told
+
     def paid(self, told: Any, number: int) -> Self:
         """The record once a notice that it owed was sent, under that number."""
         return self

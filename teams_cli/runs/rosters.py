@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import contextmanager
 
 from teams_cli import closing, errors
 from teams_cli.agents import ending, interrupting, starting
@@ -12,6 +14,7 @@ from teams_cli.membership import founding, joining
 from teams_cli.messages import messages
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
+from teams_cli.store.files import locks
 from teams_cli.store.retrying import update
 from teams_cli.tasks import creating, holding, tasks
 from teams_cli.tasks.creating import Planned
@@ -26,7 +29,7 @@ from teams_cli.workflows.roster import MemberTemplate, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from teams_cli.teams.config import Config
@@ -39,32 +42,60 @@ _LOOK = "teams brief"
 _FOR = "What you are for: "
 _AGAIN = "The team is up again. Go on where you were: teams brief"
 _DOWN = "the team was taken down"
+_PATIENCE, _PAUSE = 60.0, 0.05
 
 
 def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
     """Make or resume the team that the roster says: members with a harness are started, the others are expected. What
-    is there already stays as it is, so that repeating is safe.
+    is there already stays as it is. It takes several steps: broken off, it goes on when it is repeated.
 
     Raises:
         InvalidValue: The file is not valid; names everything that is wrong.
         WorkflowNotFound: There is no such file, here or above.
         NotAllowed: The caller does not lead the team.
     """
-    return _Rise(store, caller, path, config, environ, name).rise()
+    read = rosters.read(path)
+    with _alone(store, name or read.name):
+        return _Rise(store, caller, path, config, environ, name, read).rise()
+
+
+@contextmanager
+def _alone(store: Store, team: str) -> Iterator[None]:
+    """Wait until nobody else of this machine brings up the team: what is there would be looked for by two at once.
+
+    Raises:
+        Busy: Another takes too long.
+    """
+    give_up = time.monotonic() + _PATIENCE
+    while (held := locks.hold(f"{store.root}/rosters/{team}.lock", store.root)) is None:
+        if time.monotonic() > give_up:
+            raise errors.Busy(f"another brings up {team} since {_PATIENCE:g} seconds", "Wait for it, then repeat.")
+        time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 class _Rise:
     """Bringing up one roster, the file *path*, under its own name or another; agents inherit *environ*."""
 
     def __init__(
-        self, store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str
+        self,
+        store: Store,
+        caller: Caller | None,
+        path: str,
+        config: Config,
+        environ: Mapping[str, str],
+        name: str,
+        roster: Roster,
     ) -> None:
         self.store = store
         self.path = path
         self.environ = environ
-        self.roster: Roster = rosters.read(path)
+        self.roster = roster
         self.said = rosters.descriptions(path)
         self.templates = rosters.tasks_of(self.roster, path)
         self.team = name or self.roster.name

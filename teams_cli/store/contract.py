@@ -192,6 +192,17 @@ class Store:
         """
         raise NotImplementedError
 
+    def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, Revision]]) -> None:
+        """Store records of a numbered kind, each in place of the one that has that revision, in one commit.
+
+        Raises:
+            StaleRevision: One has another by now; none is stored.
+            NotFound: There is none of one's key; none is stored.
+            WrongState: The team is closed.
+            Busy, OutcomeUnknown, StorageFailed: See the promises.
+        """
+        raise NotImplementedError
+
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         """Make durable what `get` showed (of the log, all up to that message), before it is answered for."""
         raise NotImplementedError

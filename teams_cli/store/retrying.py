@@ -11,7 +11,7 @@ from teams_cli.store.contract import Kind, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     R = TypeVar("R", bound=Record)
@@ -78,6 +78,33 @@ def upsert(
         return fresh, changed
     except errors.AlreadyExists:  # another process was first
         return update(store, team, kind, key, change, patience)
+
+
+def update_all(
+    store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
+) -> list[tuple[R, R]]:
+    """Replace several records of a numbered kind by what *change* makes of each, in one commit, as `update` does one;
+    the old and the new ones.
+
+    Raises:
+        Busy: Other writers were first all the time.
+    """
+    give_up = time.monotonic() + max(store.lock_timeout, _PATIENCE)
+    while True:
+        found = [store.get(team, kind, key) for key in keys]
+        pairs = [(record, change(record)) for record, _ in found]
+        changed = [(new, revision) for (old, new), (_, revision) in zip(pairs, found, strict=True) if new is not old]
+        try:
+            if changed:
+                store.replace_all(team, kind, changed)
+            for key, (old, new) in zip(keys, pairs, strict=True):
+                if new is old:
+                    store.confirm(team, kind, key)
+            return pairs
+        except errors.StaleRevision:
+            if time.monotonic() > give_up:
+                raise errors.Busy(f"{keys[0]} and others of team {team} kept changing", "Try again.") from None
+            time.sleep(jitter(0.002))
 
 
 def jitter(seconds: float) -> float:

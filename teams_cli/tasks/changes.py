@@ -66,6 +66,8 @@ class Edit:
         """Who edited the task before it was completed, if its owner was not told of that yet."""
         self.keeping = False
         """Whether evidence is to be kept with it."""
+        self.uid: str | None = None
+        """Of the command, by which its repeat appends nothing twice."""
         self.options = ""
         """What the command says besides, for who has to say it again."""
 
@@ -116,28 +118,36 @@ def change_task(store: Store, team_name: str, caller: Caller | None, word: str, 
         DependencyCycle: It would wait for itself.
     """
     who = require(store, team_name, caller, "update-task", word)
-    team = who.team
     changes.refuse_senseless()
     found = tasks.find(store, team_name, word)
     _refuse(store, who, found[0].id, changes)
 
     def change(task: Task) -> Task:
-        changed = _changed(store, team, task, changes, who)
-        if changes.status == "completed" != task.status:
-            changes.unseen = editing.unseen_by(store, team, task, who.name)
-        told = _notices(store, team, task, changed, changes, who) + editing.notices(task, changed, changes, who.name)
-        return changed if changed is task else owing(changed, *told)
+        return changed_by(store, who, task, changes)
 
     if changes.owner:
         change(found[0])  # what refuses it does so before anything is written
         presence.forget_ended_process(store, team_name, changes.owner)
     before, task = update(store, team_name, TASK, found[0].id, change, found=found)
+    return followed(store, who, before, task, changes)
+
+
+def changed_by(store: Store, who: Standing, task: Task, changes: Edit) -> Task:
+    """The task as it is changed, with the notices that it owes for that."""
+    changed = _changed(store, who.team, task, changes, who)
+    if changes.status == "completed" != task.status:
+        changes.unseen = editing.unseen_by(store, who.team, task, who.name)
+    told = _notices(store, who.team, task, changed, changes, who) + editing.notices(task, changed, changes, who.name)
+    return changed if changed is task else owing(changed, *told)
+
+
+def followed(store: Store, who: Standing, before: Task, task: Task, changes: Edit) -> Task:
+    """The task once what follows its change is done: it is in the history, and whom it concerns is told."""
+    team = who.team
     if before is not task:
-        dependencies.refuse_late_cycle(store, team_name, task, before)
+        dependencies.refuse_late_cycle(store, team.name, task, before)
         _note(store, team, before, task, changes, who)
-    paid = deliver(store, team_name, TASK, task)
-    if task.status == "completed" != before.status:
-        keeping.tell_ready(store, team, task)
+    paid = deliver(store, team.name, TASK, task)
     return task.having(owed=None) if paid else task
 
 

@@ -51,12 +51,13 @@ def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
     keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
     if task.check is None and changed.check:
         changed = changed.having(check_from=changes.check_from)
-    return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, added=changes.append)
+    added = {"added": changes.append, "uid": changes.uid} if changes.append is not None else {}
+    return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, **added)
 
 
 def _description(task: Task, changes: Edit) -> str | None:
     said: str | None = changes.fields.get("description", task.description)
-    if changes.append is None:
+    if changes.append is None or task.has_note(changes.uid):
         return said
     added = changes.append.strip("\n")
     longer = f"{said.rstrip()}\n\n{added}" if said else added
@@ -111,8 +112,10 @@ def _uid(did: str, task: Task) -> str:
     return f"{did.replace(' ', '-')}-{task.id}-"
 
 
-def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str) -> Task:
+def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str, uid: str | None = None) -> Task:
     """Add a note to a task, whoever has it; its owner is told. What the task says otherwise stays as it is.
+
+    Repeated after it was broken off, before its answer, it adds nothing twice.
 
     Raises:
         TaskNotFound: There is no such task.
@@ -123,15 +126,18 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
     text.checked(said, "note", _MAX_NOTE)
 
     def add(task: Task) -> Task:
+        if task.has_note(uid):
+            return task
         if task.is_full:
             raise errors.WrongState(
                 f"{task.id} has as many notes as it can have", "Put it in a file, or send a message."
             )
         told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
-        return owing(task.noted(teams.now(store), name, "note", added=said), *told)
+        return owing(task.noted(teams.now(store), name, "note", added=said, uid=uid), *told)
 
     found = tasks.find(store, team_name, word)
-    _, task = update(store, team_name, TASK, found[0].id, add, found=found)
-    history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
+    before, task = update(store, team_name, TASK, found[0].id, add, found=found)
+    if before is not task:
+        history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
     deliver(store, team_name, TASK, task)
     return task

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.messages import messages
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import KEPT, Task
+from teams_cli.tasks.tasks import IF_READY, KEPT, Task
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 
@@ -67,27 +66,15 @@ def give_up(store: Store, task: Task, by: str, reason: str | None = None) -> Tas
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """What completing *done* makes ready for those for whom it is kept."""
-    status_of = dependencies.stored(store, team.name)
-    told = []
-    for task in tasks.labelled(store, team.name, KEPT):
-        if done.id in task.blocked_by and task.assignee:
-            waits = dependencies.open_blockers(task, lambda key: "completed" if key == done.id else status_of(key))
-            if not waits:
-                told.append(_ready(task, done))
-    return told
-
-
-def tell_ready(store: Store, team: Team, done: Task) -> None:
-    """Tell them also where the last two blockers were completed at the same moment, and each saw the other open."""
-    try:
-        for told in ready_notices(store, team, done):
-            messages.notify(store, team.name, told.to, told.message, told.uid, by=told.by, about=told.about)
-    except errors.TeamsError:  # the task is completed, whoever hears of it
-        return
-
-
-def _ready(task: Task, done: Task) -> Owed:
-    body = f"{task.id} ({task.title}){_IS_READY}teams claim-task --next"
-    uid = f"ready-{task.id}-{done.id}-{done.claim}"
-    return Owed(to=task.assignee or "", message=body, uid=uid, by=done.owner or SYSTEM, about=task.id)
+    """What completing *done* may make ready for those for whom it is kept: `Task.still_due` says whether it is sent."""
+    return [
+        Owed(
+            to=task.assignee,
+            message=f"{task.id} ({task.title}){_IS_READY}teams claim-task --next",
+            uid=f"{IF_READY}{task.id}-{done.id}-{done.claim}",
+            by=done.owner or SYSTEM,
+            about=task.id,
+        )
+        for task in tasks.labelled(store, team.name, KEPT)
+        if done.id in task.blocked_by and task.assignee
+    ]

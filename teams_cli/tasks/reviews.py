@@ -59,8 +59,6 @@ def review(
     if before is not task:
         what = "task completed" if accept else "task rejected"
         history.note(store, team_name, at.name, what, task=task.id, title=task.title, owner=before.owner, reason=why)
-        if accept:
-            keeping.tell_ready(store, at.team, task)
     return task
 
 

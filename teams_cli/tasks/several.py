@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from teams_cli import errors, text
+from teams_cli import errors
 from teams_cli.names import id_of
 from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update_all
 from teams_cli.tasks import changes, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
+from teams_cli.teams import presence
 from teams_cli.teams.permission import require
 
 TYPE_CHECKING = False
@@ -16,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def change_each(store: Store, team_name: str, caller: Caller | None, words: list[str], edit: Edit) -> list[Task]:
-    """Change several tasks in the same way; none if one of them can't be so changed.
-
-    What comes between, and refuses a later one, is told with what was changed already.
+    """Change several tasks in the same way, in one commit; none if one of them can't be so changed.
 
     Raises:
         WrongUsage: The change is one that only a single task can have.
@@ -29,16 +29,11 @@ def change_each(store: Store, team_name: str, caller: Caller | None, words: list
     found = [tasks.get(store, team_name, key) for key in dict.fromkeys(id_of(word, "task") for word in words)]
     for task in found:
         changes.try_change(store, who, task, edit)
-    changed: list[Task] = []
-    for task in found:
-        try:
-            changed.append(changes.change_task(store, team_name, caller, task.id, edit))
-        except errors.TeamsError as refused:
-            if changed:
-                done = text.listed([one.id for one in changed])
-                refused.message = f"{done} changed, and then {task.id} was not: {refused.message}"
-            raise
-    return changed
+    if edit.owner:
+        presence.forget_ended_process(store, team_name, edit.owner)
+    keys = [task.id for task in found]
+    pairs = update_all(store, team_name, tasks.TASK, keys, lambda task: changes.changed_by(store, who, task, edit))
+    return [changes.followed(store, who, before, task, edit) for before, task in pairs]
 
 
 def _refuse_for_several(edit: Edit) -> None:

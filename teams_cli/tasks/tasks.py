@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cancelled")
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
+IF_READY = "if-ready-"
+"""How the uid of a notice begins that is sent only if the task is ready by then."""
 READ_WHOLE = 50
 """Up to so many tasks are all read: one that was edited by hand is then what it says, and not what it is found by."""
 _NOTES = 50
@@ -58,6 +60,8 @@ class Note(Record):
     owner: Name | None = None
     changed: list[Word] | None = None
     added: Text | None = None
+    uid: Word | None = None
+    """Of the command that added it."""
 
 
 _RESULTS = ("amended", "in_review", "completed", "failed")
@@ -132,10 +136,31 @@ class Task(Record):
             del notes[oldest]
         return self.having(notes=notes, updated_at=at)
 
+    def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
+        """The notice; that another task is ready, if it is so by now. Of the last blockers that are completed at the
+        same moment each owes it, and the claims of all of them make its uid, so that it is sent once.
+        """
+        if not told.uid.startswith(IF_READY):
+            return told
+        task = get(store, team, told.about or "")
+        try:
+            blockers = [get(store, team, key) for key in task.blocked_by]
+        except errors.TeamsError:  # it waits for what is missing
+            return None
+        open_ones = any(blocker.status != "completed" for blocker in blockers)
+        if task.status != "pending" or task.assignee != told.to or open_ones:
+            return None
+        claims = sum(blocker.claim for blocker in blockers)
+        return told.having(uid=f"ready-{task.id}-{task.claim}-{len(blockers)}-{claims}-{task.assignee}")
+
     @property
     def of_a_run(self) -> bool:
         """Whether it is done by what a workflow runs, of which nobody is told step by step."""
         return self.run is not None or self.prompt is not None
+
+    def has_note(self, uid: str | None) -> bool:
+        """Whether the command of that uid added a note."""
+        return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Text, Time
+    from teams_cli.teams.presence import OnceTold
 
 _LINE = 80
 
@@ -94,10 +95,11 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
     return sorted(found, key=lambda page: page.updated_at, reverse=True)
 
 
-def untold(store: Store, team: str, agent: str) -> list[Page]:
+def untold(store: Store, team: str, agent: str, once_told: OnceTold) -> list[Page]:
     """The pages that others changed since the agent looked or was told of them; it is told of them with this."""
     found = unseen(store, team, agent)
-    note_seen(store, team, agent, found)
+    if found:
+        once_told(lambda: note_seen(store, team, agent, found))
     return found
 
 

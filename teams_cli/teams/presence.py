@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Count, Name, Number, Object, Text, Time, Word
     from teams_cli.teams.caller import Caller
 
+    OnceTold = Callable[[Callable[[], object]], object]
+    """Takes what notes that an agent was told something, and runs it once the answer is out: a crash in between tells
+    it twice, never not at all.
+    """
+
 _HISTORY = 50
 _SEEN_EVERY = 30.0
 """How often a sign of life is noted, and that in a worktree compared with those of others, in seconds."""

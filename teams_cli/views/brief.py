@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
 
     Found = dict[str, Any]
 
@@ -39,7 +40,7 @@ _NEWS = 450
 _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
-def brief(store: Store, team_name: str, caller: Caller) -> Found:
+def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> Found:
     """Who am I, what is mine, what waits for me, what others finished since I last looked, and the next command."""
     try:
         team = teams.get(store, team_name)
@@ -50,8 +51,10 @@ def brief(store: Store, team_name: str, caller: Caller) -> Found:
     document = _about_team(team, caller, found) | _mine(store, team, caller, found, proposed)
     told = _told_once(store, team, caller)
     whole = bool(told.get("rules")) and len(told["rules"]) <= _RULES
-    document |= told | _waiting(store, team, caller, proposed, whole) | _since(store, team, caller)
-    document |= _pages(store, team, caller.name)
+    document |= (
+        told | _waiting(store, team, caller, proposed, whole, once_told) | _since(store, team, caller, once_told)
+    )
+    document |= _pages(store, team, caller.name, once_told)
     document["next"] = steps.following(document)
     return document
 
@@ -81,13 +84,13 @@ def _rules(team: Team) -> Found:
     return {"rules": text.clipped(rules, _RULES, " (all of it: teams settings)")}
 
 
-def _pages(store: Store, team: Team, name: str) -> Found:
+def _pages(store: Store, team: Team, name: str, once_told: OnceTold) -> Found:
     """The pages that others changed since the caller looked, the newest of them by name; noted as told."""
     found = pages.unseen(store, team.name, name)
     if not found:
         return {}
     if team.member(name):
-        pages.note_seen(store, team.name, name, found)
+        once_told(lambda: pages.note_seen(store, team.name, name, found))
     shown = [{"key": page.key, "version": page.version, "text": page.headline} for page in found[:_PAGES]]
     return {"pages": shown, "morePages": len(found) - len(shown)}
 
@@ -139,7 +142,9 @@ def _count_fitting(ready: list[Task], free: int, team: Team, caller: Caller) -> 
     return free + sum(task.assignee in (None, caller.name) and skills.issuperset(task.require) for task in ready)
 
 
-def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool) -> Found:
+def _waiting(
+    store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_told: OnceTold
+) -> Found:
     """What waits for the caller to do something about it."""
     name = caller.name
     asked = next(shutdowns.open_requests(store, team, name), None)
@@ -158,7 +163,7 @@ def _waiting(store: Store, team: Team, caller: Caller, proposed: list[Plan], rul
     seen = {message.number for message in [*told, *beside]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and team.state != "closed":
-        mailbox.mark_read(seen)
+        once_told(lambda: mailbox.mark_read(seen))
     asking = _questions_to(store, team.name, name)
     unhandled = inboxes.unanswered(inbox, mail, len(mail))
     return {
@@ -236,13 +241,13 @@ def _questions_to(store: Store, team: str, name: str) -> list[str]:
     return [question.id for question in asked if name in question.waiting_for]
 
 
-def _since(store: Store, team: Team, caller: Caller) -> Found:
+def _since(store: Store, team: Team, caller: Caller, once_told: OnceTold) -> Found:
     """What others finished since the caller last looked, all of it, and how much else they did; noted as seen."""
     name = caller.name
     looked_to = presence.load(store, team.name, name).looked_to or 0
     entries = list(store.history(team.name, looked_to))
     if entries and name != HUMAN and team.member(name):
-        _looked(store, team.name, name, entries[-1][0])
+        once_told(lambda: _looked(store, team.name, name, entries[-1][0]))
     others = [entry for _, entry in entries if entry.get("actor") != name]
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Found = {

@@ -6,6 +6,8 @@ merely is so (see `facts`) is told once, and again when it was otherwise meanwhi
 
 from __future__ import annotations
 
+from functools import partial
+
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.caller import Caller
+    from teams_cli.teams.presence import OnceTold
     from teams_cli.views.facts import Known
 
     Found = dict[str, Any]
@@ -63,20 +66,21 @@ def wait(
     team: str,
     caller: Caller,
     timeout: float | None,
+    once_told: OnceTold,
     say: Callable[[str], None] | None = None,
     wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
 ) -> Found:
     """Block until something concerns the caller that it was not told of; all that does then, with what to do about it.
 
-    Messages are shown in full, and marked as read. Who is in no team yet waits until there is one to join. Of several
+    Messages are shown in full, and read *once told*. Who is in no team yet waits until there is one to join. Of several
     that wait for work, each is told of another task.
 
     Raises:
         WaitRanOut: Nothing did within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, wanted, waits=True)
+    lookout = Lookout(store, team, caller, once_told, wanted, waits=True)
     found: Found = {}
 
     def ready() -> bool:
@@ -92,9 +96,12 @@ def wait(
         from teams_cli.views import going_on
 
         ended.hint = going_on.after_waiting(store, team, caller, again)
-        raise
-    finally:
         lookout.end()
+        raise
+    except BaseException:
+        lookout.end()
+        raise
+    once_told(lookout.end)
     return found
 
 
@@ -103,12 +110,23 @@ class Lookout:
     *waits* for it, once it is seen that no mail ends that wait.
     """
 
-    def __init__(self, store: Store, team: str, caller: Caller, wanted: Wanted = ANYTHING, waits: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        team: str,
+        caller: Caller,
+        once_told: OnceTold,
+        wanted: Wanted = ANYTHING,
+        waits: bool = False,
+    ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
+        self.once_told = once_told
         self.wanted = wanted
         self.alarm = Alarm()
+        self._notes: list[Callable[[], object]] = []
+        """What is to be noted of the last look, once what it found was told."""
         self.queue: dict[str, float] = {}
         self._is_to_say = waits
         self._has_said = False
@@ -172,7 +190,8 @@ class Lookout:
         return frozenset(found)
 
     def look(self) -> Found:
-        """What concerns the caller now and was not told before; it is told with this. Empty if there is nothing.
+        """What concerns the caller now and was not told before; it is told with this, and noted *once told*. Empty if
+        there is nothing.
 
         `next` is the command that follows on the whole of it.
         """
@@ -196,9 +215,14 @@ class Lookout:
             self._look_after_started()
         choosing.release_lost(self.store, team, self.alarm)
         agent = presence.load(self.store, self.team, self.caller.name)
+        self._notes = []
         happened, mail = self._news(team, agent, there)
         if not (happened or mail):
+            for note in self._notes:  # all of it goes without saying
+                note()
             return {}
+        for note in self._notes:
+            self.once_told(note)
         found = _with_next(happened, mail, lambda: self._otherwise(team))
         return {**found, "moreMessages": self._left} if self._left else found
 
@@ -210,7 +234,7 @@ class Lookout:
         ending.set_alarm(self.store, self.team, started, self.alarm)
 
     def _news(self, team: Team, agent: presence.Agent, there: Collection[str]) -> tuple[list[Found], list[Found]]:
-        """What is so and was not told, and the mail; told with this."""
+        """What is so and was not told, and the mail."""
         facts, mailbox = self._facts(team, there), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._say_if_waiting(facts)
@@ -235,7 +259,7 @@ class Lookout:
         if not (self.wanted.needed and waited):
             raise ran_out
         of_these = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
-        rest = Lookout(self.store, self.team, self.caller, of_these).look()
+        rest = Lookout(self.store, self.team, self.caller, self.once_told, of_these).look()
         if not rest:
             raise ran_out
         from teams_cli.views import standing
@@ -246,7 +270,7 @@ class Lookout:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
     def _mail(self, mailbox: inboxes.Mailbox, told: set[str], agent: presence.Agent) -> list[Found]:
-        """The unread messages in full, as many as are shown at a time; they are read with this. What is told with a
+        """The unread messages in full, as many as are shown at a time. What is told with a
         fact, or asks for nothing and was told whole at the end of another answer, is not told again.
         """
         name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
@@ -269,7 +293,7 @@ class Lookout:
                 shown.append({**document, "next": step})
         read = set(numbers) - {message.number for message in fetched[len(found) :]}
         self._left = len(mailbox.unread(quiet=True)) - len(read)
-        mailbox.mark_read(read)
+        self._notes.append(lambda: mailbox.mark_read(read))
         return shown
 
     def _can_wait(self, found: list[Message], ends_expected: bool) -> bool:
@@ -288,23 +312,29 @@ class Lookout:
                 notices.settle(self.store, self.team, tasks.TASK, key)
 
     def _untold(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Found]:
-        """What is so and was not told since it is; noted as told."""
+        """What is so and was not told since it is."""
         known = facts.still_told(agent, but_ready=self.wanted.claims_ready)
         true = self._true(facts, known, agent) | self._held(facts, known, has_mail)
         untold = {about: shown for about, shown in true.items() if about not in known and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in untold.values()) else None
-        if offer or {about for about in agent.told if not reminders.is_message(about)}.symmetric_difference(true):
-            try:
-                self._note_told(sorted(true), offer)
-            except errors.TeamsError:
-                if {shown["what"] for shown in untold.values()} != {_HELD}:
-                    raise
-                return []  # what can't be noted would end each wait
-        if offer and facts.is_told_to_another():
-            left = {about for about in true if about.startswith(work.READY)} - known
-            self._note_told(sorted(true.keys() - left), None)
-            untold = {about: shown for about, shown in untold.items() if about not in left}
+        told = set(true)
+        if offer:
+            self._note_offer(offer)
+            if facts.is_told_to_another():
+                left = {about for about in true if about.startswith(work.READY)} - known
+                told, offer = told - left, None
+                self._note_offer(None)
+                untold = {about: shown for about, shown in untold.items() if about not in left}
+        if untold or {about for about in agent.told if not reminders.is_message(about)} != told:
+            self._notes.append(lambda: self._note_told(sorted(told), offer))
         return list({shown["id"]: shown for shown in untold.values()}.values())
+
+    def _note_offer(self, offer: str | None) -> None:
+        """Note which ready task the caller is about to be told of, so that the others that wait leave it; or none."""
+        at = teams.now(self.store) if offer else None
+        fresh = presence.Agent(agent=self.caller.name)
+        change = partial(presence.Agent.having, offered=offer, offered_at=at)
+        upsert(self.store, self.team, presence.AGENT, self.caller.name, fresh, change)
 
     def _true(self, facts: Facts, known: set[str], agent: presence.Agent) -> Known:
         """What is so, in the order in which it is told."""
@@ -333,10 +363,7 @@ class Lookout:
         """Note what the agent was told of what is so now; of what is so no longer nothing is kept. Of the messages that
         it was told whole the newest are.
         """
-        now = teams.now(self.store)
-        offered: Found = {"offered": offer, "offered_at": now if offer else None}
-        if offer:
-            offered["ready_at"] = now
+        offered: Found = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
 
         def change(agent: presence.Agent) -> presence.Agent:
@@ -346,10 +373,10 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Found]:
-        """The pages that others changed since the caller looked, a line each; told with this."""
+        """The pages that others changed since the caller looked, a line each."""
         from teams_cli.teams import pages
 
-        found = pages.untold(self.store, self.team, self.caller.name)
+        found = pages.untold(self.store, self.team, self.caller.name, self._notes.append)
         happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in found[:_PAGES]]
         if len(found) > _PAGES:
             happened.append(fact("page", "", f"{len(found) - _PAGES} more pages changed", "teams shared"))

@@ -12,6 +12,7 @@ from teams_cli.teams import presence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
+    from teams_cli.teams.presence import OnceTold
 
 _NAMED = 3
 _NEAR = 32
@@ -28,21 +29,21 @@ class Reminder:
         self.has_mail = has_mail
 
 
-def reminder(store: Store, team: str, agent: str) -> Reminder:
+def reminder(store: Store, team: str, agent: str, once_told: OnceTold) -> Reminder:
     """What waits for the agent that it was not told of: its unread mail, what the system has to say, and which messages
-    of its own are overdue. Noted as told, where that can be written.
+    of its own are overdue.
     """
     known = presence.load(store, team, agent)
-    mail = _mail(store, team, agent, known.told_to or 0)
+    mail = _mail(store, team, agent, known.told_to or 0, once_told)
     parts = [mail.line]
     if known.awaits:
         from teams_cli.messages import receipts
 
-        parts += receipts.tell(store, team, agent)
+        parts += receipts.tell(store, team, agent, once_told)
     return Reminder("; ".join(filter(None, parts)), mail.has_mail)
 
 
-def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
+def _mail(store: Store, team: str, agent: str, told_to: int, once_told: OnceTold) -> Reminder:
     """Its unread mail, and what the system has to say, in a line, unless it was told of all that."""
     last = store.last(team, MESSAGE)
     near = last - told_to <= _NEAR
@@ -60,7 +61,8 @@ def _mail(store: Store, team: str, agent: str, told_to: int) -> Reminder:
     mail = [message for message in found if message.from_ != SYSTEM]
     fresh = (message for message in found if message.from_ == SYSTEM and message.number > told_to)
     news = [m for m in fresh if not (is_done(store, team, agent, m) or is_for_later(store, team, m))]
-    _note(store, team, agent, unread[-1], {message.id for message in news[-_NAMED:] if _is_short(message)})
+    whole = {message.id for message in news[-_NAMED:] if _is_short(message)}
+    once_told(lambda: _note(store, team, agent, unread[-1], whole))
     lines = [_line(message) for message in news[-_NAMED:]]
     parts = [*([_named(mail)] if mail else []), *map(_short, _true_together(lines), news[-_NAMED:])]
     if len(news) > _NAMED:

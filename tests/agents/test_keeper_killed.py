@@ -61,6 +61,23 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_turn_was_given_that_was_killed_comes_again(cli: Cli) -> None:
+    """Also what asks for nothing, and so is read with that."""
+    detach(cli, "zoe", f"if test $TEAMS_RESUME; then cat >>$D/given; {BUSY} fi")
+    until(lambda: session(cli, "zoe").ended)
+    cli.ok("send-message", "zoe", "FIRST", "--fyi", agent="bob")
+    is_busy(cli)
+    kill(cli, "zoe")
+    cli.ok("list-agents")
+    (place(cli) / "given").unlink()
+    (place(cli) / "go").touch()
+    cli.ok("send-message", "zoe", "SECOND", agent="bob")
+    until(lambda: session(cli, "zoe").turns == 3 and session(cli, "zoe").ended)
+    given = json.loads((place(cli) / "given").read_text())
+    assert [message["message"] for message in given] == ["FIRST", "SECOND"]
+
+
+@pytest.mark.slow
 def test_whoever_waits_for_a_keeper_that_is_killed_is_told(cli: Cli) -> None:
     waiting = cli.start("run-agent", f"{BUSY}", "--agent-id", "zoe", "--cwd", str(place(cli)), "--json", agent="lea")
     is_busy(cli)

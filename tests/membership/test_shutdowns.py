@@ -19,6 +19,7 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -36,7 +37,7 @@ def team(team: Store) -> Store:
 
 
 def read(store: Store, caller: Caller) -> list[str]:
-    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [])]
+    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [], at_once)]
 
 
 def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:

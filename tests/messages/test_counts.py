@@ -11,6 +11,7 @@ from teams_cli.messages import counting, handling, inboxes, messages, reading
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
+from tests.support.waits import at_once
 
 LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 NAMES = ["lea", "bob", "mia"]
@@ -25,7 +26,7 @@ def counted(store: FileStore) -> dict[str, int]:
 
 def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
     problems: list[TeamsError] = []
-    reading.read(store, "alpha", caller, Selection(limit=limit), problems)
+    reading.read(store, "alpha", caller, Selection(limit=limit), problems, at_once)
 
 
 def made(tmp_path: Path) -> FileStore:

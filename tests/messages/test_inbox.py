@@ -22,6 +22,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.teams import teams
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team, tree
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -39,7 +40,7 @@ def team(team: Store) -> Store:
 def shown(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[dict[str, Any]]:
     """What the caller reads; nothing may be damaged."""
     problems: list[TeamsError] = []
-    found = reading.read(store, ALPHA, caller, Selection(**selection), problems, peek)
+    found = reading.read(store, ALPHA, caller, Selection(**selection), problems, None if peek else at_once)
     assert problems == []
     return found
 
@@ -268,7 +269,7 @@ def test_waiting_ends_with_the_message(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     def wait() -> None:
-        found.extend(arrivals.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep))
+        found.extend(arrivals.wait_and_read(team, ALPHA, BOB, Selection(), [], 3600, sleep, at_once))
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -305,7 +306,7 @@ def test_waiting_for_a_sender(team: Store) -> None:
         return pace.sleep_until(team, ALPHA, ready, timeout)
 
     with pytest.raises(WaitRanOut):
-        arrivals.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep)
+        arrivals.wait_and_read(team, ALPHA, BOB, Selection("mia"), [], 0.05, sleep, at_once)
     assert inboxes.unread(team, ALPHA, "bob") == [1]
 
 

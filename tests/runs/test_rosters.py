@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,12 @@ def test_a_role_stays_and_a_shell_has_a_command(checkout: Checkout) -> None:
         "state": "here",
         "said": "task-manager",
     }
+
+
+def test_two_at_once_make_one_team(checkout: Checkout) -> None:
+    small = "name: web\nmembers: [{name: ann, role: team-leader}, {name: mia}]\ntasks: [{id: one, title: First}]\n"
+    (checkout.path / "teams.yaml").write_text(small)
+    with ThreadPoolExecutor() as pool:
+        said = list(pool.map(lambda _: checkout.run("up", agent="human"), range(2)))
+    assert [status for status, _ in said] == [0, 0]
+    assert sorted(len(document["tasks"]) for _, document in said) == [0, 1]

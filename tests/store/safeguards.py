@@ -188,7 +188,7 @@ MUTANTS = [
         "numbers of what is put aside", "files/examination", "store.reserve(team, kind,", "len((team, kind,", NUMBERS
     ),
     Mutant("closed teams changed", "files/engine", "if says_closed(data, path):", "if False:", CONTRACT),
-    Mutant("closing without waiting", "files/closing", "if directory not in self._held and", "if False and", FILES),
+    Mutant("closing without waiting", "files/closing", "if directory not in self._held:", "if False:", FILES),
     Mutant("records too large to be read", "documents", "if len(data) > MAX_RECORD:", "if False:", CONTRACT),
     Mutant(
         "locks of what was moved away",

@@ -31,6 +31,7 @@ from teams_cli.teams.caller import Caller
 from tests.conftest import FakeClock, postgres_store
 from tests.support.cli import ALPHA, tree
 from tests.support.stores import new_store
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -189,7 +190,7 @@ class TwoEngines(RuleBasedStateMachine):
     @rule(agent=AGENTS, peek=st.booleans(), handled=st.booleans(), limit=st.integers(0, 2), fault=st.booleans())
     def read(self, agent: str, peek: bool, handled: bool, limit: int, fault: bool) -> None:
         chosen = Selection(handled=handled, limit=limit)
-        self.both(lambda s: reading.read(s, ALPHA, Caller(agent), chosen, [], peek), fault)
+        self.both(lambda s: reading.read(s, ALPHA, Caller(agent), chosen, [], None if peek else at_once), fault)
 
     @rule(agent=AGENTS, message=MESSAGES, fault=st.booleans())
     def ack(self, agent: str, message: str, fault: bool) -> None:

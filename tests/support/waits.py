@@ -34,3 +34,8 @@ def ended(process: Any, status: int = 0) -> Any:
 def nothing(cli: Cli, agent: str) -> None:
     """Nothing that the agent was not told of waits for it."""
     assert cli("wait", "--timeout", "0", agent=agent).status == 14
+
+
+def at_once(note: Callable[[], object]) -> None:
+    """Note that something was told as soon as it is found: who asks has it then."""
+    note()

@@ -48,7 +48,7 @@ def seen(store: Store, task: str = "1") -> Task:
 
 def told(store: Store, caller: Caller = LEA) -> list[str]:
     """What the caller was told of claims that are over."""
-    found = reading.read(store, ALPHA, caller, Selection(handled=True), [], peek=True)
+    found = reading.read(store, ALPHA, caller, Selection(handled=True), [])
     return [message["message"] for message in found if message["type"] == "notice"]
 
 

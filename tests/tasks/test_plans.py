@@ -14,6 +14,7 @@ from teams_cli.tasks import changes, claims, plans, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -32,7 +33,7 @@ def team(team: Store) -> Store:
 
 
 def read(store: Store, caller: Caller) -> list[str]:
-    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [])]
+    return [message["message"] for message in reading.read(store, ALPHA, caller, Selection(), [], at_once)]
 
 
 def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:

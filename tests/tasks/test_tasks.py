@@ -15,6 +15,7 @@ from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.caller import Caller
 from tests.support.cli import ALPHA, make_team
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -112,7 +113,7 @@ def test_a_failed_task_is_told_to_the_leader(team: Store) -> None:
     in_status(team, "in_progress")
     for _ in range(2):
         change(team, BOB, status="failed", result="no disk")
-    (notice,) = reading.read(team, ALPHA, LEA, Selection(), [])
+    (notice,) = reading.read(team, ALPHA, LEA, Selection(), [], at_once)
     assert "task-1" in notice["message"] and notice["from"] == "system"
 
 

@@ -16,6 +16,7 @@ from teams_cli.teams.pages import PageNotFound
 from teams_cli.teams.sharing import StaleVersion
 from teams_cli.views import brief, concerns, search
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.waits import at_once
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -32,7 +33,7 @@ def team(team: Store) -> Store:
 def told(store: Store, caller: Caller) -> list[str]:
     """The pages that a wait names."""
     try:
-        found = concerns.wait(store, ALPHA, caller, 0.01)
+        found = concerns.wait(store, ALPHA, caller, 0.01, at_once)
     except TeamsError:
         return []
     return [each["id"] for each in found["happened"] if each["what"] == "page"]
@@ -123,8 +124,10 @@ def test_who_has_not_looked_is_told_once(team: Store) -> None:
     sharing.share(team, ALPHA, BOB, "api", "\n# The API\nGET /users")
     assert told(team, BOB) == []
     assert told(team, MIA) == ["api"] and told(team, MIA) == []
-    assert [page["text"] for page in brief.brief(team, ALPHA, LEA)["pages"]] == ["page api (version 1 by bob): The API"]
-    assert "pages" not in brief.brief(team, ALPHA, LEA) and told(team, LEA) == []
+    assert [page["text"] for page in brief.brief(team, ALPHA, LEA, at_once)["pages"]] == [
+        "page api (version 1 by bob): The API"
+    ]
+    assert "pages" not in brief.brief(team, ALPHA, LEA, at_once) and told(team, LEA) == []
     sharing.share(team, ALPHA, BOB, "api", "GET /people")
     pages.note_seen(team, ALPHA, "mia", [pages.get(team, ALPHA, "api")])
     assert told(team, MIA) == [] and told(team, LEA) == ["api"]
@@ -133,13 +136,13 @@ def test_who_has_not_looked_is_told_once(team: Store) -> None:
 def test_of_many_that_changed_some_are_named(team: Store) -> None:
     for number in range(9):
         sharing.share(team, ALPHA, BOB, f"p{number}", "text")
-    assert brief.brief(team, ALPHA, LEA)["morePages"] == 5
+    assert brief.brief(team, ALPHA, LEA, at_once)["morePages"] == 5
     assert len(told(team, MIA)) == 6 and told(team, MIA) == told(team, LEA) == []
 
 
 def test_a_change_ends_a_wait(team: Store) -> None:
     found: list[dict[str, object]] = []
-    waiting = threading.Thread(target=lambda: found.append(concerns.wait(team, ALPHA, MIA, 30)))
+    waiting = threading.Thread(target=lambda: found.append(concerns.wait(team, ALPHA, MIA, 30, at_once)))
     waiting.start()
     sharing.share(team, ALPHA, BOB, "api", "one")
     waiting.join(30)

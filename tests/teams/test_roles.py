@@ -25,7 +25,7 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
-from tests.support.waits import until
+from tests.support.waits import at_once, until
 
 NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "human"}
 
@@ -68,7 +68,7 @@ ALL, NONE = "leader member task-manager human", ""
 TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     # what, how it is done, who may
     ("send-message", lambda s, c: messages.send(s, ALPHA, c, "cal", "hi"), ALL),
-    ("read-messages", lambda s, c: reading.read(s, ALPHA, c, Selection(), []), ALL),
+    ("read-messages", lambda s, c: reading.read(s, ALPHA, c, Selection(), [], at_once), ALL),
     ("reply", lambda s, c: handling.reply(s, ALPHA, c, message_to(c.name), "hi", []), ALL),
     ("ack", lambda s, c: handling.handle(s, ALPHA, c, [message_to(c.name)]), ALL),
     ("announce", lambda s, c: presence.announce(s, ALPHA, c, "busy"), ALL),

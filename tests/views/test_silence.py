@@ -16,6 +16,7 @@ from teams_cli.views import concerns
 from teams_cli.views.concerns import Wanted
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
+from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
 TOLD = "task-1, for which 3 wait: bob, silent for 4 min; its lease ends in 59 s, and others take it"
@@ -44,7 +45,7 @@ def team(store: Store) -> Store:
 def told(team: Store, completed: int | None = None) -> list[str]:
     """What the leader hears now, also if it waits for so many *completed* tasks."""
     try:
-        found = concerns.wait(team, ALPHA, LEA, 0, wanted=Wanted(needed=True, completed=completed))
+        found = concerns.wait(team, ALPHA, LEA, 0, at_once, wanted=Wanted(needed=True, completed=completed))
     except WaitRanOut:
         return []
     return [each["text"] for each in found["happened"]]

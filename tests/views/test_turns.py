@@ -18,6 +18,7 @@ from teams_cli.teams.caller import Caller
 from teams_cli.views.concerns import Lookout
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.waits import at_once
 
 BOB, MIA = Caller("bob"), Caller("mia")
 
@@ -54,7 +55,8 @@ def two_that_wait(cli: Cli) -> tuple[FakeClock, Slow, Lookout, Lookout]:
     clock = FakeClock()
     clock.wall = datetime.now(UTC)  # when they were heard of
     slow = Slow(str(cli.root), clock)
-    bob, mia = Lookout(slow, ALPHA, BOB, waits=True), Lookout(Slow(str(cli.root), clock), ALPHA, MIA, waits=True)
+    bob = Lookout(slow, ALPHA, BOB, at_once, waits=True)
+    mia = Lookout(Slow(str(cli.root), clock), ALPHA, MIA, at_once, waits=True)
     assert (bob.look(), mia.look()) == ({}, {})
     add_tasks(cli, "one")
     assert mia.look() == {}

@@ -10,6 +10,7 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.caller import Caller
 from teams_cli.views.concerns import Lookout, Wanted
 from tests.support.cli import ALPHA, make_team
+from tests.support.waits import at_once
 
 
 class Meanwhile(FileStore):
@@ -31,6 +32,6 @@ def test_the_last_end_is_told_with_those_before_it_when_it_comes_in_the_middle_o
     cli.ok("approve-shutdown", agent="bob")
     store = Meanwhile(str(cli.root))
     store.happens = lambda: cli.ok("approve-shutdown", agent="mia")
-    found = Lookout(store, ALPHA, Caller("lea"), Wanted(needed=True)).look()
+    found = Lookout(store, ALPHA, Caller("lea"), at_once, Wanted(needed=True)).look()
     assert store.happens is None
     assert [each["message"] for each in found["messages"]] == ["bob approved shutdown-1", "mia approved shutdown-2"]

@@ -69,7 +69,7 @@ def _cleared(call: Call, team: Team) -> Team:
 def attend(call: Call) -> Any:
     """What the next model call has to know."""
     team = call.team
-    return attention.payload(call.store, team, call.known)
+    return attention.payload(call.store, team, call.known, call.once_told)
 
 
 def reply(call: Call, message: str, text: str) -> Any:
@@ -130,4 +130,5 @@ def wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> 
             call.store, call.team, look, timeout, ["team", f"message/{call.agent}"], alarm, call.say
         )
 
-    return arrivals.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, peek)
+    once_told = None if peek else call.once_told
+    return arrivals.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)

@@ -10,6 +10,7 @@ import os
 
 from teams_cli import errors
 from teams_cli.store.files import disk
+from teams_cli.store.files.layout import OWED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Closing:
     """All locks of a team, for the length of a `with` block, and those that came meanwhile once before it ends.
 
-    A directory without a lock file is left out: nobody has got as far as to look at the team under its lock.
+    The lock file of a directory may be younger than the team, so it is made where it is not there yet: whoever comes
+    later waits for it.
 
     Raises:
         Busy: Another process had one of them too long; none is held.
@@ -55,8 +57,8 @@ class Closing:
 
     def _take(self) -> None:
         """Take what is not held yet, in the one order that all have who take several."""
-        for directory in sorted(self._directories()):
-            if directory not in self._held and os.path.lexists(f"{directory}/.lock"):
+        for directory in sorted(filter(os.path.isdir, self._directories())):
+            if directory not in self._held:
                 lock = self._lock(directory)
                 lock.__enter__()
                 self._held[directory] = lock
@@ -67,4 +69,5 @@ class Closing:
 
     def _directories(self) -> list[str]:
         own = f"{self._root}/teams/{self._team}"
-        return [own, f"{self._root}/tasks/{self._team}", *(f"{own}/{name}" for name in disk.names_in(own))]
+        parts = (f"{own}/{name}" for name in disk.names_in(own) if name != OWED)
+        return [own, f"{self._root}/tasks/{self._team}", *parts]

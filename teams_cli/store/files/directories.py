@@ -1,13 +1,13 @@
-"""The records of one directory: their numbers, several created in one commit, and what was read or written before.
+"""The records of one directory: their numbers, several changed in one commit, and what was read or written before.
 
 No number is given again, also when the file that had it is gone. The highest stands in the name of an empty file,
 `.last.<number>`, which the listing of the directory shows for nothing and which becomes durable with the entry of the
 record itself. It is raised behind the record: where it is missing or late, as after a crash or with files of an older
 version, the records tell.
 
-Records that are created together are in one file, `.together`, until each has a file of its own. Its rename is the
+Records that are created or changed together are in one file, `.together`, until each is in its own. Its rename is the
 commit. The next change in the directory, mostly that by the same process, gives each its file and removes that one;
-readers find in it what has no file yet. So there are all or none.
+until then readers find in it how they are. So it is all or none.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ NAME = ".together"
 _LARGEST = 1 << 30
 
 
-def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
-    """Have all records be there. For whoever holds the lock of their directory, and has settled it.
+def commit(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
+    """Have all records be there as they are given. For whoever holds the lock of their directory, and has settled it.
 
     Raises:
         InvalidValue: One can't be stored.
@@ -120,7 +120,8 @@ def create(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> No
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
-    """Give records that were created together their files. For whoever holds the lock of their directory.
+    """Give records that were committed together their files. For whoever holds the lock of their directory. The first
+    comes last: who reads them in order and finds it as it is now finds all others so.
 
     Raises:
         DamagedRecord: Nobody can tell which they are.
@@ -129,11 +130,19 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
     directory = layout.directory(team, kind)
     if not (files := _waiting(directory, kind)):
         return
-    for key, data in files.items():
+    written: list[tuple[str, str]] = []
+    over: list[str] = []
+    for key, data in reversed([*files.items()]):
         path = f"{directory}/{key}.json"
-        if not os.path.lexists(path):
-            marks.make(layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{NAME}")))
-            disk.put(disk.write_temp(layout.temp, data), path)
+        if (former := _content(path)) != data:
+            now = layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{NAME}"))
+            marks.make(now)
+            if former is not None:
+                every = layout.all_marks(team, kind, key, layout.labels(team, kind))
+                over += layout.marks_over(team, kind, key, every, now)
+            written.append((disk.write_temp(layout.temp, data), path))
+    for temp, path in written:
+        disk.put(temp, path)
     try:
         disk.sync_directory(directory)
     except OSError as error:
@@ -142,6 +151,15 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
     if last > before:
         note(directory, before, last)
     disk.discard(f"{directory}/{NAME}")
+    marks.clear(over)
+
+
+def _content(path: str) -> bytes | None:
+    """What the file has; None where there is none."""
+    try:
+        return disk.read_file(path)
+    except FileNotFoundError:
+        return None
 
 
 def read(path: str, kind: Kind[R], key: str) -> bytes:
@@ -151,6 +169,8 @@ def read(path: str, kind: Kind[R], key: str) -> bytes:
         FileNotFoundError: There is no such record.
         DamagedRecord, StorageFailed: As for `disk.read_file`.
     """
+    if (data := _waiting(os.path.dirname(path), kind).get(key)) is not None:
+        return data
     try:
         return disk.read_file(path)
     except FileNotFoundError:
@@ -166,7 +186,8 @@ def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
     """
-    own = own_document(disk.glance(path), kind, key)
+    is_waiting = os.path.lexists(f"{os.path.dirname(path)}/{NAME}")
+    own = None if is_waiting else own_document(disk.glance(path), kind, key)
     return own or decode(read(path, kind, key), kind, key, path).having().to_json()
 
 
@@ -240,9 +261,9 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
     """What the file says; nothing where there is none."""
-    if not kind.numbered:
-        return {}
     path = f"{directory}/{NAME}"
+    if not (kind.numbered and os.path.lexists(path)):
+        return {}
     try:
         files = loads(disk.read_file(path, _LARGEST).decode())
     except FileNotFoundError:

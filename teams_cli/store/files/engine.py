@@ -121,7 +121,7 @@ class FileStore(Store):
         disk.make_directories(directory, self.address)
         with self._lock(directory):
             records = kind.numbering_all(self._next(team, kind, directory)[1], count, make)
-            directories.create(self.layout, team, kind, records)
+            directories.commit(self.layout, team, kind, records)
         self.changed += 1
         return records
 
@@ -187,6 +187,17 @@ class FileStore(Store):
         if lasting and over:
             self._clear_marks(team, kind, key, over, data, now)
         return data
+
+    def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, bytes]]) -> None:
+        self._prepare()
+        with self._lock(self.layout.directory(team, kind)):
+            directories.settle(self.layout, team, kind)
+            for record, revision in changed:
+                key = getattr(record, kind.key)
+                self._refuse_stale(self.layout.path(team, kind, key), kind, key, revision)
+            self._refuse_closed(team, kind)
+            directories.commit(self.layout, team, kind, [record for record, _ in changed])
+        self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
         """The lock for replacing a record: for one that closes the team, all locks of the team. NotFound if it has gone

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PACKED = "packed.json"
 """The file of a directory of the log that has messages at rest, many in one."""
+OWED = "owed"
+"""The directory of a team that has no records, but marks."""
 _REMEMBERED = 1000
 _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
@@ -80,7 +82,7 @@ class Layout:
 
     def owed(self, team: str) -> str:
         """The directory of the marks of records that owe a notice."""
-        return f"{self.team(team)}/owed"
+        return f"{self.team(team)}/{OWED}"
 
     def index(self, team: str, kind: Kind[R]) -> str:
         """The directory of the marks by which records are found by their label."""

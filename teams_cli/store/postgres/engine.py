@@ -38,6 +38,11 @@ _CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
 _CREATE_NEXT = f"{_INSERT} RETURNING 1"
 _REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
     WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
+_LOCK_ALL = """SELECT 1 FROM records, unnest(%s::text[], %s::text[]) AS old (key, revision) WHERE team = %s
+    AND kind = %s AND records.key = old.key AND records.xmin = old.revision::xid FOR UPDATE OF records"""
+_REPLACE_ALL = """UPDATE records SET label = new.label, body = new.body, changed_at = clock_timestamp()
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body)
+    WHERE team = %s AND kind = %s AND records.key = new.key RETURNING 1"""
 _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s, %s, %s, %s, %s) RETURNING 1"
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
@@ -232,6 +237,25 @@ class PostgresStore(Store):
                 raise errors.NotAllowed(f"the database does not let you change {kind.name} {key}", "It is another's.")
             raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Look at it again.")
         return made
+
+    def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, str]]) -> None:
+        _checked(team)
+        keys = [getattr(record, kind.key) for record, _ in changed]
+        labels = [_label(kind, record) for record, _ in changed]
+        bodies = [encode(record).decode() for record, _ in changed]
+        topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
+
+        def job(connection: Connection, change_id: str, sending: Callable[[None], None]) -> None:
+            revisions = [revision for _, revision in changed]
+            if len(connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)) < len(keys):
+                connection.roll_back()
+                raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Look at it again.")
+            sending(None)
+            values = [keys, labels, bodies, team, kind.name]
+            connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
+
+        self.session.prepared().do_once(job)
+        self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         """Do nothing: a server that was not told otherwise shows nothing before it is durable."""

@@ -262,6 +262,31 @@ class TestChanged:
         assert store.changed == before + len(COUNTED)
 
 
+class TestReplaceAll:
+    def test_replaces_all_or_none(self, store):
+        chain(store, "one", "two", "three")
+        found = [store.get("alpha", TASK, f"task-{n}") for n in (1, 2, 3)]
+        store.replace_all("alpha", TASK, [(task.having(title="new"), revision) for task, revision in found[:2]])
+        assert titles(store) == {"task-1": "new", "task-2": "new", "task-3": "three"}
+        with pytest.raises(StaleRevision):
+            store.replace_all("alpha", TASK, [(task.having(title="newer"), revision) for task, revision in found])
+        assert titles(store) == {"task-1": "new", "task-2": "new", "task-3": "three"}
+
+    def test_is_refused_in_a_closed_team(self, store):
+        chain(store, "one")
+        task, revision = store.get("alpha", TASK, "task-1")
+        close_team(store)
+        with pytest.raises(WrongState):
+            store.replace_all("alpha", TASK, [(task.having(title="new"), revision)])
+
+    def test_what_it_changed_is_found_by_its_label(self, store):
+        chain(store, "one", "two")
+        found = [store.get("alpha", TASK, key) for key in ("task-1", "task-2")]
+        store.replace_all("alpha", TASK, [(task.having(status="in_progress"), revision) for task, revision in found])
+        assert sorted(store.labelled("alpha", TASK, "in_progress")) == ["task-1", "task-2"]
+        assert list(store.labelled("alpha", TASK, "pending")) == []
+
+
 class TestReplace:
     def test_a_record_that_changed_meanwhile_is_left_alone(self, store):
         task, first = store.create("alpha", TASK, None, Task(title="first"))

@@ -1,0 +1,68 @@
+"""Attempts: the uid of a command that adds something, by which its repeat is known where it was killed.
+
+A file in the root's `tmp/` has it from before the change until the answer is out. Who says the same words again and
+finds the file was not answered, and adds nothing twice; who was answered means another.
+"""
+
+from __future__ import annotations
+
+import os
+from zlib import crc32
+
+from teams_cli import errors
+from teams_cli.store.files import disk, locks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from teams_cli.commands.call import Call
+
+_LARGEST = 4 << 20
+
+
+class Attempt:
+    """A command of these *words*, for a `with` block that makes its change under the uid."""
+
+    def __init__(self, call: Call, *words: str) -> None:
+        self._call = call
+        self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
+        self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"
+        self._held: int | None = None
+
+    def __enter__(self) -> str:
+        fresh = f"c-{os.urandom(9).hex()}"
+        try:
+            self._held = locks.hold(self._path, self._call.store.root)
+            process, uid, words = self._content()
+            is_same = words == self._words
+            if self._held is None:  # another is at it, unless it is one that this server has not answered
+                return uid if is_same and process == str(os.getpid()) else fresh
+            uid = uid if is_same else fresh
+            os.ftruncate(self._held, 0)
+            os.pwrite(self._held, f"{os.getpid()} {uid}\n".encode() + self._words, 0)
+        except (OSError, errors.TeamsError):  # then its repeat is not known
+            return fresh
+        return uid
+
+    def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
+        if failure is None:
+            self._call.once_told(self._end)
+        elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
+            self._end()
+
+    def _content(self) -> tuple[str, str, bytes]:
+        """Which process is at it, under which uid, and its words."""
+        head, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
+        process, _, uid = head.decode(errors="replace").partition(" ")
+        return process, uid, words
+
+    def _end(self) -> None:
+        disk.discard(self._path)
+        self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            os.close(held)
+
+    def __del__(self) -> None:
+        self._release()
