@@ -6,7 +6,7 @@ import os
 import sys
 
 from teams_cli import __version__, errors, streams
-from teams_cli.text import MOST_ANSWER, one_part
+from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
