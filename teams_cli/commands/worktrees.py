@@ -47,6 +47,7 @@ COMMANDS = table(
         argument("AGENT", "Whose worktree.", name="of", required=False),
         switch("--force", "With `remove`: also when it holds work that is not merged."),
         doc=_DOC,
+        held="action=list,diff of",
         example="worktree diff bob",
         changes=False,
         at_shell=True,

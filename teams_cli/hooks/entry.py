@@ -65,6 +65,8 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
     try:
         given = _standard_input()
         standpoint = _standpoint(flags, environ, given)
+        if _is_another(standpoint, environ):
+            return REFUSED if flags["ask"] else 0
         if flags["wait"]:
             from teams_cli.hooks import waiting
 
@@ -80,6 +82,16 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
             sys.stderr.write(f"nobody could be asked: {error}\n")
             return REFUSED
     return 0
+
+
+def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
+    """Whether an agent that is held to a level calls a hook as somebody else, or somewhere else: that is nobody."""
+    held = environment.holder(environ)
+    return held is not None and (
+        held.agent not in ("", standpoint.agent)
+        or held.team not in ("", standpoint.team)
+        or held.is_elsewhere(standpoint.root, standpoint.store, environ)
+    )
 
 
 def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
