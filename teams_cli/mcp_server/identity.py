@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors
+from teams_cli import environment, errors
 from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.mcp_server.work import Stop, stoppable
@@ -84,6 +84,7 @@ class Rights:
 
     def __init__(self, call: Call) -> None:
         self.has_identity = call.caller is not None
+        self.is_held = environment.holder(call.environ) is not None
         self._config = call.config
         self._team = _team_of(call)
         at = permission.standing_of(self._team, call.caller) if self._team else None

@@ -18,6 +18,9 @@ from teams_cli.teams.caller import Caller
 from teams_cli.teams.config import Config
 from tests.support.agents import NEEDS_PROC, place, team_of_agents
 from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team
+from tests.support.mcp_client import Line
+from tests.support.serving import serving
+from tests.support.waits import until
 
 WHY = "does no more for it than its client lets it do"
 CLIENT = {
@@ -151,3 +154,31 @@ def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: 
     said = (here / "said").read_text()
     assert statuses == ["13"] * (len(attempts) - 1) + ["2"] + ["0"] * len(allowed), said
     assert WHY in (here / "escaped").read_text()
+
+
+@NEEDS_PROC
+@pytest.mark.slow
+def test_it_is_held_over_mcp_and_http_too(tmp_path: Path) -> None:
+    """Over MCP by the processes above the server, over HTTP by the session of the agent that is named."""
+    cli = team_of_agents(tmp_path, "bob")
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
+    cli.more[HELD] = "edit"
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("set", key="harness", value="mine")
+        assert WHY in str(line.read())
+        line.use("create_task", title="x", check="true")
+        assert WHY in str(line.read())
+        line.send("tools/list")
+        assert "define_role" not in str(line.read())
+    del cli.more[HELD]
+    (place(cli) / "work").write_text("touch $D/ready; until test -e $D/over; do sleep 0.05; done")
+    words = ("--harness", "mine", "--agent-id", "ann", "--cwd", str(place(cli)), "--detach")
+    cli.ok("run-agent", "work", *words, agent="lea")
+    until(lambda: (place(cli) / "ready").exists())
+    with serving(cli) as server:
+        for agent, status in (("ann", 403), ("lea", 200)):
+            answer = server.ask("POST", f"/api/create-task?as={agent}", {"title": "x", "check": "true"})
+            assert answer.status == status, answer
+    (place(cli) / "over").touch()
+    cli("wait", "--agent", "ann", agent="lea")
