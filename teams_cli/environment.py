@@ -34,6 +34,10 @@ _VARIABLES = {
 }
 
 
+_held_above: dict[int, list[dict[str, str]]] = {}
+"""What the held processes above this one were started with, as it was at first: later they may have ended."""
+
+
 class Holder:
     """An agent that is held to a *level* below `all`; *environ* is what `teams` gave its client, or its keeper."""
 
@@ -57,7 +61,10 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
     Whatever a process tells those below it, the highest one that is held says who it is.
     """
-    held = [said for said in (environ, *_environments_above()) if said.get(HELD) in LEVELS[:-1]]
+    pid = os.getpid()
+    if pid not in _held_above:
+        _held_above[pid] = [said for said in _environments_above() if said.get(HELD) in LEVELS[:-1]]
+    held = [said for said in (environ, *_held_above[pid]) if said.get(HELD) in LEVELS[:-1]]
     return Holder(min((said[HELD] for said in held), key=LEVELS.index), held[-1]) if held else None
 
 
