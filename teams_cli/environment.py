@@ -7,10 +7,19 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 SANDBOX = "TEAMS_SANDBOX"
 """Set where a client's sandbox holds: what is started in it ends with the command, and reaches no model."""
+HELD = "TEAMS_PERMISSIONS"
+"""In the environment of a client: what it may do, and so what it may have others do for it."""
+LEVELS = ("ask", "edit", "all")
+"""From the least to the most."""
+OWN_PROGRAM = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
+    "import_module(sys.argv.pop(1)).main()"
+)
+"""By this in its command line a program of ours is known that goes on by itself, such as the keeper of an agent."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 _LONGEST_LINE = 1 << 16
 """Bytes: a path, or the name of a branch, with a word before it."""
@@ -23,6 +32,68 @@ _VARIABLES = {
     "team": ("TEAMS_TEAM", "OPENCODE_TEAM_NAME"),
     "token": ("TEAMS_TOKEN",),
 }
+
+
+_held_above: dict[int, list[dict[str, str]]] = {}
+"""What the held processes above this one were started with, as it was at first: later they may have ended."""
+
+
+class Holder:
+    """An agent that is held to a *level* below `all`; *environ* is what `teams` gave its client, or its keeper."""
+
+    def __init__(self, level: str, environ: Mapping[str, str]) -> None:
+        self.level = level
+        self.environ = environ
+        self.agent = look_up("agent", None, environ)[0]
+        self.team = look_up("team", None, environ)[0]
+
+    def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
+        """Whether that root, the store that is said there, or the user's rules are not those of the agent."""
+        own = root_directory(None, self.environ)[0]
+        places = [(root, own), (opencode_directory(root, environ), opencode_directory(own, self.environ))]
+        return any(os.path.realpath(one) != os.path.realpath(other) for one, other in places) or (
+            (store or "files") != (store_address(None, self.environ, "")[0] or "files")
+        )
+
+
+def holder(environ: Mapping[str, str]) -> Holder | None:
+    """The agent that is held to a level and calls, by its environment or that of a process above; None if none is.
+
+    Whatever a process tells those below it, the highest one that is held says who it is.
+    """
+    pid = os.getpid()
+    if pid not in _held_above:
+        _held_above[pid] = [said for said in _environments_above() if said.get(HELD) in LEVELS[:-1]]
+    held = [said for said in (environ, *_held_above[pid]) if said.get(HELD) in LEVELS[:-1]]
+    return Holder(min((said[HELD] for said in held), key=LEVELS.index), held[-1]) if held else None
+
+
+def _environments_above() -> Iterator[dict[str, str]]:
+    """What the processes above this one were started with, the nearest first; the last is a program of ours that goes
+    on by itself, since who started that says nothing of what it runs.
+    """
+    pid = os.getppid()
+    while pid > 0:
+        pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in of_process(pid, "environ"))
+        yield {name: value for name, _, value in pairs}
+        pid = 0 if OWN_PROGRAM.encode() in of_process(pid, "cmdline") else _parent(pid)
+
+
+def of_process(pid: int | str, what: str) -> list[bytes]:
+    """The `environ` or the `cmdline` that a process was started with; empty if it ended, or is not ours."""
+    try:
+        with open(f"/proc/{pid}/{what}", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def to_install(extra: str) -> str:

@@ -8,6 +8,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.clock import boot_id
+from teams_cli.environment import OWN_PROGRAM, of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ CHECK = "TEAMS_CHECK_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OWN = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
-    "import_module(sys.argv.pop(1)).main()"
-)
 _DETACH = """
 import os, sys
 if os.fork():
@@ -88,7 +85,7 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
     """Start one of our own programs, `main` of *module*, as `start_detached` does; what it starts in turn does not
     inherit where our packages are.
     """
-    return start_detached([sys.executable, "-P", "-c", _OWN, _PACKAGE, module, *words], environment, log, "/")
+    return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
@@ -134,7 +131,7 @@ def tagged(tag: str, variable: str = TAG) -> Iterator[int]:
     """The processes that carry *tag* in the environment they were started with, but for ourselves."""
     wanted = f"{variable}={tag}".encode()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit() and int(name) != os.getpid() and wanted in _environment(name):
+        if name.isdigit() and int(name) != os.getpid() and wanted in of_process(name, "environ"):
             yield int(name)
 
 
@@ -151,7 +148,7 @@ def _descendants(tag: str) -> Iterator[int]:
         pid, ours = ahead.pop()
         ours = ours and not _is_own(pid)
         ahead += [(child, ours) for child in _children(pid)]
-        if wanted in _environment(str(pid)) or (ours and _is_there(pid)):
+        if wanted in of_process(pid, "environ") or (ours and _is_there(pid)):
             yield pid
 
 
@@ -176,50 +173,17 @@ def _children(pid: int) -> list[int]:
 
 def _is_own(pid: int, module: str = "") -> bool:
     """Whether the process was started by `start_own`, for that *module* if it is named."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
-    except OSError:
-        return False
-    return _OWN.encode() in words and (not module or module.encode() in words)
+    words = of_process(pid, "cmdline")
+    return OWN_PROGRAM.encode() in words and (not module or module.encode() in words)
 
 
 def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
     """Whether a process that `start_own` started for *module* with these variables is there."""
     wanted = {f"{name}={value}".encode() for name, value in variables.items()}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit() and _is_own(int(name), module) and wanted <= set(_environment(name)):
+        if name.isdigit() and _is_own(int(name), module) and wanted <= set(of_process(name, "environ")):
             return True
     return False
-
-
-def _environment(pid: str) -> list[bytes]:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
-    except OSError:  # it ended, or is not ours
-        return []
-
-
-def said_above(variable: str) -> Iterator[str]:
-    """What the processes above this one were started with in that variable, the nearest first. What one of them had its
-    child forget is still there.
-    """
-    begin = f"{variable}=".encode()
-    pid = os.getppid()
-    while pid > 0:
-        for entry in _environment(str(pid)):
-            if entry.startswith(begin):
-                yield entry[len(begin) :].decode(errors="replace")
-        pid = _parent(pid)
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 def process_started(pid: int) -> str:

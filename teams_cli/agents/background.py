@@ -47,6 +47,8 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
         profile = profiles.get(session.harness, config)
         log = logs.begin(store, team, session.agent)
         own = profile.environment(environ, _identity(store, team, session))
+        if level := permissions.held_to(profile, session.permissions):
+            own[permissions.VARIABLE] = level  # also for those below it that clear their environment and its process
         own["PATH"] = _path(own.get("PATH", os.defpath))
         pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
     except (OSError, errors.TeamsError) as error:

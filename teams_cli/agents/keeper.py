@@ -139,7 +139,7 @@ class Keeper:
     def _failed(self, turn: Turn, batch: list[Message]) -> bool:
         """End as failed, unless its provider gives no more for now: then rest, wait, or take another client."""
         why = self._why(turn)
-        until = limited.until(self.store, f"{turn.printed[-_SAID:]}\n{why}")
+        until = limited.until(self.store, self._failure(turn)) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
@@ -321,6 +321,11 @@ class Keeper:
         agents.saw(self.store, self.team, self.agent, every=self.beat)
         self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
+
+    def _failure(self, turn: Turn) -> str:
+        """What the client itself says of a failed turn; the output of its tools may quote any error."""
+        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SAID)
+        return f"{output.failure_in(self.profile, turn.printed)[-_SAID:]}\n{errors_printed}"
 
     def _why(self, turn: Turn) -> str:
         said = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)

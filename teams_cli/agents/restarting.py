@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from teams_cli import errors
-from teams_cli.agents import interrupting, resuming, waking
+from teams_cli.agents import interrupting, resuming, sessions, waking
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.agents.terminals import takeovers
+from teams_cli.clients import permissions
 from teams_cli.messages import messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.messages.notices import deliver
@@ -42,6 +43,8 @@ def restart(
     """
     at = require(store, team, caller, "restart-agent", agent)
     interrupting.refuse_unstarted(store, team, agent)
+    level = sessions.get(store, team, agent).permissions or permissions.LEVELS[-1]
+    permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     body = _words(store, team, at.caller.name, agent, fresh)
     told: Message | None = None
     asked = f"{at.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors, names, processes, text
+from teams_cli import environment, errors, names, processes, text
 from teams_cli.agents import budgets, ending, ports, sessions, started_here
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.furnishing import SetupFailed
@@ -108,6 +108,8 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     """
     at = require(store, team_name, caller, "run-agent")
     team, caller = at.team, at.caller
+    if environment.holder(request.environ) and (own := sessions.find(store, team_name, caller.name)):
+        _take_after(request, own)
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
 
 
@@ -131,10 +133,16 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
             f"{caller.name} is {depth - 1} deep, and agents are started at most {deepest} deep",
             "Do it yourself, or raise the setting max_depth.",
         )
-    if own and request.harness is None:
+    if own:
+        _take_after(request, own)
+    return _start(store, team, caller, request, own.run if own else _new_run(team_name), depth)
+
+
+def _take_after(request: StartRequest, own: Session) -> None:
+    """Unless it says another, the agent has the harness and the model of the one that starts it."""
+    if request.harness is None:
         request.harness = own.harness
         request.model = request.model or own.model
-    return _start(store, team, caller, request, own.run if own else _new_run(team_name), depth)
 
 
 def _new_run(team: str) -> str:
@@ -201,8 +209,6 @@ def _level(team: Team, request: StartRequest, profile: profiles.Profile) -> Perm
     """What the agent will be permitted to do; refuses what its client can't be asked for."""
     if request.model:
         profiles.refuse_model(profile)
-    if request.answer:
-        permissions.refuse_more(request.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     return permissions.choose(profile, request.permissions, team, request.environ)
 
 

@@ -6,7 +6,7 @@ import os
 
 from teams_cli.agents.terminals import terminals_directory
 from teams_cli.commands.call import Call
-from teams_cli.environment import look_up, root_directory, store_address
+from teams_cli.environment import holder, look_up, root_directory, store_address
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -45,6 +45,10 @@ def make_call(
         agent, agent_source = HUMAN, "person"
     if not team and (here := _team_here(root)):
         team, team_source = here, "here"
+    if held := holder(environ):
+        from teams_cli.commands import held as of_held
+
+        of_held.refuse_elsewhere(held, root, store_address(said_store, environ, "")[0], environ)
     settings = config.load(root, environ)
     address, store_source = store_address(said_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
@@ -78,21 +82,12 @@ def _team_here(root: str) -> str:
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
-    if name == HUMAN and _is_held(environ):
+    if name == HUMAN and holder(environ):
         from teams_cli.clients import permissions
 
         permissions.refuse_more(environ, permissions.LEVELS[-1], "act as the person")
     display, type = look_up("display", None, environ)[0], look_up("type", None, environ)[0]
     return Caller(name, display=display, type=type, token=token, config=settings)
-
-
-def _is_held(environ: Mapping[str, str]) -> bool:
-    """Whether an agent calls that is held to some level, by its environment or that of a process above."""
-    if environ.get("TEAMS_PERMISSIONS"):
-        return True
-    from teams_cli import processes
-
-    return any(processes.said_above("TEAMS_PERMISSIONS"))
 
 
 def _terminal() -> PersonTerminal:

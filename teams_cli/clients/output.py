@@ -51,6 +51,20 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
     return False
 
 
+def failure_in(profile: Profile, printed: str) -> str:
+    """What the client says of its failed turn: of a stream of JSON the documents that report a failure, and lines that
+    are no JSON; else all that it printed.
+    """
+    said = profile.failed
+    if "items" in said:
+        found = [json.dumps(item) for item in _documents("items", printed) if _matches(item, said["items"])]
+        return "\n".join(found) or ("" if next(_parsed(printed), None) else printed)
+    if "lines" not in said:
+        return printed
+    lines = ((line, list(_parsed(line))) for line in printed.splitlines())
+    return "\n".join(line for line, parsed in lines if not parsed or _matches(parsed[0], said["lines"]))
+
+
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
     """The documents in what was printed that have what is to match."""
     for document in _documents(where["from"], printed):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from teams_cli import errors, processes
+from teams_cli import environment, errors
 from teams_cli.clients import known, mcp_settings
-from teams_cli.environment import SANDBOX
+from teams_cli.environment import HELD, SANDBOX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Permissions
     from teams_cli.teams.teams import Team
 
-LEVELS = ("ask", "edit", "all")
-"""From the least to the most."""
-VARIABLE = "TEAMS_PERMISSIONS"
-"""In the environment of a client: what it may do, and so what it may have others do for it."""
+LEVELS = environment.LEVELS
+VARIABLE = HELD
 SETTING = "permissions"
 _BEFORE = "edit"
 _INTRODUCTION = (
     "What agents may do that `teams` starts with a client, by `--permissions`, else what its profile says, else the "
     "team's setting `permissions`:"
 )
-ANSWERING = "name a command that answers for an agent"
 HELP = "What it may do unasked: ask (nothing), edit or all."
 
 
@@ -118,13 +115,18 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
     Raises:
         NotAllowed: The environment is that of a client which is held to less than *level*, or of one above.
     """
-    said = [environ.get(VARIABLE, ""), *processes.said_above(VARIABLE)]
-    own = min((each for each in said if each in LEVELS), key=LEVELS.index, default=level)
-    if LEVELS.index(own) < LEVELS.index(level):
-        raise errors.NotAllowed(
-            f"an agent with permissions {own} may not {to_do}",
-            "Ask the person to, at their own terminal: teams ask-others --human",
-        )
+    holder = environment.holder(environ)
+    if holder and LEVELS.index(holder.level) < LEVELS.index(level):
+        raise not_allowed(holder.level, to_do)
+
+
+def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
+    """The refusal of what would reach past the level that an agent is held to; *instead* is what it can do itself."""
+    return errors.NotAllowed(
+        f"an agent with permissions {level} may not {to_do}: `teams` does no more for it than its client lets it do",
+        f"{instead}{' Or ask' if instead else 'Ask'} the person to do it, at their own terminal: "
+        "teams ask-others --human QUESTION",
+    )
 
 
 def table() -> str:

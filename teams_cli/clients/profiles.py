@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "{model}"
+_SHELLS = ("sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox", "env")
 
 
 class Profile(Record):
@@ -43,6 +44,8 @@ class Profile(Record):
     Where the command line has no words for hooks and server, *once* names the client as which it takes them: from
     settings of ours that it is given by variables, for this one run.
 
+    A failed turn of a client with a *provider* may be a limit of that.
+
     *modes* says how the client is held to what it may do, at each level of `ask`, `edit` and `all`: by the words for
     `{permissions}`, or `words` and variables to `set`; or it says why it can't be. *permissions* is the level at which
     it is started, unless another is said; the team's, if it is left out.
@@ -61,6 +64,7 @@ class Profile(Record):
     output: Object = field(default_factory=dict)
     usage: Object = field(default_factory=dict)
     failed: Object = field(default_factory=dict)
+    provider: bool = True
     interrupt: Ladder = field(default_factory=list)
     hooks: Word | None = None
     mcp: Word | None = None
@@ -70,6 +74,13 @@ class Profile(Record):
     set: Object = field(default_factory=dict)
     strip: list[Word] = field(default_factory=lambda: [*environments.OURS, *environments.OF_CLIENTS])
     keep: list[Word] = field(default_factory=lambda: [*environments.SETTINGS])
+
+    @property
+    def has_provider(self) -> bool:
+        """Whether its client can meet a limit of its provider: a shell that runs the prompt can't."""
+        command = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
+        runs_prompt = command.startswith("-") and command.endswith("c") and os.path.basename(self.start[0]) in _SHELLS
+        return self.provider and not runs_prompt
 
     def environment(self, inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
         """What the client is started with: the inherited environment without any other's identity, and its own."""

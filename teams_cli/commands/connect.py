@@ -176,6 +176,7 @@ COMMANDS = table(
         doc=_MCP,
         changes=False,
         at_shell=True,
+        held="tools",
         example="mcp",
     ),
     Command(
@@ -200,6 +201,7 @@ COMMANDS = table(
         changes=False,
         at_shell=True,
         words="connect:hooked",
+        held="client",
         example="hook claude",
     ),
     Command(

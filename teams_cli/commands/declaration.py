@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from teams_cli import errors
+from teams_cli import environment, errors
 from teams_cli.clock import seconds_in
 from teams_cli.store.meanwhile import meanwhile
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         """What a declaration may say of its command beside the words; each is told where the command has it."""
 
         want: str
+        held: str
         words: str
         answers: Any
         gist: Sequence[str]
@@ -84,6 +85,10 @@ class Parameter:
         self.metavar = metavar or ("" if flag else self.flags[0].lstrip("-").upper().replace("-", "_"))
         self.name = name or self.flags[0].lstrip("-").replace("-", "_")
         self.default = () if many else False if flag else default
+
+    def is_given(self, value: Any) -> bool:
+        """Whether that is another value than the one that it has where nothing was said."""
+        return bool(value) if self.many else value != self.default
 
     @property
     def duration(self) -> bool:
@@ -167,6 +172,10 @@ class Command:
     """The part of the help that it stands in."""
     want = ""
     """What somebody wants who is told of it by the guide."""
+    held: str | None = None
+    """The parameters that an agent may give which is held to a level below `all`; None where it may not run this. Of
+    `name=a,b` it may give these values, of `name=.` its own alone, of `name/` paths below the directory it works in.
+    """
     words = ""
     """The function below `cli.show` that tells the document to a person."""
     answers: Any = None
@@ -238,14 +247,25 @@ class Command:
         """The function that answers."""
         return named(self._run) if isinstance(self._run, str) else self._run
 
+    def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
+        """Whether that is more than the declaration simply opens to an agent that is held to a level."""
+        opened = () if self.held is None else self.held.split()
+        given = (own.name for own in self.own if own.is_given(values[own.name]))
+        return self.held is None or any(name not in opened for name in given)
+
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command; *values* has exactly its own parameters. What earlier changes owe is sent before.
 
         Whoever calls is alive, also while it waits.
 
         Raises:
+            NotAllowed: An agent calls that is held to a level, and the declaration does not open this to it.
             OutcomeUnknown: A change was made, and what follows it could not be done.
         """
+        if environment.holder(call.environ) or self.goes_beyond_held(values):
+            from teams_cli.commands import held
+
+            held.refuse(self, call, values)
         if self.reads and self.in_team:
             call.refuse_reading(self.name)
         if self.in_team:

@@ -29,6 +29,7 @@ COMMANDS = table(
         doc=overlaps.of_team,
         reads=True,
         words="overlaps:shown",
+        held="",
         example="overlaps",
         also="conflicts get-overlaps",
     ),

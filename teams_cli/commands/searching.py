@@ -51,6 +51,7 @@ COMMANDS = table(
         doc=_SEARCH,
         reads=True,
         words="inspection:hits",
+        held="words places sender since limit",
         example="search parser --in results",
         also="find grep",
     ),

@@ -31,6 +31,7 @@ COMMANDS = table(
         doc=_DOC,
         reads=True,
         words="spending:spent",
+        held="by",
         example="usage --by model",
         also="tokens cost costs budget spend spending",
     ),

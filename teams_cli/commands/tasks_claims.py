@@ -82,6 +82,7 @@ COMMANDS = table(
         sleeps=True,
         repeatable=True,
         daily=True,
+        held="task next wait",
         example="claim-task --next",
         want="take one, or the best that is ready: --next",
         also={

@@ -36,6 +36,7 @@ COMMANDS = table(
         doc=reviews.review,
         words="tasks:line",
         answers=Task,
+        held="task accept reject",
         example='review-task 7 --reject "the tests cover nothing"',
         also={
             "review": "",

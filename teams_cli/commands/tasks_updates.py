@@ -151,6 +151,10 @@ COMMANDS = table(
         words="tasks:updated",
         answers=Task | list[Task],
         daily=True,
+        held=(
+            "task status result title description append priority blocked_by unblock "
+            "owner unassign claim reason next wait evidence/ review_by"
+        ),
         example='update-task 7 --status completed --result "src/parser.py"',
         want="end it: --status completed --result TEXT",
         also={
@@ -178,6 +182,7 @@ COMMANDS = table(
         words="tasks:line",
         answers=Task,
         adding=True,
+        held="task text",
         example='note 7 "the parser moved to src/parse.py"',
         also={
             "note-task comment comment-task add-note add-comment remark log-progress": "",

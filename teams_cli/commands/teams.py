@@ -6,7 +6,6 @@ import time
 
 from teams_cli import errors
 from teams_cli.agents import logs
-from teams_cli.clients import permissions
 from teams_cli.commands import team_documents
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -77,8 +76,6 @@ def _join(
         named = call.agent if call.sources.get("agent", ("", ""))[1] == "flag" else ""
         there = conditions.team_there(call.store, call.team, steps.join(team_name or "", named, claim))
         conditions.wait(call.store, call.team, [there], wait, call.say)
-    if answer:
-        permissions.refuse_more(call.environ, permissions.LEVELS[-1], permissions.ANSWERING)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
     said = {**({"token": token} if token else {}), **_rules(call)}
     document = {"team": call.team, **_as_shown(member), **said}
@@ -165,6 +162,7 @@ COMMANDS = table(
         reads=True,
         words="teams:teams",
         outside=True,
+        held="all",
         example="discover-teams",
         also="list-teams get-teams find-teams teams",
     ),
@@ -175,6 +173,7 @@ COMMANDS = table(
         doc=_SHOW,
         reads=True,
         words="teams:team",
+        held="team_name=.",
         example="show-team demo",
         also="info team",
     ),
@@ -195,6 +194,7 @@ COMMANDS = table(
         repeatable=True,
         outside=True,
         moves=True,
+        held="team_name=. wait claim",
         example="join-team demo --as bob",
         want="be a member (--wait 540: once it is there; --claim: and take a task)",
         also={
@@ -209,6 +209,7 @@ COMMANDS = table(
         changes=False,
         words="teams:left",
         moves=True,
+        held="",
         example="leave-team",
         also="leave quit exit bye",
     ),
@@ -219,6 +220,7 @@ COMMANDS = table(
         doc=leaving.hand_over,
         words="teams:led",
         moves=True,
+        held="to",
         example="hand-over bob",
         also="handover promote set-leader handoff hand-off",
     ),

@@ -53,6 +53,7 @@ COMMANDS = table(
         changes=False,
         words="teams:closed",
         moves=True,
+        held="",
         example="close-team",
         also="archive-team end-team close",
     ),

@@ -108,6 +108,7 @@ COMMANDS = table(
         sleeps=True,
         daily=True,
         quiet=True,
+        held="task all_tasks of plan landing message ready claim needed completed timeout",
         example="wait --timeout 600",
         want="for what concerns you (--claim: and take a task)",
         also={

@@ -60,6 +60,7 @@ COMMANDS = table(
         switch("--force", "With `remove`: also when it holds work that is not merged."),
         switch("--kept", "With `list`: the kept work of worktrees that were removed."),
         doc=_DOC,
+        held="action=list,diff of",
         example="worktree diff bob",
         changes=False,
         at_shell=True,

@@ -6,7 +6,8 @@ import json
 import os
 
 from teams_cli import environment
-from teams_cli.agents.terminals import clients_here, sitting
+from teams_cli.agents.terminals import bindings, clients_here, sitting
+from teams_cli.agents.terminals.bindings import Binding
 from teams_cli.agents.terminals.sitting import Arrival
 from teams_cli.clients import known as clients
 from teams_cli.clients import seats
@@ -27,7 +28,10 @@ _OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG
 
 
 def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str, str]) -> None:
-    """Seat the client that runs this hook in the team, unless it is nobody's terminal; *standpoint* then says who."""
+    """Seat the client that runs this hook in the team, unless it is nobody's terminal; *standpoint* then says who.
+
+    A client that is told who it is has its process noted in any case: clients that it runs are not that agent.
+    """
     event = json.loads(given)
     known = clients.get(client).seat
     if known is None:
@@ -35,7 +39,12 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     session_id = str(event.get("session_id") or "")
     pid = clients_here.process(known, session_id)
     state = seats.state_said(event)
-    if not pid or not state or event.get("agent_id") or known.is_headless(clients_here.words_of(pid)):
+    if not pid or not state or event.get("agent_id"):
+        return
+    own = Binding(standpoint.team, standpoint.agent, standpoint.token)
+    if known.is_headless(clients_here.words_of(pid)):
+        if own.agent:
+            bindings.bind_alone(standpoint.root, own, pid)
         return
     said = clients_here.variables_of(pid) if known.daemon else environ
     if known.daemon:
@@ -59,6 +68,8 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
     binding = sitting.sit_down(store, standpoint.team, arrival)
     if binding:
         standpoint.agent, standpoint.token = binding.agent, binding.token
+    elif own.agent:  # its keeper has it
+        bindings.bind_alone(store.root, own, pid)
 
 
 def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:

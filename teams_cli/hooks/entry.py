@@ -65,6 +65,12 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
     try:
         given = _standard_input()
         standpoint = _standpoint(flags, environ, given)
+        parent = _parent(flags["client"], standpoint, environ)
+        if _is_another(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
+            return REFUSED if flags["ask"] else 0
+        if parent:
+            _answer_below(flags["client"], parent, standpoint, given, environ)
+            return 0
         if flags["wait"]:
             from teams_cli.hooks import waiting
 
@@ -80,6 +86,46 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
             sys.stderr.write(f"nobody could be asked: {error}\n")
             return REFUSED
     return 0
+
+
+def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
+    """Whether an agent that is held to a level calls a hook as somebody else, or somewhere else: that is nobody."""
+    held = environment.holder(environ)
+    return held is not None and (
+        held.agent not in ("", standpoint.agent)
+        or held.team not in ("", standpoint.team)
+        or held.is_elsewhere(standpoint.root, standpoint.store, environ)
+    )
+
+
+def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
+    """The member below whose client the client that runs this hook was started; None if it is a client of its own.
+
+    It is seen by the processes above. Where these are gone, one that takes a single turn under the name of an agent
+    whose client is at work is no client of that agent.
+    """
+    pid = bindings.nearest_client(os.getppid())
+    parent = bindings.parent_of(standpoint.root, pid, environ)
+    own = bindings.Binding(standpoint.team, standpoint.agent, standpoint.token)
+    if parent or not own.agent or not bindings.has_another_client(standpoint.root, own, pid):
+        return parent
+    from teams_cli.clients import known
+
+    seat = known.get(client).seat
+    return (
+        own if seat and seat.is_headless([word.decode() for word in environment.of_process(pid, "cmdline")]) else None
+    )
+
+
+def _answer_below(
+    client: str, parent: "Binding", standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]"
+) -> None:
+    """Answer a client that runs below the client of a member: it is nobody; agents inside it are children."""
+    standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
+    if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
+        from teams_cli.hooks import subagents
+
+        subagents.tell(client, given, standpoint, environ)
 
 
 def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> None:
@@ -157,7 +203,12 @@ def _standard_input() -> bytes:
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
-    return b"".join(parts)
+    given = b"".join(parts)
+    if b"\\u" not in given and b"\xed" not in given:
+        return given
+    from teams_cli import text
+
+    return text.whole_characters(given)
 
 
 def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Standpoint:

@@ -48,7 +48,7 @@ def _client(client: str, root: str) -> "tuple[int, bindings.Binding] | None":
     from teams_cli.agents.terminals import clients_here
     from teams_cli.clients import known
 
-    pid, seat = clients_here.nearest(os.getppid()), known.get(client).seat
+    pid, seat = bindings.nearest_client(os.getppid()), known.get(client).seat
     if not pid or seat is None or seat.is_headless(clients_here.words_of(pid)):
         return None
     give_up = time.monotonic() + _TO_JOIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors
+from teams_cli import environment, errors
 from teams_cli.agents.terminals import bindings
 from teams_cli.commands.call import Call
 from teams_cli.mcp_server.work import Stop, stoppable
@@ -24,6 +24,11 @@ class Identity:
 
     def __init__(self, base: Call) -> None:
         self._base = base
+        client = bindings.nearest_client(os.getppid())
+        self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
+        """The client runs below that of a member, and so is nobody until it joins."""
+        if self._is_below:
+            base.caller = None
         self.agent = base.caller.name if base.caller else ""
         self.token = base.caller.token if base.caller else ""
         self._team = base.said_team
@@ -59,7 +64,7 @@ class Identity:
 
     def _look_around(self) -> None:
         """Speak for the client in whose terminal the server runs, once that has joined; a daemon may be anybody's."""
-        if self.agent or bindings.is_below(os.getppid(), bindings.DAEMON):
+        if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
         found = bindings.above(self._base.store.root, os.getppid())
         if found and self._team in ("", found.team):
@@ -79,6 +84,7 @@ class Rights:
 
     def __init__(self, call: Call) -> None:
         self.has_identity = call.caller is not None
+        self.is_held = environment.holder(call.environ) is not None
         self._config = call.config
         self._team = _team_of(call)
         at = permission.standing_of(self._team, call.caller) if self._team else None

@@ -12,7 +12,8 @@ from functools import partial
 import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
-from pydantic import ValidationError
+
+from teams_cli.text import whole_characters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,15 +88,18 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
         return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValidationError:
+    except ValueError:
         pass
     try:
         document = json.loads(line)
+        whole = whole_characters(line)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "this is not JSON")
     said = document.get("id") if isinstance(document, dict) else None
     if isinstance(said, str) and not said.isascii():  # it may hold half a character, which can't be written
         said = said.encode(errors="replace").decode()
+    elif whole != line:
+        return parsed(whole)
     return _error(said if isinstance(said, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
 
 

@@ -76,6 +76,8 @@ class Tool:
 
     def is_for(self, rights: Rights) -> bool:
         """Whether the caller may use it."""
+        if rights.is_held and self.command.held is None:
+            return False
         if self.command.name in _OF_QUESTIONS and not rights.asks and rights.role != HUMAN:
             return False
         if not self.needs_right:

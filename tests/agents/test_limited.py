@@ -87,3 +87,26 @@ def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
     run(cli)
     task = cli.ok("show-task", "1", agent="lea")
     assert task["status"] == "pending" and "limited by its provider" in json.dumps(task)
+
+
+def test_what_a_command_prints_is_no_limit_of_a_provider(cli: Cli) -> None:
+    """Of a shell never, and of a client only what it says itself, not what its tools printed."""
+    fails = "echo AssertionError: expected 429 Too Many Requests; exit 1"
+    stream = '{"type": "item.completed", "output": "429 Too Many Requests"}\n{"type": "turn.failed", "error": "%s"}\n'
+    for name, error in (("broken", "no such model"), ("full", "usage limit reached")):
+        (place(cli) / name).write_text(stream % error)
+    failed = {"status": True, "lines": {"type": "turn.failed"}}
+    harness = {
+        name: {"start": ["sh", "-c", f"cat $D/{name}; exit 1"], "resume": ["true"], "failed": failed}
+        for name in ("broken", "full")
+    }
+    harness["bash"] = {"start": ["bash", "-lc", "{prompt}"], "resume": ["true"]}
+    (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
+    for name, prompt, limit in (
+        ("shell", fails, False),
+        ("bash", fails, False),
+        ("broken", "x", False),
+        ("full", "x", True),
+    ):
+        answer = cli("run-agent", prompt, "--harness", name, agent="lea")
+        assert answer.status == 1 and ("limited by its provider" in answer.stdout + answer.stderr) is limit, answer

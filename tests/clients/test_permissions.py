@@ -109,9 +109,9 @@ def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp
 
 @pytest.mark.slow
 def test_as_much_as_one_may_oneself_may_be_handed_on(cli: Cli) -> None:
-    assert run(cli, "--harness", "own", level="edit") == "pen edit"
     assert run(cli, "--harness", "own", "--permissions", "all", level="all") == "axe all fire"
-    assert cli("set", "permissions", "ask", agent="lea", TEAMS_PERMISSIONS="edit").status == 0
+    cli.ok("set", "harness", "own", agent="lea")
+    assert run(cli, level="edit") == "pen edit"
 
 
 def test_a_profile_of_a_known_client_may_say_only_what_is_other(cli: Cli, tmp_path: Path) -> None:

@@ -62,6 +62,16 @@ GARBAGE: list[tuple[bytes, int, int | str | None]] = [
 ]
 
 
+def test_half_a_character_in_a_text_is_marked(cli: Cli) -> None:
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.write(
+            b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "send_message", '
+            b'"arguments": {"to": ["lea"], "text": "done \\ud83d"}}}\n'
+        )
+        assert line.read()["result"]["structuredContent"]["message"] == "done \ufffd"
+
+
 def test_garbage_is_answered_and_does_no_harm(cli: Cli) -> None:
     with Line(cli, "bob") as line:
         line.hello()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 
 from teams_cli.agents.terminals import terminals_directory
+from teams_cli.environment import OWN_PROGRAM
+from teams_cli.environment import of_process as said_of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ DIRECTORIES = "directories"
 """The file in the root that says which directories belong to which team, one a line."""
 _PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _LONGEST = 128
+_BETWEEN = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
 _FAR_UP = 32
 
 
@@ -72,16 +75,43 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
     return None
 
 
+def nearest_client(pid: int) -> int:
+    """That process, or the nearest above it that is no shell between a client and what it runs; 0 if there is none."""
+    return next((ancestor for ancestor in upward(pid) if name_of(ancestor) not in _BETWEEN), 0)
+
+
+def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
+    """The member below whose client that client runs, having been started by it; None for a client of its own.
+
+    A program of ours that goes on by itself, as the keeper of an agent, starts clients of their own.
+    """
+    if not os.path.isdir(terminals_directory(root)) or not client or of_process(root, client):
+        return None
+    for ancestor in upward(stat_of(client)[1]):
+        words = said_of_process(ancestor, "cmdline")
+        if OWN_PROGRAM.encode() in words:
+            return None
+        found = of_thread(root, environ.get(THREAD, "")) if DAEMON in words else of_process(root, ancestor)
+        if found:
+            return found
+    return None
+
+
+def has_another_client(root: str, binding: Binding, client: int) -> bool:
+    """Whether a process is the client of that agent, and it is not this one."""
+    try:
+        pids = [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
+    except OSError:
+        return False
+    if client in pids and of_process(root, client):
+        return False
+    found = (of_process(root, pid) for pid in pids)
+    return any(one and (one.team, one.agent) == (binding.team, binding.agent) for one in found)
+
+
 def is_below(pid: int, word: bytes) -> bool:
     """Whether that process, or one above it, has the word in its command line."""
-    for ancestor in upward(pid):
-        try:
-            with open(f"/proc/{ancestor}/cmdline", "rb") as file:
-                if word in file.read().split(b"\0"):
-                    return True
-        except OSError:
-            return False
-    return False
+    return any(word in said_of_process(ancestor, "cmdline") for ancestor in upward(pid))
 
 
 def upward(pid: int) -> Iterator[int]:
@@ -91,6 +121,15 @@ def upward(pid: int) -> Iterator[int]:
             return
         yield pid
         pid = stat_of(pid)[1]
+
+
+def name_of(pid: int) -> str:
+    """What the program of a process is called, in 15 characters."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def stat_of(pid: int) -> tuple[str, int]:
@@ -111,6 +150,14 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
         _write(f"{place}/processes", str(pid), started, binding)
     if thread and is_plain(thread):
         _write(f"{place}/threads", thread, "", binding)
+
+
+def bind_alone(root: str, binding: Binding, pid: int) -> None:
+    """Note whose that process is where nobody sits in front of it, and forget those that ended: nobody says so."""
+    bind(root, binding, pid)
+    for name in os.listdir(f"{terminals_directory(root)}/processes"):
+        if name.isdigit() and not stat_of(int(name))[0]:
+            release(root, int(name))
 
 
 def release(root: str, pid: int, thread: str = "") -> None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from teams_cli.clients.seats import Daemon, Seat
 
-_BETWEEN = {"sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox"}
 _EPOCH_BITS = 80
 
 
@@ -21,15 +20,10 @@ def process(seat: Seat, session_id: str) -> int:
 
     Of one whose tools and hooks a daemon runs, that is the terminal which the session belongs to, not the daemon.
     """
-    found = nearest(os.getppid())
+    found = bindings.nearest_client(os.getppid())
     if found and seat.daemon and seat.daemon.word in words_of(found):
         return _behind_daemon(seat.daemon, found, session_id)
     return found
-
-
-def nearest(pid: int) -> int:
-    """That process, or the nearest above it that is no shell between a client and its hook."""
-    return next((ancestor for ancestor in bindings.upward(pid) if _name_of(ancestor) not in _BETWEEN), 0)
 
 
 def words_of(pid: int) -> list[str]:
@@ -78,7 +72,7 @@ def _behind_daemon(daemon: Daemon, its_pid: int, session_id: str) -> int:
 def _terminals(daemon: Daemon, program: str) -> Iterator[int]:
     """The processes of that program that read from a terminal."""
     for name in os.listdir("/proc"):
-        if not name.isdigit() or _name_of(int(name)) != program[:15]:
+        if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:
             continue
         if terminal_of(int(name)) and daemon.word not in words_of(int(name)):
             yield int(name)
@@ -103,10 +97,6 @@ def _made_at(session_id: str) -> float:
         return (int(digits, 16) >> _EPOCH_BITS) / 1000
     except ValueError:
         return 0.0
-
-
-def _name_of(pid: int) -> str:
-    return _read(pid, "comm").decode(errors="replace").strip()
 
 
 def _read(pid: int, what: str) -> bytes:

@@ -1,0 +1,127 @@
+"""What an agent that is held to a level may ask of `teams`: what the declarations open to it, as itself, where it is.
+
+Every face passes here: a command before it runs, and the call of one before a store is opened.
+"""
+
+from __future__ import annotations
+
+import os
+
+from teams_cli import environment, errors
+from teams_cli.clients import permissions
+from teams_cli.environment import Holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from teams_cli.agents.sessions import Session
+    from teams_cli.commands.call import Call
+    from teams_cli.commands.declaration import Command, Parameter
+
+_OWN, _BELOW = ".", "/"
+
+
+def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
+    """Refuse another root, another store, or other rules of the user than those that the agent was started with.
+
+    Raises:
+        NotAllowed: They are others.
+    """
+    if holder.is_elsewhere(root, store, environ):
+        raise permissions.not_allowed(
+            holder.level,
+            "use another root, store or configuration than its own",
+            "Leave out --root and --store, and do not change TEAMS_HOME, TEAMS_STORE, XDG_CONFIG_HOME or HOME.",
+        )
+
+
+def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
+    """Refuse a held caller what the declaration of the command does not open; what it opens in part is narrowed to
+    that. A caller in another process, as over HTTP, is held as its session says.
+
+    Raises:
+        NotAllowed: The command, an option or a value is closed to it, or it acts as somebody else.
+    """
+    holder = environment.holder(call.environ)
+    session = _session(call, holder)
+    level = holder.level if holder else session.permissions if session and not session.ended else None
+    if level is None or level == permissions.LEVELS[-1]:
+        return
+    if holder:
+        _refuse_another(holder, call)
+    if command.held is None:
+        raise permissions.not_allowed(level, f"run `teams {command.name}`")
+    opened = dict(_opened(word) for word in command.held.split())
+    for parameter in command.own:
+        limit, value = opened.get(parameter.name), values[parameter.name]
+        is_given = parameter.is_given(value)
+        if limit == _BELOW and value and (session or is_given):  # unless given, it is where the process is
+            paths = [_below(level, session, call, path, parameter) for path in (value if parameter.many else [value])]
+            values[parameter.name] = tuple(paths) if parameter.many else paths[0]
+        elif is_given and limit is None:
+            flag = parameter.flags[0]
+            raise permissions.not_allowed(level, f"give {flag} to `teams {command.name}`", f"Leave {flag} out.")
+        elif is_given and limit not in ("", _BELOW):
+            _refuse_other_value(level, command, value, [call.said_team] if limit == _OWN else str(limit).split(","))
+
+
+def _opened(word: str) -> tuple[str, str]:
+    name, equals, limit = word.partition("=")
+    return (name, limit) if equals else (word.rstrip(_BELOW), _BELOW if word.endswith(_BELOW) else "")
+
+
+def _refuse_other_value(level: str, command: Command, value: Any, allowed: list[str]) -> None:
+    if value not in allowed:
+        only = " or ".join(filter(None, allowed))
+        instead = f"It may give {only}." if only else ""
+        raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
+
+
+def _below(level: str, session: Session | None, call: Call, path: str, parameter: Parameter) -> str:
+    """The path without links, if it lies in the directory that the agent works in, and no program goes by it."""
+    top = os.path.realpath(session.worktree or session.directory) if session else ""
+    whole = os.path.realpath(os.path.join(call.directory, path))
+    inside = bool(top) and (whole == top or whole.startswith(f"{top.rstrip('/')}/"))
+    is_plain = not any(part.startswith(".") for part in whole.removeprefix(top).split("/"))
+    linked = os.path.isfile(whole) and os.stat(whole).st_nlink > 1
+    if inside and is_plain and not linked:
+        return whole
+    where = f"Name a file or directory in {top}, none that is hidden or has another name." if top else ""
+    raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside the directory it works in", where)
+
+
+def _refuse_another(holder: Holder, call: Call) -> None:
+    """Raises NotAllowed: The caller is not the agent that is held, nor a child of it, or acts in another team."""
+    name = call.caller.name if call.caller else ""
+    if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
+        who = f"act as {name}" if name else "act under no name"
+        raise permissions.not_allowed(holder.level, who, f"You are {holder.agent}: leave out --as.")
+    if holder.team and call.said_team not in ("", holder.team):
+        instead = f"Your team is {holder.team}: leave out --team."
+        raise permissions.not_allowed(holder.level, f"act in team {call.said_team}", instead)
+
+
+def _is_child(call: Call, name: str, parent: str) -> bool:
+    """Whether that is an agent inside the client of the parent."""
+    try:
+        member = call.load_team().member(name)
+    except errors.TeamsError:
+        return False
+    return member is not None and member.child_of == parent
+
+
+def _session(call: Call, holder: Holder | None) -> Session | None:
+    """The session of the agent that calls, or of the one in whose client it is; None if `teams` started none."""
+    if call.caller is None or call.caller.is_human:
+        return None
+    from teams_cli.agents import sessions
+
+    try:
+        team = call.load_team()
+        member = team.find(call.agent)
+        name = (holder and holder.agent) or (member and member.child_of) or call.agent
+        return sessions.find(call.store, team.name, name)
+    except errors.TeamsError:
+        return None

@@ -1,0 +1,184 @@
+"""Agents that are held to a level below `all`: the declarations open to them what their work needs, and no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teams_cli import commands
+from teams_cli.commands import held
+from teams_cli.commands.call import Call
+from teams_cli.commands.declaration import Command, Parameter
+from teams_cli.environment import HELD
+from teams_cli.errors import NotAllowed
+from teams_cli.teams.caller import Caller
+from teams_cli.teams.config import Config
+from tests.support.agents import NEEDS_PROC, place, team_of_agents
+from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team
+from tests.support.mcp_client import Line
+from tests.support.serving import serving
+from tests.support.waits import until
+
+WHY = "does no more for it than its client lets it do"
+CLIENT = {
+    "start": ["sh", "{prompt}"],
+    "resume": ["true"],
+    "modes": {"ask": [], "edit": [], "all": []},
+}
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    made = make_team(tmp_path / "root", "bob", "ann")
+    made.agent = "bob"
+    made.more[HELD] = "edit"
+    return made
+
+
+def is_held(answer: Answer) -> bool:
+    return answer.status == 13 and WHY in answer.stderr
+
+
+def value_of(parameter: Parameter) -> Any:
+    """Another value than the one that it has unless it is given."""
+    one: Any = True if parameter.flag else parameter.choices[-1] if parameter.choices else parameter.type("7")
+    return (one,) if parameter.many else one
+
+
+@pytest.mark.parametrize("level", ["ask", "edit"])
+def test_every_command_and_every_option_is_open_by_its_declaration_or_refused(cli: Cli, level: str) -> None:
+    environ = cli.environ(TEAMS_PERMISSIONS=level)
+    call = Call(cli.store(), Config(), Caller("bob"), ALPHA, environ=environ, directory=str(cli.root))
+    for command in commands.every().values():
+        for parameter in (None, *command.own):
+            values = {each.name: each.default for each in command.own}
+            if parameter:
+                values[parameter.name] = value_of(parameter)
+            opened = (command.held or "").split()
+            if command.held is not None and (parameter is None or parameter.name in opened):
+                held.refuse(command, call, values)
+                continue
+            with pytest.raises(NotAllowed, match=WHY):
+                held.refuse(command, call, values)
+
+
+def test_what_is_new_is_closed_until_it_is_opened(cli: Cli) -> None:
+    call = Call(cli.store(), Config(), Caller("bob"), ALPHA, environ=cli.environ(), directory=str(cli.root))
+    new = Command("new", lambda call: None, doc="Do.", example="new")
+    with pytest.raises(NotAllowed):
+        new.answer(call, {})
+    opened = Command("new", lambda call: {"done": True}, doc="Do.", example="new", held="", in_team=False)
+    assert opened.answer(call, {}) == {"done": True}
+
+
+REFUSED = [
+    ("create-task", "x", "--check", "touch pwned"),
+    ("create-task", "x", "--run", "touch pwned"),
+    ("create-task", "--from", "-"),
+    ("update-task", "1", "--check", ""),
+    ("update-task", "1", "--evidence", "/etc/hostname"),
+    ("get-evidence", "1", "x", "--out", "new"),
+    ("spawn", "x", "--harness", "evil"),
+    ("on", "any", "--run", "touch pwned"),
+    ("set", "notify.command", "touch pwned"),
+    ("join-team", "--role", "task-manager", "--as", "mgr"),
+    ("join-team", "--as", "second"),
+    ("send-message", "lea", "I am ann", "--as", "ann"),
+    ("install", "claude", "--yes"),
+    ("serve", "--port", "0"),
+    ("up",),
+    ("worktree", "remove", "ann", "--force"),
+    ("get-tasks", "--root", "own"),
+    ("get-tasks", "--store", "postgresql://localhost/teams"),
+]
+
+
+def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
+    for words in REFUSED:
+        answer = cli(*words)
+        assert is_held(answer), answer
+        assert "teams ask-others --human QUESTION" in answer.stderr
+
+
+def test_its_work_is_open_to_it(cli: Cli) -> None:
+    add_tasks(cli, "first")
+    for words in (
+        ("brief",),
+        ("join-team", ALPHA),
+        ("claim-task", "--next"),
+        ("note", "1", "half"),
+        ("update-task", "1", "--status", "completed", "--result", "done"),
+        ("send-message", "lea", "done"),
+        ("worktree", "list"),
+    ):
+        assert cli(*words).status == 0, words
+
+
+@NEEDS_PROC
+@pytest.mark.slow
+def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: Path) -> None:
+    """What its keeper was started with stays above all that it starts."""
+    cli = team_of_agents(tmp_path)
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
+    own, here = tmp_path / "own", place(cli)
+    (here / "secret").symlink_to("/etc/hostname")
+    home = f"TEAMS_HOME={cli.root} TEAMS_TEAM={ALPHA}"
+    attempts = [
+        "$T create-task x --check true",
+        f"env -i {home} TEAMS_AGENT_ID=ann $T create-task x --check true",
+        f"env -i {home} TEAMS_AGENT_ID=lea $T send-message ann hi",
+        f"env -i {home} $T join-team",
+        f"TEAMS_PERMISSIONS=all TEAMS_HOME={own} $T spawn-team evil",
+        f"XDG_CONFIG_HOME={own} $T get-tasks",
+        "cd / && $T update-task 1 --evidence etc/hostname",
+        "$T update-task 1 --evidence secret",
+        "$T spawn x --cwd /",
+        f"echo {{}} | env -i {home} TEAMS_AGENT_ID=ann $T hook claude --ask",
+    ]
+    allowed = ["$T update-task 1 --evidence file", "$T get-tasks"]
+    lines = [f"({line}) >>$D/said 2>&1; echo $? >>$D/statuses" for line in (*attempts, *allowed)]
+    orphan = f"(setsid env -i {home} D=$D sh -c '(sleep 0.3; $D/escape; touch $D/over) &' &) >/dev/null 2>&1"
+    escape = f"#!/bin/sh\n{cli.more['T']} create-task x --check true --as lea 2>$D/escaped\n"
+    (here / "escape").write_text(escape)
+    (here / "escape").chmod(0o755)
+    (here / "file").write_text("so it is")
+    (here / "work").write_text("\n".join([*lines, orphan, "until test -e $D/over; do sleep 0.05; done"]))
+    add_tasks(cli, "first", owner="ann")
+    words = ("--harness", "mine", "--permissions", "edit", "--agent-id", "ann", "--cwd", str(here))
+    done = cli("run-agent", "work", *words, agent="lea")
+    assert done.status == 0, done
+    statuses = (here / "statuses").read_text().split()
+    said = (here / "said").read_text()
+    assert statuses == ["13"] * (len(attempts) - 1) + ["2"] + ["0"] * len(allowed), said
+    assert WHY in (here / "escaped").read_text()
+
+
+@NEEDS_PROC
+@pytest.mark.slow
+def test_it_is_held_over_mcp_and_http_too(tmp_path: Path) -> None:
+    """Over MCP by the processes above the server, over HTTP by the session of the agent that is named."""
+    cli = team_of_agents(tmp_path, "bob")
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
+    cli.more[HELD] = "edit"
+    with Line(cli, "bob") as line:
+        line.hello()
+        line.use("set", key="harness", value="mine")
+        assert WHY in str(line.read())
+        line.use("create_task", title="x", check="true")
+        assert WHY in str(line.read())
+        line.send("tools/list")
+        assert "define_role" not in str(line.read())
+    del cli.more[HELD]
+    (place(cli) / "work").write_text("touch $D/ready; until test -e $D/over; do sleep 0.05; done")
+    words = ("--harness", "mine", "--agent-id", "ann", "--cwd", str(place(cli)), "--detach")
+    cli.ok("run-agent", "work", *words, agent="lea")
+    until(lambda: (place(cli) / "ready").exists())
+    with serving(cli) as server:
+        for agent, status in (("ann", 403), ("lea", 200)):
+            answer = server.ask("POST", f"/api/create-task?as={agent}", {"title": "x", "check": "true"})
+            assert answer.status == status, answer
+    (place(cli) / "over").touch()
+    cli("wait", "--agent", "ann", agent="lea")
