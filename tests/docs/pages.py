@@ -93,11 +93,13 @@ class Shell:
         lines = []
         while (line := self._process.stdout.readline()) and not line.startswith("__end__ "):
             lines.append(line.rstrip("\n"))
-        return "\n".join(lines).strip("\n"), int(line.split()[1])
+        status = int(line.split()[1]) if line else -1  # -1: the command ended the shell
+        return "\n".join(lines).strip("\n"), status
 
     def close(self) -> None:
         """End the shell, and what it left running."""
-        self.run(_END)
+        if self._process.poll() is None:
+            self.run(_END)
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         self._process.wait()
