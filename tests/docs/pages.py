@@ -20,13 +20,12 @@ REPOSITORY = """
 git init -q -b main app && cd app && git config user.name you && git config user.email you@example.org
 echo "# App" >README.md && git add . && git commit -q -m first
 echo "An application." >>README.md && git commit -q -a -m second
-cd ~
 """
 
 _END = """
 if [ -e ~/.config/opencode/opencode-teams/teams/*/sessions ]; then
     unset TEAMS_AGENT_ID TEAMS_STORE
-    for team in $(teams discover-teams --json | jq -r '.[].name'); do teams close-team --force --team $team --as human; done
+    teams discover-teams --json | jq -r '.[].name' | xargs -I NAME teams close-team --force --team NAME --as human
 fi
 kill $(jobs -p); wait
 """

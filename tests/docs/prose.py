@@ -17,8 +17,7 @@ PRIVATE = re.compile(
     r"\b(?:(?:is|was|are|were) over|(?:keep|keeps|kept) for|tells?|told|mend(?:s|ed|ing)?|came to|comes to|circles?"
     r"|came back|comes back|but in|no more|so long)\b"
 )
-"""Words of our own where the field has others: expires, assign, notify, fix, result, cycle, rejected, except, no longer,
-at most."""
+"""Words of our own, where the field has: expires, assign, notify, fix, result, cycle, rejected, except, no longer."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"(?:[*-]|\d+\.|>) +")

@@ -24,10 +24,11 @@ from tests.docs.pages import (
 )
 from tests.support import postgres
 
-SLOW = {
-    "README.md",
+QUICK = {
+    *(f"docs/{name}.md" for name in ("disk", "follow", "install", "messages", "questions", "roles", "scripts")),
+    *(f"docs/{name}.md" for name in ("settings", "tasks", "troubleshooting", "recipes/usage-limits")),
 }
-"""Pages whose commands take more than a second."""
+"""Pages whose commands take less than a second; those of the others are run with the slow tests."""
 AFTERWARDS = {
     "docs/recipes/claude-team.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt -a -e ~/app/task-3.txt",
     "docs/recipes/ci-review.md": "test -s ~/review.md",
@@ -44,7 +45,9 @@ MOST_LINES = 120
 MOST_LINES_OF_A_PARAGRAPH = 5
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else []) for page in RUN])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in RUN]
+)
 def test_a_page_is_true(page: str, tmp_path: Path) -> None:
     """Transcripts (`console`) line by line, scripts (`bash`) by their exit status, all in one shell."""
     text = text_of(page)
