@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Write the pages that are made from the program's declarations: `python docs/generate.py`.
+
+commands.md is made from the commands, settings.md from the settings. Run it after changing one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from teams_cli import commands
+from teams_cli.cli.guide import told_of
+from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM, Command, Parameter
+from teams_cli.teams.settings import SETTINGS, Setting
+
+DIRECTORY = Path(__file__).parent
+_FOOT = "\n[All pages](README.md)\n"
+_COMMANDS = """# Commands
+
+<!-- Made by docs/generate.py. -->
+
+For people and scripts who look up a command. `teams help COMMAND` prints the same. For the exit statuses, the JSON of
+answers and the environment variables see [For scripts](scripts.md).
+
+`list-`, `get-` and `show-` at the beginning of a command's name mean the same. Where an id is wanted, `7`, `#7` and
+`task-7` mean the same. Seconds may have a unit: `90s`, `5m`, `2h`, `1d`. A text `-` is read from standard input. A text
+that starts with `-` can follow `--`.
+"""
+_SETTINGS = """# Settings
+
+<!-- Made by docs/generate.py. -->
+
+For people who adjust a team. `teams settings` lists the settings with their values and where each value comes from.
+
+```console
+$ teams spawn-team demo --as human
+…
+$ teams set staleAfterSeconds 10m --as human
+staleAfterSeconds: 600 (team)
+```
+
+`teams set KEY VALUE` changes a setting of the team. With `--user` it changes the default for new teams, in
+`config.json`. Leaders and `human` may change settings; those that run a command for you are for `human` alone.
+
+| setting | default | values | meaning |
+|---|---|---|---|
+"""
+_OF_THE_MACHINE = {"max_shadows": "2 a processor"}
+"""Defaults that differ from machine to machine."""
+
+
+def pages() -> dict[str, str]:
+    """The pages by their file names."""
+    return {"commands.md": _commands(), "settings.md": _settings()}
+
+
+def _commands() -> str:
+    groups: dict[str, list[Command]] = {}
+    for command in commands.every().values():
+        groups.setdefault(command.group, []).append(command)
+    lines = [_COMMANDS, "| | |", "|---|---|"]
+    for group, members in groups.items():
+        lines.append(f"| {group} | {' '.join(f'[`{each.name}`](#{each.name})' for each in members)} |")
+    lines += ["", "## Options of every command", "", *_table([TEAM, AS, ROOT, STORE, JSON])]
+    lines += ["", "`--team` and `--as` are for commands that act in a team.", ""]
+    for group, members in groups.items():
+        lines += [f"## {group}", ""]
+        for command in members:
+            lines += _command(command)
+    return "\n".join(lines).rstrip("\n") + "\n" + _FOOT
+
+
+def _command(command: Command) -> Iterator[str]:
+    """A command: its usage, its meaning, its parameters, and its refusals."""
+    text, refusals = told_of(command)
+    places = [parameter.usage for parameter in command.own if parameter.positional]
+    options = ["[OPTIONS]"] if any(not parameter.positional for parameter in command.own) else []
+    yield from [f"### {command.name}", "", f"`{' '.join(['teams', command.name, *places, *options])}`", ""]
+    for paragraph in text.split("\n\n"):
+        yield from [" ".join(paragraph.split()), ""]
+    if command.own:
+        yield from [*_table(command.own), ""]
+    if refusals:
+        yield from [*(refusal.replace("Ends with exit", "* Exit", 1) for refusal in refusals), ""]
+    yield from [f"Example: `teams {command.example}`", ""]
+
+
+def _table(parameters: list[Parameter] | tuple[Parameter, ...]) -> list[str]:
+    rows = [f"| `{', '.join(each.flags)}{each.placeholder}` | {_meaning(each)} |" for each in parameters]
+    return ["| | |", "|---|---|", *rows]
+
+
+def _meaning(parameter: Parameter) -> str:
+    choices = f" One of: {', '.join(parameter.choices)}." if parameter.choices else ""
+    return (parameter.help + choices).replace("|", r"\|")
+
+
+def _settings() -> str:
+    rows = []
+    for key, setting in SETTINGS.items():
+        default = _OF_THE_MACHINE.get(key) or str(setting.default) or "none"
+        rows.append(f"| `{key}` | {default} | {_values(setting)} | {setting.help} |\n")
+    return _SETTINGS + "".join(rows) + _FOOT
+
+
+def _values(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.name:
+        return "a name"
+    if setting.prose:
+        return "a text"
+    unit = "seconds" if setting.seconds else "a number"
+    return f"{unit}, {setting.least:.10g} to {setting.most:.10g}"
+
+
+if __name__ == "__main__":
+    for name, page in pages().items():
+        (DIRECTORY / name).write_text(page, encoding="utf-8")

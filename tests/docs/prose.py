@@ -1,0 +1,74 @@
+"""What can be counted about English: sentences out of a text, and their faults.
+
+Another kind of text, such as help, becomes a source by a function that gives its texts.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+
+MOST_WORDS = 35
+LEAST_SENTENCES_A_RELATIVE = 20
+"""One sentence in so many may begin with a bare relative."""
+RELATIVE = re.compile(r"(?:What|Who|Whom|Whoever|Whatever|That of|Those of|Of|Where)\b")
+PRIVATE = re.compile(
+    r"\b(?:(?:is|was|are|were) over|(?:keep|keeps|kept) for|tells?|told|mend(?:s|ed|ing)?|came to|comes to|circles?"
+    r"|came back|comes back|but in|no more|so long)\b"
+)
+"""Words of our own, where the field has: expires, assign, notify, fix, result, cycle, rejected, except, no longer."""
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ITEM = re.compile(r"(?:[*-]|\d+\.|>) +")
+_CODE = re.compile(r"`[^`]*`")
+_LINK = re.compile(r"!?\[([^]]*)\]\([^)]*\)")
+_QUOTED = re.compile(r'"[^"]*"')
+_END = re.compile(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z\"*(])")
+_NEXT = re.compile(r"^\s*next: (.+)$", re.MULTILINE)
+_VALUES = {"N": "1", "SECONDS": "1"}
+"""Values for placeholders that are no texts."""
+
+
+def of_markdown(page: str) -> Iterator[str]:
+    """The texts of a page: paragraphs, items and cells, without what is code."""
+    plain = _CODE.sub("CODE", _FENCE.sub("", _COMMENT.sub("", page)))
+    plain = _LINK.sub(r"\1", plain)
+    for block in re.split(r"\n\s*\n", plain):
+        text = ""
+        for line in block.splitlines():
+            if line.startswith("|"):
+                yield from (cell.strip() for cell in line.strip("|").split("|") if cell.strip(" -"))
+            elif line.startswith("#"):
+                yield line.lstrip("# ")
+            elif item := _ITEM.match(line):
+                yield text
+                text = line[item.end() :]
+            else:
+                text = f"{text} {line.strip()}"
+        yield text
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    return [sentence.strip(" *") for text in texts for sentence in _END.split(text) if sentence.strip(" *")]
+
+
+def faults(texts: Iterable[str]) -> list[str]:
+    """The sentences that are too long, private or, if there are too many, that begin with a bare relative."""
+    every = sentences(texts)
+    found = [f"more than {MOST_WORDS} words: {each}" for each in every if len(each.split()) > MOST_WORDS]
+    for each in every:
+        found += [f"not the field's word, {word!r}: {each}" for word in PRIVATE.findall(_QUOTED.sub("", each))]
+    relative = [each for each in every if RELATIVE.match(each) and not each.endswith("?")]
+    if len(relative) * LEAST_SENTENCES_A_RELATIVE > len(every):
+        found += [f"begins with a bare relative: {each}" for each in relative]
+    return found
+
+
+def next_commands(text: str) -> Iterator[list[str]]:
+    """The words of each command that a `next:` line shows, with values for what is in capitals; up to an ellipsis."""
+    for line in _NEXT.findall(text):
+        if "<<" in line or line.startswith("…"):
+            continue
+        for command in line.partition("…")[0].split(", or "):
+            yield [_VALUES.get(word, word) for word in shlex.split(command)]

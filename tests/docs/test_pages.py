@@ -1,0 +1,131 @@
+"""Every command that the documentation shows does what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import server
+from tests.docs.pages import (
+    CHECKOUT,
+    DOCS,
+    GENERATED,
+    OTHERS,
+    PAGES,
+    STAND_INS,
+    Shell,
+    blocks,
+    is_shown,
+    steps,
+    text_of,
+)
+from tests.support import postgres
+
+QUICK = {
+    *(f"docs/{name}.md" for name in ("disk", "follow", "install", "messages", "questions", "roles", "scripts")),
+    *(f"docs/{name}.md" for name in ("settings", "tasks", "troubleshooting", "recipes/usage-limits")),
+}
+"""Pages whose commands take less than a second; those of the others are run with the slow tests."""
+AFTERWARDS = {
+    "docs/recipes/claude-team.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt -a -e ~/app/task-3.txt",
+    "docs/recipes/ci-review.md": "test -s ~/review.md",
+    "docs/recipes/merge-when-checked.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt",
+    "docs/recipes/take-over.md": """
+        script -qec 'teams open claude --resume ann' /dev/null </dev/null && teams history | grep -q "given back ann"
+    """,
+    "docs/recipes/notify-phone.md": "until grep -q 'Stripe or Adyen' ~/phone.txt; do sleep 0.1; done",
+}
+"""What must be so when the commands of a page have run."""
+RUN = [page for page in PAGES if blocks(text_of(page), "console", "bash") and page != "docs/permissions.md"]
+"""The page of permissions is run by tests/clients/test_permissions.py."""
+LINK = re.compile(r"\]\((?!https?:)([^)]+)\)")
+MOST_LINES = 120
+MOST_LINES_OF_A_PARAGRAPH = 5
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in RUN]
+)
+def test_a_page_is_true(page: str, tmp_path: Path) -> None:
+    """Transcripts (`console`) line by line, scripts (`bash`) by their exit status, all in one shell."""
+    text = text_of(page)
+    variables = {}
+    if "$DATABASE" in text:
+        name = f"docs_{os.urandom(6).hex()}"
+        assert server().psql(f"CREATE DATABASE {name}").returncode == 0
+        variables["DATABASE"] = server().address(name)
+    stand_ins = [STAND_INS / "network"] if "ntfy.sh" in text else []
+    with Shell(tmp_path, *stand_ins, **variables) as shell:
+        for block in blocks(text, "console", "bash"):
+            if block.startswith("$ "):
+                for command, expected in steps(block):
+                    output, _ = shell.run(command)
+                    assert is_shown(expected, output), f"$ {command}\n{output}"
+            else:
+                output, status = shell.run(f"{{ set -e\n{block}set +e; }} </dev/null")
+                assert status == 0, f"{block}\n{output}"
+        assert shell.run(AFTERWARDS.get(page, "true"))[1] == 0
+    if "DATABASE" in variables:
+        postgres.end_users_of(variables["DATABASE"])
+
+
+def test_generated_pages_are_as_the_program_declares() -> None:
+    from docs import generate
+
+    for name, page in generate.pages().items():
+        assert text_of(f"docs/{name}") == page, f"run: python docs/generate.py ({name} is old)"
+
+
+def test_a_page_is_short() -> None:
+    """And so are its paragraphs; it names nothing of the code."""
+    for page in PAGES:
+        if page in GENERATED or page == "README.md":
+            continue
+        lines = text_of(page).splitlines()
+        assert len(lines) <= MOST_LINES, page
+        length = 0
+        fenced = False
+        for line in lines:
+            fenced ^= line.startswith("```")
+            goes_on = line and not fenced and not re.match(r"[|#`*>-]|\d+\. ", line)
+            length = length + 1 if goes_on else 0
+            assert length <= MOST_LINES_OF_A_PARAGRAPH, f"{page}: {line}"
+            assert "teams_cli" not in line, f"{page}: {line}"
+
+
+def test_links_lead_somewhere() -> None:
+    """Links to files of the project, and to headings of these."""
+    links = [(page, link) for page in [*PAGES, *OTHERS] for link in LINK.findall(text_of(page))]
+    for page, target in links:
+        path, _, heading = target.partition("#")
+        file = (CHECKOUT / page).parent / path if path else CHECKOUT / page
+        assert file.exists(), f"{page}: {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^a-z0-9 _-]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert heading in anchors, f"{page}: {target}"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    contents = text_of("docs/README.md")
+    for page in DOCS.rglob("*.md"):
+        name = str(page.relative_to(DOCS))
+        assert name == "README.md" or f"]({name})" in contents, name
+
+
+def test_the_workflow_is_one(tmp_path: Path) -> None:
+    with Shell(tmp_path) as shell:
+        for number, text in enumerate(blocks(text_of("docs/workflow-files.md"), "yaml")):
+            (tmp_path / f"{number}.md").write_text(text)
+            assert shell.run(f"teams check-workflow ~/{number}.md")[1] == 0
+
+
+def test_every_exit_status_is_explained() -> None:
+    from teams_cli import errors
+
+    statuses = {kind.status for kind in errors.kinds().values()} | {0, 3, 130}
+    table = text_of("docs/scripts.md").partition("| status | meaning |")[2]
+    assert {int(number) for number in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == statuses

@@ -1,0 +1,59 @@
+"""What people and agents read is plain English, as far as that can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from teams_cli import errors
+from teams_cli.cli import parse
+from tests.docs import prose
+from tests.docs.pages import GENERATED, OTHERS, PAGES, text_of
+
+
+def _page(name: str) -> Callable[[], Iterable[str]]:
+    return lambda: prose.of_markdown(text_of(name))
+
+
+SOURCES = {name: _page(name) for name in [*PAGES, *OTHERS] if name not in GENERATED}
+"""Each with a function that gives its texts. The generated pages are the program's help, which is not a source yet."""
+
+
+NOT_YET = ("SECURITY.md", "docs/permissions.md")
+"""Still to be rewritten: take a name out of here with its page."""
+
+
+def test_it_is_plain() -> None:
+    found = {name: prose.faults(texts()) for name, texts in SOURCES.items() if name not in NOT_YET}
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_it_names_no_class_of_the_program() -> None:
+    for source, texts in SOURCES.items():
+        text = " ".join(texts())
+        assert [name for name in errors.kinds() if f"{name}:" in text] == [], source
+
+
+def test_what_is_next_can_be_run() -> None:
+    for page in [*PAGES, *OTHERS]:
+        for words in prose.next_commands(text_of(page)):
+            assert words[0] == "teams" and parse.parse(words[1:]), f"{page}: {words}"
+
+
+def test_a_line_of_the_changelog_is_one_that_a_user_can_act_on() -> None:
+    """It says what kind of change it is, and is short."""
+    changes = text_of("CHANGELOG.md").partition("## Unreleased")[2]
+    for line in filter(None, changes.splitlines()):
+        assert line.startswith(("## ", "* Added: ", "* Changed: ", "* Fixed: ")), line
+        assert len(line) <= 160, line
+
+
+def test_the_counting_finds_what_it_is_for() -> None:
+    bad = ["What is told is over. Who asks hears. " + "word " * 36 + "."]
+    assert len(prose.faults(bad)) == 5
+    assert prose.faults(["What is next? The claim expires. See [it](a)."]) == []
+    page = "# A\n\n* one\n  two\n* three `x y`\n\n| a | b |\n|---|---|\n\n```\nx is over\n```\n"
+    assert list(filter(None, prose.of_markdown(page))) == ["A", "one two", "three CODE", "a", "b"]
+    assert list(prose.next_commands("next: teams wait --timeout N, or teams ack ID\n")) == [
+        ["teams", "wait", "--timeout", "1"],
+        ["teams", "ack", "ID"],
+    ]
