@@ -9,9 +9,9 @@ import time
 from teams_cli import environment, errors, processes, text
 from teams_cli.agents import checkouts
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.agents.landings import outcomes
 from teams_cli.clients import environments
 from teams_cli.clock import parse_rfc3339
+from teams_cli.extensions.landing import outcomes
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import changes as task_changes

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from teams_cli.agents.terminals.opening import Opened
     from teams_cli.commands.call import Call
     from teams_cli.commands.terminals import TakingOver
+    from teams_cli.extensions.terminals.opening import Opened
 
 _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 

@@ -6,7 +6,6 @@ import os
 import sys
 
 from teams_cli import errors
-from teams_cli.agents.terminals import doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
@@ -15,6 +14,7 @@ from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import to_install
+from teams_cli.extensions.terminals import doorbells, terminals_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _hook(call: Call, client: str) -> Any:
 
 
 def _mcp(call: Call, tools: str) -> Any:
-    return Service("mcp_server", "mcp", {"tools": tools})
+    return Service("extensions.mcp", "mcp", {"tools": tools})
 
 
 def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
@@ -80,7 +80,7 @@ def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
         raise errors.InvalidValue(
             f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
         )
-    return Service("http_api.server", "serve", {"port": port, "private": private, "browse": browse})
+    return Service("extensions.http.server", "serve", {"port": port, "private": private, "browse": browse})
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from teams_cli import errors
-from teams_cli.agents.landings import lander, landings, queueing
-from teams_cli.agents.landings.landings import Landing
 from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.extensions.landing import lander, landings, queueing
+from teams_cli.extensions.landing.landings import Landing
 from teams_cli.tasks.tasks import Task
 from teams_cli.views import conditions, steps
 

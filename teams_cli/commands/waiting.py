@@ -77,7 +77,7 @@ def _go_on(call: Call) -> None:
     try:
         if _LANDING not in call.store.holds(call.team, _LANDING):
             return
-        from teams_cli.agents.landings import lander, landings  # loads all that tries and merges
+        from teams_cli.extensions.landing import lander, landings  # loads all that tries and merges
 
         if landings.open_ones(call.store, call.team):
             lander.start(call.store, call.team, call.environ)

@@ -14,16 +14,16 @@ from tempfile import TemporaryDirectory
 
 from teams_cli import errors
 from teams_cli.agents import background
-from teams_cli.agents.terminals import opening, sitting, terminals
-from teams_cli.agents.terminals.opening import Opened, OpenRequest
-from teams_cli.agents.terminals.reports import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
-from teams_cli.membership import founding
+from teams_cli.extensions.terminals import opening, sitting, terminals
+from teams_cli.extensions.terminals.opening import Opened, OpenRequest
+from teams_cli.extensions.terminals.reports import plain
 from teams_cli.messages import inboxes, messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore
+from teams_cli.teams import founding
 from teams_cli.teams.caller import Caller
 
 TYPE_CHECKING = False

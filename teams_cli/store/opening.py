@@ -42,7 +42,7 @@ def open_store(
 
 def _postgres(address: str, root: str, host: str, patience: float, environ: Mapping[str, str] | None) -> Store:
     try:
-        from teams_cli.store.postgres.engine import PostgresStore
+        from teams_cli.extensions.postgres.engine import PostgresStore
     except ImportError:
         raise errors.StorageFailed("a store in PostgreSQL needs its client", to_install("postgres")) from None
     return PostgresStore(

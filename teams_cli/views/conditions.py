@@ -106,7 +106,7 @@ def count_as_read(store: Store, team: str, agent: str, found: dict[str, Any]) ->
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in found:
-        from teams_cli.agents.landings.landings import LANDING
+        from teams_cli.extensions.landing.landings import LANDING
 
         kinds.append(LANDING)
     ends = [(kind, str(found[kind.name]["id"])) for kind in kinds if kind.name in found]
@@ -172,7 +172,7 @@ def landing_over(store: Store, team: str, word: str, go_on: Callable[[], object]
     """The landing landed, or came back, and its task knows, so that who waited finds the task in its hands again.
     *go_on* sees to it that somebody is at it: who was may have been killed.
     """
-    from teams_cli.agents.landings import landings, outcomes  # loads all that merges
+    from teams_cli.extensions.landing import landings, outcomes  # loads all that merges
 
     landing_id = landings.get(store, team, word).id
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.landings import lander, landings
-from teams_cli.agents.landings.landings import Landing
 from teams_cli.agents.lone_processes import LANDER
+from teams_cli.extensions.landing import lander, landings
+from teams_cli.extensions.landing.landings import Landing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims
 from teams_cli.teams import settings

@@ -1,0 +1,1 @@
+"""Extensions: each brings commands, records and handlers of its own."""
