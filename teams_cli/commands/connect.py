@@ -10,9 +10,8 @@ from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
 from teams_cli.clients.settings_files import Ours
-from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
 from teams_cli.extensions.terminals import doorbells, terminals_directory
 
@@ -43,24 +42,6 @@ A file that nobody changed since becomes byte for byte what it was before.
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
 """
-_SERVE = """Serve the teams over HTTP on this machine alone, with a board for the person, until interrupted.
-
-Prints the address; what follows its `#` is the token that every change needs. When the port is taken, the next free
-one is used and told; `server.json` in the root says which, while the server runs. With --private, reading asks for the
-token too. With --open and a server that is running, its board is opened.
-
-Raises:
-    Conflict: A server of these teams is running.
-"""
-_PORT, _LAST_PORT = 9223, 65535
-_MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
-
-The environment says who calls and in which team, as everywhere. Tools that your role may not use are not offered;
-with no identity you can look, and join. `--tools all` offers also what is seldom used.
-
-Raises:
-    NotInstalled: The extra `mcp` is missing.
-"""
 _NEXT = (
     "start the client anew with TEAMS_TEAM=TEAM, or in a directory that `teams here TEAM` bound; or: teams open CLIENT"
 )
@@ -69,18 +50,6 @@ _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 def _hook(call: Call, client: str) -> Any:
     raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
-
-
-def _mcp(call: Call, tools: str) -> Any:
-    return Service("extensions.mcp", "mcp", {"tools": tools})
-
-
-def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
-    if not 0 <= port <= _LAST_PORT:
-        raise errors.InvalidValue(
-            f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
-        )
-    return Service("extensions.http.server", "serve", {"port": port, "private": private, "browse": browse})
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
@@ -169,30 +138,6 @@ _SCOPE = (
 
 COMMANDS = table(
     "Connect",
-    Command(
-        "mcp",
-        _mcp,
-        option("--tools", "Which: those of every day, or all.", choices=("default", "all"), default="default"),
-        doc=_MCP,
-        changes=False,
-        at_shell=True,
-        held="tools",
-        example="mcp",
-    ),
-    Command(
-        "serve",
-        _serve,
-        option("--port", "Where to listen, or the next free one.", type=int, metavar="N", default=_PORT),
-        switch("--private", "Ask for the token when reading too."),
-        switch("--open", "Open the board in a browser.", name="browse"),
-        doc=_SERVE,
-        in_team=False,
-        changes=False,
-        at_shell=True,
-        words="connect:serving",
-        example="serve",
-        also="board graph timeline dashboard web ui gui server",
-    ),
     Command(
         "hook",
         _hook,

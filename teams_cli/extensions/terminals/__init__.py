@@ -2,6 +2,10 @@
 
 import os
 
+from teams_cli.extensions import Extension
+
+EXTENSION = Extension()
+
 
 def terminals_directory(root: str) -> str:
     """Where this machine keeps what belongs to its terminals; not there until a client joined from one."""
