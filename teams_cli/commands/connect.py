@@ -13,7 +13,8 @@ from teams_cli.clients.settings_files import Ours
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
-from teams_cli.extensions.terminals import doorbells, terminals_directory
+from teams_cli.agents.seats import doorbells
+from teams_cli.agents.seats import terminals_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

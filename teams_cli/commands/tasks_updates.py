@@ -99,7 +99,7 @@ def land_too(call: Call, task: Task) -> None:
     from teams_cli.teams import settings
 
     if settings.value(call.load_team(), "landing") == "completed":
-        from teams_cli.commands import landings
+        from teams_cli.extensions.landing import commands as landings
 
         landings.follow(call, task)
 

@@ -8,7 +8,8 @@ from teams_cli import environment
 from teams_cli.clients import known
 from teams_cli.commands.answers import Outcome
 from teams_cli.commands.call import Call
-from teams_cli.doctor import clients, teams, wakes
+from teams_cli.doctor import clients, teams
+from teams_cli.extensions.terminals import wakes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import time
 from teams_cli import errors, processes
 from teams_cli.agents import logs
 from teams_cli.clients import hook_settings
-from teams_cli.extensions.terminals import bindings, lines
+from teams_cli.agents.seats import bindings, lines
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.extensions.terminals.opening import Opened
 
-_DETACHED, _ATTACHING = "teams_cli.cli.detached", "teams_cli.cli.attaching"
+_DETACHED, _ATTACHING = "teams_cli.extensions.terminals.detached_client", "teams_cli.extensions.terminals.attaching"
 _TO_OPEN, _TO_END = 20.0, 20.0
 _DOOR = ".tty"
 _TERMINAL = "xterm-256color"

@@ -10,7 +10,7 @@ from shutil import which
 from teams_cli import errors
 from teams_cli.clients import hook_settings
 from teams_cli.clients.settings_files import written_once
-from teams_cli.extensions.terminals import bindings
+from teams_cli.agents.seats import bindings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from teams_cli.extensions.terminals.opening import Opened
 
-_MODULE = "teams_cli.cli.opening"
+_MODULE = "teams_cli.extensions.terminals.opening_here"
 
 
 def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> int:

@@ -13,8 +13,8 @@ import time
 import tty
 from contextlib import suppress
 
-from teams_cli.extensions.terminals import lines
-from teams_cli.extensions.terminals.lines import END, KEYS, OUTPUT, SIZE, Line
+from teams_cli.agents.seats import lines
+from teams_cli.agents.seats.lines import END, KEYS, OUTPUT, SIZE, Line
 from teams_cli.extensions.terminals.modes import Modes
 from teams_cli.processes import leave
 from teams_cli.store.files.disk import write_all

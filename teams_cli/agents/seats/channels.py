@@ -9,15 +9,15 @@ import os
 
 from teams_cli.clients import known
 from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
-from teams_cli.extensions.terminals import bindings, doorbells
-from teams_cli.extensions.terminals.doorbells import LINE
+from teams_cli.agents.seats import bindings, doorbells
+from teams_cli.agents.seats.doorbells import LINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from teams_cli.extensions.terminals.terminals import Terminal
+    from teams_cli.agents.seats.terminals import Terminal
 
 _PATIENCE = 20.0
 
@@ -82,7 +82,7 @@ def _queue(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any])
 
 def _has_socket(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
     """Whether the client has a socket, and does not ask its person about what comes by it."""
-    from teams_cli.extensions.terminals import clients_here, lines
+    from teams_cli.agents.seats import clients_here, lines
 
     address, seat = str(secrets.get("socket") or ""), known.get(terminal.client).seat
     holds = seat.socket.holds if seat and seat.socket else frozenset()
@@ -101,7 +101,7 @@ def _send_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str
 
 
 def _write(terminal: Terminal, secrets: Mapping[str, Any], more: Mapping[str, Any]) -> bool:
-    from teams_cli.extensions.terminals import lines
+    from teams_cli.agents.seats import lines
 
     address = str(secrets.get("socket") or "")
     if not address:
@@ -128,7 +128,7 @@ def _address_of_daemon(terminal: Terminal, secrets: Mapping[str, Any]) -> str:
 
 
 def _has_daemon(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    from teams_cli.extensions.terminals import lines
+    from teams_cli.agents.seats import lines
 
     address = _address_of_daemon(terminal, secrets)
     return bool(address) and lines.is_there(address)
@@ -144,7 +144,7 @@ def _start_instead(root: str, team: str, terminal: Terminal, secrets: Mapping[st
 
 
 def _begin(terminal: Terminal, secrets: Mapping[str, Any], instead: bool) -> bool:
-    from teams_cli.extensions.terminals import control
+    from teams_cli.agents.seats import control
 
     address = _address_of_daemon(terminal, secrets)
     return bool(address) and control.start_turn(address, terminal.session_id or "", LINE, instead)

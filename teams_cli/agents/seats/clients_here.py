@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from teams_cli.extensions.terminals import bindings
+from teams_cli.agents.seats import bindings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.commands.call import Call
-    from teams_cli.commands.terminals import TakingOver
+    from teams_cli.extensions.terminals.commands import TakingOver
     from teams_cli.extensions.terminals.opening import Opened
 
 _OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")

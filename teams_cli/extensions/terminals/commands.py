@@ -11,7 +11,8 @@ from teams_cli.clients import known
 from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.extensions.terminals import bindings, detached, opening, sitting, takeovers, windows
+from teams_cli.agents.seats import bindings, sitting, takeovers
+from teams_cli.extensions.terminals import detached, opening, windows
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
 from teams_cli.teams import history, presence, teams

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 
-from teams_cli.extensions.terminals.lines import connected
+from teams_cli.agents.seats.lines import connected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import os
 
 from teams_cli import errors, processes
 from teams_cli.agents import sessions, started_here
-from teams_cli.extensions.terminals import bindings, terminals
-from teams_cli.extensions.terminals.bindings import Binding
-from teams_cli.extensions.terminals.terminals import TERMINAL, Terminal
+from teams_cli.agents.seats import bindings, terminals
+from teams_cli.agents.seats.bindings import Binding
+from teams_cli.agents.seats.terminals import TERMINAL, Terminal
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
@@ -101,7 +101,7 @@ def _has_place(store: Store, team: str, name: str, pid: int) -> bool:
     if session is None:
         return True
     if session.ended and not session.taken_by and session.outcome != "stopped" and session.host in ("", store.host):
-        from teams_cli.extensions.terminals import takeovers
+        from teams_cli.agents.seats import takeovers
 
         try:
             session = takeovers.hold(store, team, name, HUMAN, pid, session.state == "paused")
