@@ -6,10 +6,9 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending
+from teams_cli.agents.seats import terminals, unattended
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.extensions.landing import landings, queueing
-from teams_cli.agents.seats import terminals
-from teams_cli.extensions.terminals import unattended
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import leases, tasks

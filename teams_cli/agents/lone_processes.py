@@ -7,8 +7,8 @@ from functools import partial
 
 from teams_cli import errors, processes
 from teams_cli.agents import logs
-from teams_cli.environment import SANDBOX
 from teams_cli.agents.seats import bindings
+from teams_cli.environment import SANDBOX
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.store.files import locks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from teams_cli.agents.seats import terminals_directory
 from teams_cli.commands.call import Call
 from teams_cli.environment import holder, look_up, root_directory, store_address
-from teams_cli.agents.seats import terminals_directory
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from teams_cli.cli.person import PersonTerminal
     from teams_cli.agents.seats.bindings import Binding
+    from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
 

@@ -110,9 +110,7 @@ MODULES = {
     "hook": "connect",
     "install": "connect",
     "uninstall": "connect",
-    "here": "terminals",
-    "open": "terminals",
-    "attach": "terminals",
+    "here": "connect",
     # Inspect
     "history": "inspection",
     "doctor": "inspection",

@@ -6,6 +6,7 @@ import os
 import sys
 
 from teams_cli import errors
+from teams_cli.agents.seats import bindings, doorbells, terminals_directory
 from teams_cli.clients import installation, known, mcp_settings, places
 from teams_cli.clients.installation import FileChange
 from teams_cli.clients.places import SettingsFile
@@ -13,8 +14,7 @@ from teams_cli.clients.settings_files import Ours
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, switch, table
 from teams_cli.environment import to_install
-from teams_cli.agents.seats import doorbells
-from teams_cli.agents.seats import terminals_directory
+from teams_cli.teams import teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ A file that nobody changed since becomes byte for byte what it was before.
 Raises:
     DamagedRecord: The settings are not what the client could read; they are left as they are.
 """
+_HERE = """Have the clients that are started in this directory, and below it, be members of a team.
+
+It takes `teams install CLIENT`, once. Without a team, say which this directory belongs to; with --forget, to none any
+more. Commands that are given in it act in that team too, unless they say another.
+
+Raises:
+    TeamNotFound: There is no such team.
+"""
 _NEXT = (
     "start the client anew with TEAMS_TEAM=TEAM, or in a directory that `teams here TEAM` bound; or: teams open CLIENT"
 )
@@ -51,6 +59,19 @@ _NO_SERVER = "without the MCP server, whose needs are not installed"
 
 def _hook(call: Call, client: str) -> Any:
     raise errors.WrongUsage("a hook is answered before commands are looked at", "Call it as `teams hook CLIENT`.")
+
+
+def _here(call: Call, name: str | None, forget: bool) -> Any:
+    place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
+    if name and forget:
+        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
+    if "\n" in place:
+        raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
+    if name:
+        teams.get(call.store, name)
+    if name or forget:
+        bindings.bind_directory(root, place, name or "")
+    return {"directory": place, "team": bindings.team_here(root, place) or None}
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
@@ -175,5 +196,17 @@ COMMANDS = table(
         words="connect:change",
         example="uninstall claude",
         also="disconnect",
+    ),
+    Command(
+        "here",
+        _here,
+        argument("TEAM", "The team; none: say which it is.", name="name", required=False),
+        switch("--forget", "Have it belong to no team any more."),
+        doc=_HERE,
+        in_team=False,
+        changes=False,
+        at_shell=True,
+        words="terminals:here",
+        example="here alpha",
     ),
 )

@@ -37,6 +37,10 @@ class Extension:
 _BROUGHT_BY = {
     "serve": "http",
     "mcp": "mcp",
+    "open": "terminals",
+    "attach": "terminals",
+    "land": "landing",
+    "get-landings": "landing",
 }
 """The extensions that commands of this version belong to, so that one that is missing can be named."""
 _EXTRAS = ("mcp", "postgres", "review")

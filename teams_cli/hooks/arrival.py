@@ -6,12 +6,12 @@ import json
 import os
 
 from teams_cli import environment
-from teams_cli.clients import known as clients
-from teams_cli.clients import seats
-from teams_cli.clients.seats import Seat
 from teams_cli.agents.seats import bindings, clients_here, sitting
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.agents.seats.sitting import Arrival
+from teams_cli.clients import known as clients
+from teams_cli.clients import seats
+from teams_cli.clients.seats import Seat
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.agents import background, told_sessions
+from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.dialects import COMMON, Dialect
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
-from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.hooks import exchange, replies
 from teams_cli.hooks.recall import Recall
 from teams_cli.messages import inboxes

@@ -45,8 +45,8 @@ def wait(client: str, standpoint: "Standpoint", environ: "Mapping[str, str]") ->
 
 def _client(client: str, root: str) -> "tuple[int, bindings.Binding] | None":
     """The client that we wait beside. It joins by another hook at the same time, if it does."""
-    from teams_cli.clients import known
     from teams_cli.agents.seats import clients_here
+    from teams_cli.clients import known
 
     pid, seat = bindings.nearest_client(os.getppid()), known.get(client).seat
     if not pid or seat is None or seat.is_headless(clients_here.words_of(pid)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents import ending, limited
+from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import Session
 from teams_cli.clock import seconds_since
-from teams_cli.agents.seats import terminals
 from teams_cli.messages import counting, inboxes
 from teams_cli.store.contract import Store
 from teams_cli.tasks import tasks

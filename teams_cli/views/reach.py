@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from teams_cli import errors
 from teams_cli.agents import sessions
-from teams_cli.clock import seconds_since
 from teams_cli.agents.seats import terminals
+from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import Inbox
 from teams_cli.messages.messages import MESSAGE, Message

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
+from teams_cli.agents.seats import terminals_directory
 from teams_cli.environment import OWN_PROGRAM
 from teams_cli.environment import of_process as said_of_process
-from teams_cli.agents.seats import terminals_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

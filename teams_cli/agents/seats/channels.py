@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 import os
 
-from teams_cli.clients import known
-from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
 from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.seats.doorbells import LINE
+from teams_cli.clients import known
+from teams_cli.clients.seats import BELL, CONTROL, HTTP, QUEUE, SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from teams_cli.agents import ending
-from teams_cli.clients.seats import GONE, PERMISSION
-from teams_cli.clock import seconds_since
 from teams_cli.agents.seats import channels, sitting, terminals, wakings
 from teams_cli.agents.seats.terminals import Terminal
+from teams_cli.clients.seats import GONE, PERMISSION
+from teams_cli.clock import seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.names import HUMAN, SYSTEM

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.clients import known
-from teams_cli.clients.seats import PERMISSION
 from teams_cli.agents.seats import channels, sitting, wakings
 from teams_cli.agents.seats.terminals import Terminal
+from teams_cli.clients import known
+from teams_cli.clients.seats import PERMISSION
 from teams_cli.messages import inboxes
 from teams_cli.store.contract import Store
 from teams_cli.teams import history

@@ -9,9 +9,9 @@ from __future__ import annotations
 from teams_cli import errors, processes
 from teams_cli.agents import started_here
 from teams_cli.agents.resuming import unpaused
+from teams_cli.agents.seats import terminals
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients.seats import GONE
-from teams_cli.agents.seats import terminals
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import history, teams

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from teams_cli.agents.seats.terminals import TERMINAL, Terminal, Waking
 from teams_cli.clients.seats import GONE, IDLE
 from teams_cli.clock import seconds_since
-from teams_cli.agents.seats.terminals import TERMINAL, Terminal, Waking
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.teams import settings, teams

@@ -16,10 +16,10 @@ from threading import Lock
 
 from teams_cli import errors, processes, text
 from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
+from teams_cli.agents.seats import sitting, terminals
 from teams_cli.clients import environments, profiles
 from teams_cli.clients.profiles import Profile
 from teams_cli.extensions.forks.copies import SHORT, AnswerCommand, Fork, Shadow
-from teams_cli.agents.seats import sitting, terminals
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question

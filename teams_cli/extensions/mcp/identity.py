@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment, errors
+from teams_cli.agents.seats import bindings
 from teams_cli.commands.call import Call
 from teams_cli.extensions.mcp.work import Stop, stoppable
-from teams_cli.agents.seats import bindings
 from teams_cli.questions import asking
 from teams_cli.serving import requests
 from teams_cli.teams import config, permission, roles

@@ -1,17 +1,13 @@
-"""The clients that people sit in front of: joined from inside, their states, and how they are woken."""
-
-import os
+"""Terminals: clients that `teams open` starts, in this terminal, in a window of tmux, or where nobody sits."""
 
 from teams_cli.extensions import Extension
 
-EXTENSION = Extension()
-
-
-def terminals_directory(root: str) -> str:
-    """Where this machine keeps what belongs to its terminals; not there until a client joined from one."""
-    return f"{root}/terminals"
-
-
-def is_seated(root: str, team: str) -> bool:
-    """Whether any client of the team ever sat in a terminal of this machine."""
-    return os.path.isdir(f"{terminals_directory(root)}/teams/{team}")
+EXTENSION = Extension(
+    commands={"open": "commands", "attach": "commands"},
+    provides={
+        "agents of unattended clients": "unattended:agents_of",
+        "end unattended clients": "unattended:end_all",
+        "end an unattended client": "unattended:end",
+        "see mail wake a client": "wakes:examine",
+    },
+)

@@ -7,11 +7,11 @@ import sys
 
 from teams_cli import errors
 from teams_cli.agents import ending
+from teams_cli.agents.seats import sitting, takeovers
 from teams_cli.clients import known
 from teams_cli.commands.answers import Service
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.agents.seats import bindings, sitting, takeovers
 from teams_cli.extensions.terminals import detached, opening, windows
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.names import HUMAN
@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
     from teams_cli.agents.sessions import Session
 
-_HERE = """Have the clients that are started in this directory, and below it, be members of a team.
-
-It takes `teams install CLIENT`, once. Without a team, say which this directory belongs to; with --forget, to none any
-more. Commands that are given in it act in that team too, unless they say another.
-
-Raises:
-    TeamNotFound: There is no such team.
-"""
+_OPENING = "extensions.terminals.opening_here"
 _OPEN = """Open a client in this terminal as a member of the team, set up for this one run.
 
 Your settings stay as they are. Mail wakes it when it is idle; one that knows no way to be woken is run in a wrapper,
@@ -52,19 +45,6 @@ Raises:
 """
 
 
-def _here(call: Call, name: str | None, forget: bool) -> Any:
-    place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
-    if name and forget:
-        raise errors.WrongUsage("a directory is bound to a team, or forgotten", "Give a team, or --forget.")
-    if "\n" in place:
-        raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
-    if name:
-        teams.get(call.store, name)
-    if name or forget:
-        bindings.bind_directory(root, place, name or "")
-    return {"directory": place, "team": bindings.team_here(root, place) or None}
-
-
 def _open(
     call: Call,
     client: str,
@@ -84,9 +64,9 @@ def _open(
         if _words_to_show(call, resume):
             raise errors.WrongState(f"{resume} runs in a detached terminal", f"Show it: teams attach {resume}")
         if opened := _reopened(call, client, resume, wrap, options):
-            return Service("cli.opening", "", {"opened": opened})
+            return Service(_OPENING, "", {"opened": opened})
         takeovers.check(call.store, call.team, ending.current(call.store, call.team, resume), resume, client)
-        return Service("cli.opening", "", {"taking": TakingOver(call, client, resume, wrap, options)})
+        return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
     wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
     opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
     pid = os.getpid()
@@ -99,7 +79,7 @@ def _open(
         return {"agent": opened.agent, "client": client, "team": call.team}
     if tmux:
         return _attach(call, opened.agent)
-    return Service("cli.opening", "", {"opened": opened})
+    return Service(_OPENING, "", {"opened": opened})
 
 
 def _named(call: Call, agent_id: str | None) -> str | None:
@@ -141,7 +121,7 @@ def _attach(call: Call, of: str) -> Any:
         )
     by = call.caller.name if call.caller else HUMAN
     history.note(call.store, call.team, by, "terminal attached", agent=of)
-    return Service("cli.opening", "", {"attach": words})
+    return Service(_OPENING, "", {"attach": words})
 
 
 class TakingOver:
@@ -186,18 +166,6 @@ class TakingOver:
 
 COMMANDS = table(
     "Connect",
-    Command(
-        "here",
-        _here,
-        argument("TEAM", "The team; none: say which it is.", name="name", required=False),
-        switch("--forget", "Have it belong to no team any more."),
-        doc=_HERE,
-        in_team=False,
-        changes=False,
-        at_shell=True,
-        words="terminals:here",
-        example="here alpha",
-    ),
     Command(
         "open",
         _open,

@@ -9,8 +9,8 @@ import time
 
 from teams_cli import errors, processes
 from teams_cli.agents import logs
-from teams_cli.clients import hook_settings
 from teams_cli.agents.seats import bindings, lines
+from teams_cli.clients import hook_settings
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 

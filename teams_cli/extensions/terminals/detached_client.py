@@ -18,11 +18,11 @@ import termios
 import time
 from contextlib import suppress
 
-from teams_cli.extensions.terminals.wrapper import Wrapper
 from teams_cli.agents.seats import lines
 from teams_cli.agents.seats.lines import CLOSE, END, KEYS, LOOKED_AT, OUTPUT, SIZE, Line
-from teams_cli.extensions.terminals.modes import Shown, answers
 from teams_cli.agents.seats.reports import plain, typed_in
+from teams_cli.extensions.terminals.modes import Shown, answers
+from teams_cli.extensions.terminals.wrapper import Wrapper
 from teams_cli.processes import leave
 from teams_cli.store.files import locks
 from teams_cli.store.files.disk import write_all

@@ -9,10 +9,9 @@ from shutil import which
 
 from teams_cli import errors
 from teams_cli.agents import ports
+from teams_cli.agents.seats import sitting, terminals_directory
 from teams_cli.agents.sessions import Session
 from teams_cli.clients import environments, hook_settings, known, places, profiles
-from teams_cli.agents.seats import sitting
-from teams_cli.agents.seats import terminals_directory
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import joining
@@ -77,7 +76,8 @@ class Opened:
         """What starts it in a terminal that is there: in our wrapper, where that is to wake it."""
         if not self.order["types"]:
             return list(self.order["words"])
-        return [*hook_settings.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper"), json.dumps(self.order)]
+        wrapper = hook_settings.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
+        return [*wrapper, json.dumps(self.order)]
 
 
 def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:

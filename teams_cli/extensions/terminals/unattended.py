@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.extensions.terminals import detached, windows
 from teams_cli.agents.seats import sitting
+from teams_cli.extensions.terminals import detached, windows
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.teams import teams

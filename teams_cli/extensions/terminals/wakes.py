@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 
 from teams_cli import errors
 from teams_cli.agents import background
+from teams_cli.agents.seats import sitting, terminals
+from teams_cli.agents.seats.reports import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
 from teams_cli.doctor.clients import finding
 from teams_cli.extensions.terminals import opening
-from teams_cli.agents.seats import sitting, terminals
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
-from teams_cli.agents.seats.reports import plain
 from teams_cli.messages import inboxes, messages
 from teams_cli.store.contract import Store
 from teams_cli.store.files.engine import FileStore

@@ -8,9 +8,9 @@ import subprocess
 from shutil import which
 
 from teams_cli import errors
+from teams_cli.agents.seats import bindings
 from teams_cli.clients import hook_settings
 from teams_cli.clients.settings_files import written_once
-from teams_cli.agents.seats import bindings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

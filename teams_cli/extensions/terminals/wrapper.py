@@ -18,10 +18,10 @@ import termios
 import time
 import tty
 
-from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
 from teams_cli.agents.seats.reports import LISTENING, Reports, Typing
+from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.store.files.disk import write_all
 
 TYPE_CHECKING = False
