@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from teams_cli.agents import outputs, sessions, usage
 from teams_cli.agents.seats import terminals
-from teams_cli.extensions.landing import landings
 from teams_cli.messages import inboxes, messages
 from teams_cli.questions import questions
 from teams_cli.store.contract import Kind
-from teams_cli.tasks import evidence, plans, tasks
+from teams_cli.tasks import evidence, landings, plans, tasks
 from teams_cli.teams import pages, presence, shutdowns, teams
 from teams_cli.workflows import runs
 

@@ -46,8 +46,6 @@ MODULES = {
     "set-up-roles": "teams_whole",
     # Tasks
     "get-evidence": "evidence",
-    "land": "landings",
-    "get-landings": "landings",
     "create-task": "tasks",
     "get-tasks": "tasks",
     "show-task": "tasks",

@@ -95,7 +95,7 @@ def test_two_that_ask_each_other_both_get_an_answer(cli: Cli) -> None:
 
 
 def collectors(cli: Cli) -> list[int]:
-    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.extensions.forks.collector" in line]
+    return [pid for pid, line in processes_of(cli.root).items() if "teams_cli.agents.answer_collector" in line]
 
 
 @pytest.mark.slow

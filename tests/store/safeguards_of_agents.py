@@ -58,7 +58,7 @@ MUTANTS = [
     ),
     Mutant(
         "options and branches for commits",
-        "../extensions/landing/merging",
+        "../agents/merging",
         "return len(word) in _LENGTHS and _HEX.issuperset(word)",
         "return True",
         f"tests/{LOGINS}_of_checks.py",

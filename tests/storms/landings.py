@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import teams_cli
-from teams_cli.extensions.landing import landings
-from teams_cli.extensions.landing.landings import LANDING, Landing
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
 

@@ -2,4 +2,4 @@
 
 from teams_cli.extensions import Extension
 
-EXTENSION = Extension()
+EXTENSION = Extension(provides={"a copy of an agent": "copies:copy_of"})

@@ -1,107 +1,33 @@
-"""Copies of agents that answer a question: of a session, or what a command says."""
+"""Copies of the sessions of agents, which answer a question while the agents go on working."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import tempfile
-from threading import Thread
+import time
 
 from teams_cli import processes
-from teams_cli.agents import logs, started_here
-from teams_cli.clients import environments, known, output, profiles
+from teams_cli.agents import logs, sessions, started_here, told_sessions
+from teams_cli.agents.answer_processes import SHADOW, Shadow, run_to_end
+from teams_cli.agents.seats import sitting, terminals
+from teams_cli.clients import known, output, profiles
 from teams_cli.clients.profiles import Profile
-from teams_cli.questions import asking
+from teams_cli.questions import asking, questions
+from teams_cli.teams import roles, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import IO
 
     from teams_cli.agents.sessions import Session
     from teams_cli.questions.questions import Question
     from teams_cli.store.contract import Store
+    from teams_cli.teams.config import Config
     from teams_cli.teams.teams import Member
 
-
-SHADOW = "TEAMS_SHADOW"
-SHORT = 500
-_PRINTED = 8 << 20
-"""Bytes of what a copy prints that are looked at."""
-_DRAINED = 0.5
-"""Seconds in which what a process has printed comes through the pipe."""
-
-
-class Shadow:
-    """One copy of an agent: a process that is given the question and prints the answer. Of one that *may be gone* it is
-    not known whether there is still anything to copy: if it fails, the agent itself is asked.
-    """
-
-    may_be_gone = False
-
-    def __init__(self, store: Store, question: Question, member: Member, environ: Mapping[str, str]) -> None:
-        self.store = store
-        self.environ = environ
-        self.question = question
-        self.member = member
-        self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
-
-    def run(self, patience: float) -> tuple[str, bool]:
-        """What it answered, or why it did not; and whether it failed. Ends with all it started."""
-        try:
-            done = self._process(patience)
-        except subprocess.TimeoutExpired:
-            return f"the shadow did not answer within {self.question.timeout:g} seconds", True
-        except OSError as error:
-            return f"the shadow can't be started: {error.strerror}", True
-        finally:
-            processes.end_descendants(self.tag, (("KILL", 2.0),))
-        return self.answer_in(done)
-
-    def answer_in(self, done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
-        """The answer in what the process said, or why there is none; and whether it failed."""
-        if self.has_failed(done):
-            return f"the shadow failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
-        answer = self.said(done).strip()
-        return (answer, False) if answer else ("the shadow said nothing", True)
-
-    def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
-        """Whether the process could not answer."""
-        return done.returncode != 0
-
-    def said(self, done: subprocess.CompletedProcess[str]) -> str:
-        """The answer in what it printed."""
-        return done.stdout
-
-    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        raise NotImplementedError
-
-    def environment(self) -> dict[str, str]:
-        """What the copy is started with: its agent's place, but none of its rights."""
-        return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
-
-
-class AnswerCommand(Shadow):
-    """A command that the agent named to answer in its place: the question as JSON on its standard input."""
-
-    def __init__(
-        self, store: Store, question: Question, member: Member, environ: Mapping[str, str], session: Session | None
-    ) -> None:
-        super().__init__(store, question, member, environ)
-        self.directory = session.directory if session else store.root
-        self.turns = session.turns if session else 0
-
-    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        asked = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
-        asked.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
-        with tempfile.NamedTemporaryFile("w", prefix="teams-", suffix=".log", errors="replace") as log:
-            log.write(logs.transcript(self.store, self.question.team_name, self.member.agent_id, self.turns))
-            log.flush()
-            environment = {**self.environment(), "TEAMS_TRANSCRIPT": log.name}
-            return _run(
-                ["sh", "-c", self.member.answer or ""], json.dumps(asked), environment, self.directory, patience
-            )
+_TO_BEGIN = 30.0
+"""How many seconds a client that was started may take to begin its session."""
+_LOOK_AGAIN = 0.2
 
 
 class Fork(Shadow):
@@ -134,7 +60,7 @@ class Fork(Shadow):
         values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": known.DIRECTORY}
         words = profiles.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
         given = instruction(self.question, self.member, self.about, self._unfinished())
-        return _run(words, given, self.variables, self.session.directory, patience)
+        return run_to_end(words, given, self.variables, self.session.directory, patience)
 
     def _unfinished(self) -> str:
         """What the agent has said in the turn that is going on: its client may not have written that down yet."""
@@ -159,47 +85,6 @@ class Fork(Shadow):
         return output.output_in(self.profile, done.stdout)
 
 
-def _run(
-    words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
-) -> subprocess.CompletedProcess[str]:
-    """Run the copy to its end. What it leaves in the background is not waited for, though it holds the pipes."""
-    with tempfile.TemporaryFile() as source:
-        source.write(given.encode(errors="replace"))
-        source.seek(0)
-        process = subprocess.Popen(
-            words,
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=directory,
-            start_new_session=True,
-        )
-    assert process.stdout is not None and process.stderr is not None
-    out, err = _Beginning(process.stdout), _Beginning(process.stderr)
-    status = process.wait(patience)
-    return subprocess.CompletedProcess(words, status, out.text(), err.text())
-
-
-class _Beginning(Thread):
-    """Reads all that comes through a pipe, and keeps the beginning."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        super().__init__(daemon=True)
-        self.pipe = pipe
-        self.kept = bytearray()
-        self.start()
-
-    def run(self) -> None:
-        while data := os.read(self.pipe.fileno(), 1 << 16):
-            self.kept += data[: _PRINTED - len(self.kept)]
-
-    def text(self) -> str:
-        """What came until the process ended."""
-        self.join(_DRAINED)
-        return bytes(self.kept).decode(errors="replace")
-
-
 def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
     """What a copy of an agent is told: who it is and what its role is *about*, that it only answers, the question; and
     what it said in its *unfinished* turn.
@@ -213,3 +98,49 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
         f"and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )
+
+
+def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
+    """The copy of the session of an agent that `teams` keeps here, or of its client; None if there is none."""
+    profile = profiles.get(session.harness, user) if session else None
+    fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
+    return fork or _fork_of_client(store, question, member, user)
+
+
+def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
+    """The copy of the session of a client that nobody keeps, in a terminal of this machine or in none, once something
+    was said in it.
+    """
+    terminal = terminals.find(store, question.team_name, member.agent_id)
+    if terminal is None:
+        session = told_sessions.find(store, question.team_name, member.agent_id)
+    elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
+        session = sitting.as_session(terminal)
+        session = session if started_here.is_ours(store, question.team_name, session) else None
+    else:
+        session = None
+    profile = profiles.get(session.harness, user) if session else None
+    if session is None or profile is None or not profile.fork:
+        return None
+    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+    fork.may_be_gone = terminal is None
+    return fork if fork.possible else None
+
+
+def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
+    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
+    give_up = time.monotonic() + min(_TO_BEGIN, max(0.1, questions.seconds_left(store, question)) / 2)
+    while session := sessions.find(store, question.team_name, member.agent_id):
+        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
+        elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
+        if session.turns and fork.possible and not elsewhere:
+            return fork
+        if session.ended or elsewhere or time.monotonic() > give_up:
+            break
+        time.sleep(_LOOK_AGAIN)
+    return None
+
+
+def _about(store: Store, question: Question, member: Member, user: Config) -> str:
+    return roles.about(member, teams.get(store, question.team_name), user)

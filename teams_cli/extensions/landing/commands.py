@@ -6,8 +6,9 @@ from functools import partial
 
 from teams_cli import errors
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.extensions.landing import lander, landings, queueing
-from teams_cli.extensions.landing.landings import Landing
+from teams_cli.extensions.landing import lander, queueing
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import Landing
 from teams_cli.tasks.tasks import Task
 from teams_cli.views import conditions, steps
 

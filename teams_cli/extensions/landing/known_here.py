@@ -7,11 +7,10 @@ from __future__ import annotations
 from hashlib import md5
 
 from teams_cli import errors
-from teams_cli.agents import checkouts
-from teams_cli.extensions.landing import merging
-from teams_cli.extensions.landing.landings import Landing
+from teams_cli.agents import checkouts, merging
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
+from teams_cli.tasks.landings import Landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

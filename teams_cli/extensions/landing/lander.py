@@ -11,23 +11,15 @@ import sys
 import time
 
 from teams_cli import errors
+from teams_cli.agents import merging
 from teams_cli.agents.lone_processes import LANDER
 from teams_cli.clients import environments
-from teams_cli.extensions.landing import (
-    known_here,
-    landings,
-    merging,
-    outcomes,
-    progress,
-    pull_requests,
-    queueing,
-    together,
-    trials,
-)
-from teams_cli.extensions.landing.landings import LANDING, Landing
+from teams_cli.extensions.landing import known_here, outcomes, progress, pull_requests, queueing, together, trials
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
+from teams_cli.tasks import landings
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import teams
 from teams_cli.teams.teams import Team
 

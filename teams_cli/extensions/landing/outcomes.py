@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.extensions.landing import landings, merging
-from teams_cli.extensions.landing.landings import LANDING, Landing
+from teams_cli.agents import merging
 from teams_cli.messages.notices import deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.owed import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import checks, reviews, tasks
+from teams_cli.tasks import checks, landings, reviews, tasks
 from teams_cli.tasks.checks import CHECK_STALE
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team

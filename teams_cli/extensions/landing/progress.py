@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.extensions.landing import merging, outcomes
-from teams_cli.extensions.landing.landings import LANDING, Landing
+from teams_cli.agents import merging
+from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import history, teams
 from teams_cli.teams.teams import Team
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 
 from teams_cli import errors
-from teams_cli.agents import git
-from teams_cli.extensions.landing import merging
-from teams_cli.extensions.landing.landings import Landing
+from teams_cli.agents import git, merging
+from teams_cli.tasks.landings import Landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

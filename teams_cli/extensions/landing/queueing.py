@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.agents import checking, checkouts, git
+from teams_cli.agents import checking, checkouts, git, merging
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.extensions.landing import known_here, landings, merging, outcomes
-from teams_cli.extensions.landing.landings import LANDING, Landing
+from teams_cli.extensions.landing import known_here, outcomes
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import checks, tasks
+from teams_cli.tasks import checks, landings, tasks
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.owners import state_of
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import history, teams

@@ -4,11 +4,11 @@ and the branch takes all of them or none. When that is red they are tried one by
 
 from __future__ import annotations
 
-from teams_cli.agents import git
-from teams_cli.extensions.landing import merging, progress, trials
-from teams_cli.extensions.landing.landings import Landing
+from teams_cli.agents import git, merging
+from teams_cli.extensions.landing import progress, trials
 from teams_cli.store.contract import Store
 from teams_cli.tasks.checks import Check
+from teams_cli.tasks.landings import Landing
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 

@@ -7,13 +7,12 @@ from contextlib import suppress
 from teams_cli import errors
 from teams_cli.agents import checking, trial_trees
 from teams_cli.agents.checking import Workplace
-from teams_cli.extensions.landing import landings
-from teams_cli.extensions.landing.landings import LANDING, Landing
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
-from teams_cli.tasks import tasks
+from teams_cli.tasks import landings, tasks
 from teams_cli.tasks.checks import Check
+from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 

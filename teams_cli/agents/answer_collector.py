@@ -14,18 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Lock
 
-from teams_cli import errors, processes, text
+from teams_cli import errors, extensions, processes, text
 from teams_cli.agents import logs, sessions, started_here, told_sessions, waking
-from teams_cli.agents.seats import sitting, terminals
-from teams_cli.clients import environments, profiles
-from teams_cli.clients.profiles import Profile
-from teams_cli.extensions.forks.copies import SHORT, AnswerCommand, Fork, Shadow
+from teams_cli.agents.answer_processes import SHORT, AnswerCommand, Shadow
+from teams_cli.agents.seats import terminals
+from teams_cli.clients import environments
 from teams_cli.messages import messages
 from teams_cli.questions import answering, asking, questions
 from teams_cli.questions.questions import Answer, Question
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
-from teams_cli.teams import config, roles, settings, teams
+from teams_cli.teams import config, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member, Team
 
@@ -33,8 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TO_BEGIN = 30.0
-"""How many seconds a client that was started may take to begin its session."""
 _LOOK_AGAIN = 0.2
 _DONE = "all were asked\n"
 
@@ -61,7 +58,7 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
         return None
     own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
-    return processes.start_own("teams_cli.extensions.forks.collector", [question.id], own, log)
+    return processes.start_own("teams_cli.agents.answer_collector", [question.id], own, log)
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
@@ -151,50 +148,10 @@ def _shadow(store: Store, question: Question, member: Member, user: Config) -> S
     session = sessions.find(store, question.team_name, member.agent_id)
     if session and not started_here.is_ours(store, question.team_name, session):
         session = None  # of another machine, or not as it was started here: what it says is not for us to run
-    profile = profiles.get(session.harness, user) if session else None
-    fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
-    fork = fork or _fork_of_client(store, question, member, user)
+    copy_of = extensions.provided("a copy of an agent")
+    fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
     here = member.answer_host in (None, store.host or None)
     return fork or (AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None)
-
-
-def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """The copy of the session of a client that nobody keeps, in a terminal of this machine or in none, once something
-    was said in it.
-    """
-    terminal = terminals.find(store, question.team_name, member.agent_id)
-    if terminal is None:
-        session = told_sessions.find(store, question.team_name, member.agent_id)
-    elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
-        session = sitting.as_session(terminal)
-        session = session if started_here.is_ours(store, question.team_name, session) else None
-    else:
-        session = None
-    profile = profiles.get(session.harness, user) if session else None
-    if session is None or profile is None or not profile.fork:
-        return None
-    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
-    fork.may_be_gone = terminal is None
-    return fork if fork.possible else None
-
-
-def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
-    """The copy of a session. One that just starts can be copied in a moment, and would hear of its inbox much later."""
-    give_up = time.monotonic() + min(_TO_BEGIN, _patience(store, question) / 2)
-    while session := sessions.find(store, question.team_name, member.agent_id):
-        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
-        elsewhere = session.host not in ("", store.host)  # where the client keeps its session
-        elsewhere = elsewhere or not started_here.is_ours(store, question.team_name, session)
-        if session.turns and fork.possible and not elsewhere:
-            return fork
-        if session.ended or elsewhere or time.monotonic() > give_up:
-            break
-        time.sleep(_LOOK_AGAIN)
-    return None
-
-
-def _about(store: Store, question: Question, member: Member, user: Config) -> str:
-    return roles.about(member, teams.get(store, question.team_name), user)
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
